@@ -1,0 +1,1 @@
+"""Tidewheel: an embedded SQL engine whose answers stay current."""
