@@ -1,0 +1,44 @@
+"""What one execution needs from its surroundings: the connection, the settings, the parameters."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import duckdb
+
+
+@dataclass(slots=True)
+class Settings:
+    """The session's settings that planning and execution read (`SET name = value`)."""
+
+    threads: int = 1
+    fusion: bool = True
+    batch_rows: int = 122_880  # rows per Arrow batch of a result: one DuckDB row group
+    max_iterations: int | None = None
+    max_recursive_rows: int | None = None
+    max_recursive_bytes: int | None = None
+    on_limit: str = "error"
+
+
+Parameters = Sequence[Any] | Mapping[str, Any] | None
+
+
+@dataclass(slots=True)
+class ExecutionContext:
+    """One statement's surroundings.
+
+    `lock` guards `connection`: it is held during every call into it, and never between batches.
+    `interrupted` is set (from any thread) to stop the statement; whoever sets it also calls
+    `connection.interrupt()`. `in_transaction` tells whether the user has one open: if not, a plan of
+    several kernels is run inside one of its own, so that all kernels see one snapshot.
+    """
+
+    connection: duckdb.DuckDBPyConnection
+    settings: Settings = field(default_factory=Settings)
+    params: Parameters = None
+    lock: threading.RLock = field(default_factory=threading.RLock)
+    interrupted: threading.Event = field(default_factory=threading.Event)
+    in_transaction: bool = False

@@ -1,0 +1,353 @@
+"""Change capture: run one DML statement and learn the net change that it makes.
+
+The change comes from the statement itself wherever it can, at the cost of the change:
+
+* INSERT, DELETE, TRUNCATE: what ``RETURNING *`` gives.
+* UPDATE: the rows that its WHERE selects, read just before, and what ``RETURNING *`` gives.
+* INSERT … ON CONFLICT DO UPDATE, MERGE: ``RETURNING merge_action, *`` gives the new rows; the rows that
+  they replaced are looked up by primary key in the last committed state.
+* Anything else (no primary key, a volatile WHERE, triggers, text that cannot be cut apart): a copy of
+  the table before, compared with the table after. Right, at the cost of the table.
+
+A user's own RETURNING list is kept: its columns travel behind the table's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.compute as pc
+import sqlglot
+from sqlglot.tokens import Token, TokenType
+
+WEIGHT = "weight"
+_VOLATILE = {"random", "uuid", "gen_random_uuid", "uuidv4", "uuidv7", "nextval", "setseed"}
+_BEFORE = "__tw_before"
+_KEYS = "__tw_keys"
+
+
+@dataclass(frozen=True, slots=True)
+class TableInfo:
+    """A base table that is watched: its quoted qualified name, columns in order, primary key."""
+
+    name: str
+    columns: tuple[str, ...]
+    key: tuple[str, ...] = ()
+    has_triggers: bool = False
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What a statement did: net change per watched table, rows returned, rows affected."""
+
+    changes: dict[str, pa.Table] = field(default_factory=dict)
+    rows: pa.Table | None = None
+    count: int = -1
+
+
+def quote(name: str) -> str:
+    """An SQL identifier in double quotes."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def weighted(table: pa.Table, weight: int) -> pa.Table:
+    """`table` as a delta: every row once, with `weight`."""
+    column = pa.array([weight], pa.int64()).take(pa.array([0] * 0, pa.int64()))
+    if table.num_rows:
+        column = pa.repeat(pa.scalar(weight, pa.int64()), table.num_rows)
+    return table.append_column(WEIGHT, column)
+
+
+class _Text:
+    """A statement cut into its clauses at parenthesis depth 0."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text.rstrip().rstrip(";")
+        self.tokens: list[Token] = sqlglot.tokenize(self.text, read="duckdb")
+        self.end = self.tokens[-1].end + 1
+        self.top: list[Token] = []
+        depth = 0
+        for token in self.tokens:
+            if token.token_type in (TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE):
+                depth += 1
+            elif token.token_type in (TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE):
+                depth -= 1
+            elif depth == 0:
+                self.top.append(token)
+
+    def find(self, word: str, after: int = -1) -> int | None:
+        """Where keyword `word` stands at depth 0 behind offset `after`."""
+        previous = ""
+        for token in self.top:
+            here = token.text.upper()
+            is_word = token.token_type not in (TokenType.STRING, TokenType.IDENTIFIER)
+            if is_word and here == word and token.start > after:
+                # `a IS DISTINCT FROM b` is no FROM clause
+                if not (word == "FROM" and previous == "DISTINCT"):
+                    return int(token.start)
+            previous = here
+        return None
+
+    def volatile(self) -> bool:
+        return any(t.text.lower() in _VOLATILE for t in self.tokens)
+
+    def has_default_merge(self) -> bool:
+        return self.find("CONFLICT") is not None
+
+    def returning(self, extra: str) -> tuple[str, bool]:
+        """The statement with `extra` in front of its RETURNING list, and whether it had one."""
+        at = self.find("RETURNING")
+        if at is None:
+            return f"{self.text[: self.end]} RETURNING {extra}", False
+        head, tail = self.text[: at + len("RETURNING")], self.text[at + len("RETURNING") : self.end]
+        return f"{head} {extra},{tail}", True
+
+
+def _named_parameters(text: str, params: Any) -> tuple[str, dict[str, Any] | None]:
+    """`text` with every parameter as ``$name``, so that a part of it can be run with a part of them."""
+    if not params:
+        return text, None
+    tokens = sqlglot.tokenize(text, read="duckdb")
+    if isinstance(params, Mapping):
+        return text, dict(params)
+    pieces: list[str] = []
+    at = used = 0
+    for i, token in enumerate(tokens):
+        if token.token_type == TokenType.PLACEHOLDER or token.text == "?":
+            used += 1
+            pieces += [text[at : token.start], f"$tw{used}"]
+            at = token.end + 1
+        elif token.token_type == TokenType.PARAMETER and i + 1 < len(tokens):
+            number = tokens[i + 1]
+            if number.text.isdigit():
+                pieces += [text[at : number.start], f"tw{number.text}"]
+                at = number.end + 1
+    pieces.append(text[at:])
+    return "".join(pieces), {f"tw{i + 1}": v for i, v in enumerate(params)}
+
+
+def _used(text: str, params: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Those of `params` that `text` names: DuckDB refuses parameters that are not used."""
+    if params is None:
+        return None
+    tokens = sqlglot.tokenize(text, read="duckdb")
+    names = {
+        tokens[i + 1].text
+        for i, t in enumerate(tokens[:-1])
+        if t.token_type == TokenType.PARAMETER or t.text == "$"
+    }
+    return {k: v for k, v in params.items() if k in names} or None
+
+
+class Capture:
+    """Runs DML on one DuckDB connection, inside a transaction that the caller has begun."""
+
+    def __init__(
+        self,
+        connection: duckdb.DuckDBPyConnection,
+        tables: Mapping[str, TableInfo],
+        committed: Callable[[], duckdb.DuckDBPyConnection],
+    ) -> None:
+        self.connection = connection
+        self.tables = tables
+        self.committed = committed
+
+    def _run(self, text: str, params: dict[str, Any] | None) -> pa.Table | None:
+        relation = self.connection.sql(text, params=params)
+        return None if relation is None else relation.to_arrow_table()
+
+    # -- the statements ---------------------------------------------------------------------
+
+    def run(
+        self, kind: str, text: str, params: Any, target: str | None, touched: frozenset[str]
+    ) -> Outcome:
+        """Run one statement.
+
+        `kind` is insert, delete, truncate, update, upsert, merge, copy or other; `target` the key in
+        `tables` of the table it writes (None: not known, every watched table is compared); `touched`
+        the tables that this transaction has already changed.
+        """
+        if target is not None and target not in self.tables:
+            target_info = None
+        else:
+            target_info = self.tables.get(target) if target is not None else None
+        if target is None:
+            return self._compare(text, params, list(self.tables))
+        if target_info is None:
+            return Outcome(rows=self._run(text, params))
+        if target_info.has_triggers:
+            return self._compare(text, params, list(self.tables))
+        try:
+            cut = _Text(text)
+            named, values = _named_parameters(cut.text, params)
+            cut = _Text(named)
+        except sqlglot.errors.SqlglotError:
+            return self._compare(text, params, [target])
+        if kind == "insert":
+            return self._simple(cut, values, target, target_info, +1)
+        if kind == "delete":
+            return self._simple(cut, values, target, target_info, -1)
+        if kind == "truncate":
+            emptied = _Text(f"DELETE FROM {target_info.name}")
+            return self._simple(emptied, None, target, target_info, -1)
+        if kind == "update" and not cut.volatile():
+            return self._update(cut, values, target, target_info)
+        if kind in ("upsert", "merge") and target_info.key and target not in touched:
+            return self._keyed(kind, cut, values, target, target_info)
+        if kind == "copy":
+            return self._appended(text, params, target, target_info)
+        return self._compare(text, params, [target])
+
+    def _simple(
+        self, cut: _Text, params: dict[str, Any] | None, target: str, info: TableInfo, weight: int
+    ) -> Outcome:
+        text, own = cut.returning("*")
+        got = self._run(text, params)
+        assert got is not None
+        width = len(info.columns)
+        rows = got.select(range(width))
+        return Outcome(
+            {target: weighted(rows, weight)},
+            got.select(range(width, got.num_columns)) if own else None,
+            got.num_rows,
+        )
+
+    def _update(
+        self, cut: _Text, params: dict[str, Any] | None, target: str, info: TableInfo
+    ) -> Outcome:
+        verb = cut.find("UPDATE")
+        setter = cut.find("SET", verb or 0)
+        if verb is None or setter is None:
+            return self._compare(cut.text, params, [target])
+        source = cut.find("FROM", setter)
+        where = cut.find("WHERE", setter)
+        returning = cut.find("RETURNING", setter)
+        end = returning if returning is not None else cut.end
+        prefix = cut.text[:verb]
+        table = cut.text[verb + len("UPDATE") : setter].strip()
+        words = sqlglot.tokenize(table, read="duckdb")
+        # the target's alias, or its own name
+        alias = table[words[-1].start : words[-1].end + 1]
+        condition = cut.text[where:end] if where is not None else ""
+        if source is None:
+            before = f"{prefix}SELECT {alias}.* FROM {table} {condition}"
+        else:
+            others = cut.text[source + len("FROM") : where if where is not None else end]
+            before = (
+                f"{prefix}SELECT {alias}.* FROM {table} WHERE {alias}.rowid IN "
+                f"(SELECT {alias}.rowid FROM {table}, {others} {condition})"
+            )
+        old = self._run(before, _used(before, params))
+        assert old is not None
+        text, own = cut.returning(f"{alias}.*")
+        got = self._run(text, params)
+        assert got is not None
+        width = len(info.columns)
+        new = got.select(range(width))
+        if new.num_rows != old.num_rows:
+            raise RuntimeError(
+                f"UPDATE of {info.name} changed {new.num_rows} rows, its WHERE selects {old.num_rows}"
+            )
+        delta = pa.concat_tables([weighted(old, -1), weighted(new, +1)], promote_options="permissive")
+        rest = got.select(range(width, got.num_columns)) if own else None
+        return Outcome({target: delta}, rest, got.num_rows)
+
+    def _keyed(
+        self, kind: str, cut: _Text, params: dict[str, Any] | None, target: str, info: TableInfo
+    ) -> Outcome:
+        """ON CONFLICT DO UPDATE and MERGE on a table with a primary key that they do not assign."""
+        assigned = self._assigned(cut)
+        if assigned is None or assigned & {k.lower() for k in info.key}:
+            return self._compare(cut.text, params, [target])
+        text, own = cut.returning("merge_action, *")
+        got = self._run(text, params)
+        assert got is not None
+        action, width = got.column(0), len(info.columns)
+        rows = got.select(range(1, 1 + width))
+        updated = rows.filter(pc.equal(action, "UPDATE"))
+        deleted = rows.filter(pc.equal(action, "DELETE"))
+        inserted = rows.filter(pc.equal(action, "INSERT"))
+        parts = [weighted(inserted, 1), weighted(updated, 1), weighted(deleted, -1)]
+        if updated.num_rows:
+            committed = self.committed()
+            committed.register(_KEYS, updated.select(list(info.key)))
+            try:
+                match = " AND ".join(f"t.{quote(k)} = k.{quote(k)}" for k in info.key)
+                old = committed.sql(
+                    f"SELECT t.* FROM {info.name} AS t SEMI JOIN {_KEYS} AS k ON {match}"
+                ).to_arrow_table()
+            finally:
+                committed.unregister(_KEYS)
+            parts.append(weighted(old, -1))
+        rest = got.select(range(1 + width, got.num_columns)) if own else None
+        delta = pa.concat_tables(parts, promote_options="permissive")
+        return Outcome({target: delta}, rest, got.num_rows)
+
+    def _assigned(self, cut: _Text) -> set[str] | None:
+        """The columns that the SET lists assign, in lower case; None where that is not plain."""
+        found: set[str] = set()
+        tokens = cut.tokens
+        for i, token in enumerate(tokens):
+            if token.text.upper() != "SET" or token.token_type == TokenType.STRING:
+                continue
+            if i + 1 >= len(tokens) or tokens[i + 1].token_type == TokenType.L_PAREN:
+                return None
+            depth, start = 0, True
+            for j in range(i + 1, len(tokens)):
+                t = tokens[j]
+                if t.token_type in (TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE):
+                    depth += 1
+                elif t.token_type in (TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE):
+                    depth -= 1
+                if depth == 0 and start:
+                    found.add(t.text.lower())
+                    start = False
+                elif depth == 0 and t.token_type == TokenType.COMMA:
+                    start = True
+                elif depth == 0 and t.text.upper() in ("WHEN", "WHERE", "RETURNING"):
+                    break
+        # MERGE … UPDATE without SET (BY NAME, *) assigns every column
+        text = cut.text.upper()
+        return None if "UPDATE" in text and not found else found
+
+    def _appended(self, text: str, params: Any, target: str, info: TableInfo) -> Outcome:
+        """COPY … FROM only appends: the new rows are those behind the last row id."""
+        last = self.connection.execute(f"SELECT max(rowid) FROM {info.name}").fetchone()
+        mark = -1 if last is None or last[0] is None else last[0]
+        count = self._run(text, params)
+        new = self._run(f"SELECT * FROM {info.name} WHERE rowid > {mark}", None)
+        assert new is not None
+        return Outcome({target: weighted(new, 1)}, None, _count(count))
+
+    def _compare(self, text: str, params: Any, targets: Sequence[str]) -> Outcome:
+        """Copy the tables, run, and take the difference as multisets."""
+        con = self.connection
+        names = [(key, self.tables[key], f"{_BEFORE}_{i}") for i, key in enumerate(targets)]
+        for _, info, before in names:
+            con.execute(f"CREATE OR REPLACE TEMP TABLE {before} AS FROM {info.name}")
+        try:
+            rows = self._run(text, params)
+            outcome = Outcome(rows=rows)
+            for key, info, before in names:
+                gone = self._run(f"FROM {before} EXCEPT ALL FROM {info.name}", None)
+                come = self._run(f"FROM {info.name} EXCEPT ALL FROM {before}", None)
+                assert gone is not None and come is not None
+                outcome.changes[key] = pa.concat_tables(
+                    [weighted(gone, -1), weighted(come, +1)], promote_options="permissive"
+                )
+            if rows is not None and rows.column_names == ["Count"]:
+                outcome.rows, outcome.count = None, _count(rows)
+            return outcome
+        finally:
+            for _, _, before in names:
+                con.execute(f"DROP TABLE IF EXISTS temp.{before}")
+
+
+def _count(rows: pa.Table | None) -> int:
+    if rows is None or rows.num_rows != 1:
+        return -1
+    return int(rows.column(0)[0].as_py())

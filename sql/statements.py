@@ -1,0 +1,193 @@
+"""Text into statements: split at semicolons, classified by their first words, parameters found.
+
+DuckDB's own splitter refuses a text with statements that only Tidewheel has, so this reads the
+token level itself (DuckDB 2.0's rules: nested comments, dollar quotes, E'' strings) and nothing
+more. The text of a statement is never changed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+from functools import lru_cache
+
+_TOKEN = re.compile(
+    r"""
+      (?P<space>\s+|--[^\n]*)
+    | (?P<comment>/\*)
+    | (?P<string>[eE]'(?:[^'\\]|\\.|'')*'? | '(?:[^']|'')*'? | "(?:[^"]|"")*"?)
+    | (?P<dollar>\$(?P<tag>[A-Za-z_\x80-\U0010ffff][\w]*)?\$(?:.*?\$(?(tag)(?P=tag))\$|.*))
+    | (?P<parameter>\$\w+|\?\d*)
+    | (?P<word>[^\W\d][\w$]*)
+    | (?P<number>\d[\w.]*)
+    | (?P<end>;)
+    | (?P<punctuation>.)
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_COMMENT_EDGE = re.compile(r"/\*|\*/")
+
+
+class Kind(Enum):
+    """What is done with a statement."""
+
+    QUERY = "query"
+    """Gives rows and changes nothing: the planner's."""
+    EXPLAIN = "explain"
+    SETTING = "setting"
+    """SET, RESET or SHOW of a setting of Tidewheel's own."""
+    OURS = "ours"
+    """Only Tidewheel has it: parsed by our dialect."""
+    TRANSACTION = "transaction"
+    CHANGE = "change"
+    """INSERT, UPDATE, DELETE, MERGE, COPY: rows change, the catalog does not."""
+    OTHER = "other"
+    """Everything else goes to DuckDB as written, and may change the catalog."""
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A piece of text that is neither space nor comment. `start` counts characters."""
+
+    kind: str
+    text: str
+    start: int
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One statement: `text` stands at character `start` of the whole `script`."""
+
+    text: str
+    start: int
+    script: str
+    kind: Kind
+    words: tuple[str, ...]
+    """The first words, upper case (symbols included), for a closer look."""
+    positional: int
+    """How many values a sequence of parameters must have."""
+    names: frozenset[str]
+    """The parameters that are given by name."""
+
+
+def tokens(text: str) -> Iterator[Token]:
+    """The tokens of `text`; unterminated strings and comments reach to its end."""
+    position, end = 0, len(text)
+    while position < end:
+        match = _TOKEN.match(text, position)
+        assert match is not None
+        kind = match.lastgroup or "punctuation"
+        if kind == "tag":
+            kind = "dollar"
+        if kind == "comment":
+            position = _comment_end(text, position)
+            continue
+        if kind != "space":
+            yield Token(kind, match.group(), position)
+        position = match.end()
+
+
+def _comment_end(text: str, start: int) -> int:
+    depth, position = 0, start
+    while edge := _COMMENT_EDGE.search(text, position):
+        depth += 1 if edge.group() == "/*" else -1
+        position = edge.end()
+        if depth == 0:
+            return position
+    return len(text)
+
+
+@lru_cache(maxsize=512)
+def split(script: str) -> tuple[Statement, ...]:
+    """The statements of a script, in order; empty ones are left out."""
+    found: list[Statement] = []
+    current: list[Token] = []
+    for token in tokens(script):
+        if token.kind == "end":
+            if current:
+                found.append(_statement(script, current, token.start))
+            current = []
+        else:
+            current.append(token)
+    if current:
+        found.append(_statement(script, current, len(script)))
+    return tuple(found)
+
+
+def _statement(script: str, parts: list[Token], end: int) -> Statement:
+    start = parts[0].start
+    names: set[str] = set()
+    unnumbered, highest = 0, 0
+    for token in parts:
+        if token.kind != "parameter":
+            continue
+        name = token.text[1:]
+        if not name:
+            unnumbered += 1
+        elif name.isdecimal():
+            highest = max(highest, int(name))
+        else:
+            names.add(name)
+    words = tuple(t.text.upper() for t in parts[:8])
+    return Statement(
+        text=script[start:end].rstrip(),
+        start=start,
+        script=script,
+        kind=_kind(parts, words),
+        words=words,
+        positional=max(unnumbered, highest),
+        names=frozenset(names),
+    )
+
+
+OWN_SETTINGS = frozenset({"FUSION", "MAX_ITERATIONS", "THREADS", "WORKER_THREADS"})
+
+_QUERY = {"SELECT", "FROM", "VALUES", "TABLE", "PIVOT", "UNPIVOT", "PIVOT_WIDER", "PIVOT_LONGER"}
+_CHANGE = {"INSERT", "UPDATE", "DELETE", "MERGE", "COPY", "TRUNCATE"}
+_TRANSACTION = {"BEGIN", "START", "COMMIT", "END", "ROLLBACK", "ABORT"}
+_READS = {"DESCRIBE", "DESC", "SUMMARIZE", "SHOW", "CALL"}
+
+
+def _kind(parts: list[Token], words: tuple[str, ...]) -> Kind:
+    first = words[0]
+    if first == "(":
+        first = next((t.text.upper() for t in parts if t.text != "("), "")
+    if first == "WITH":
+        first = _after_ctes(parts)
+    if first in _QUERY:
+        return Kind.QUERY
+    if first in _CHANGE:
+        return Kind.CHANGE
+    if first in _TRANSACTION:
+        return Kind.TRANSACTION
+    if first == "EXPLAIN":
+        return Kind.EXPLAIN
+    if first in {"SET", "RESET", "SHOW"} and _setting(words) in OWN_SETTINGS:
+        return Kind.SETTING
+    if first in {"SUBSCRIBE", "VERIFY"} or "MATERIALIZED" in words[1:4] and first != "ALTER":
+        return Kind.OURS
+    return Kind.OTHER
+
+
+def _setting(words: tuple[str, ...]) -> str:
+    scopes = {"SESSION", "GLOBAL", "LOCAL"}
+    rest = [w for w in words[1:] if w not in scopes]
+    return rest[0].strip('"').upper() if rest else ""
+
+
+def _after_ctes(parts: list[Token]) -> str:
+    """The verb of WITH …: the first one outside parentheses that follows a CTE's body."""
+    depth, closed = 0, False
+    for token in parts[1:]:
+        if token.text == "(":
+            depth += 1
+        elif token.text == ")":
+            depth -= 1
+            closed = depth == 0
+        elif depth == 0 and closed and token.kind == "word":
+            word = token.text.upper()
+            if word in _QUERY or word in _CHANGE:
+                return word
+    return "SELECT"
