@@ -1,0 +1,138 @@
+"""The engines that a file can be run on, behind one small interface."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+import duckdb
+import pyarrow as pa
+
+
+class Session(Protocol):
+    """One connection."""
+
+    def run(self, sql: str) -> pa.Table | None:
+        """Execute; the whole answer, or None for a statement that has none."""
+
+    def close(self) -> None: ...
+
+
+@dataclass(frozen=True)
+class Engine:
+    """`names` are what ``skipif`` and ``onlyif`` know it by; `open` gives its databases.
+
+    `open(path)` returns a function that makes connections to one database and one that closes it.
+    """
+
+    names: frozenset[str]
+    open: Callable[[Path | None], Database]
+
+
+class Database(Protocol):
+    def connect(self) -> Session: ...
+
+    def close(self) -> None: ...
+
+
+SETUP = ("SET TimeZone = 'UTC'",)
+
+
+@dataclass
+class DuckSession:
+    con: duckdb.DuckDBPyConnection
+
+    def run(self, sql: str) -> pa.Table | None:
+        self.con.execute(sql)
+        if self.con.description is None:
+            return None
+        with warnings.catch_warnings():  # it copies the rows once more, which is fine here
+            warnings.simplefilter("ignore", UserWarning)
+            return self.con.to_arrow_table()
+
+    def close(self) -> None:
+        self.con.close()
+
+
+@dataclass
+class DuckDatabase:
+    con: duckdb.DuckDBPyConnection
+
+    def connect(self) -> Session:
+        cursor = self.con.cursor()
+        for sql in (*SETUP, "SET arrow_lossless_conversion = true"):
+            cursor.execute(sql)
+        return DuckSession(cursor)
+
+    def close(self) -> None:
+        self.con.close()
+
+
+def plain_duckdb() -> Engine:
+    """DuckDB itself: the oracle that answers are recorded from."""
+
+    def open_database(path: Path | None) -> Database:
+        return DuckDatabase(duckdb.connect(":memory:" if path is None else str(path)))
+
+    return Engine(frozenset({"duckdb"}), open_database)
+
+
+@dataclass
+class OurSession:
+    con: Any
+
+    def run(self, sql: str) -> pa.Table | None:
+        cursor = self.con.cursor()
+        try:
+            cursor.execute(sql)
+            return None if cursor.description is None else cursor.to_arrow_table()
+        finally:
+            cursor.close()
+
+    def close(self) -> None:
+        self.con.close()
+
+
+@dataclass
+class OurDatabase:
+    path: Path | None
+    settings: tuple[str, ...]
+    opened: list[Any] = field(default_factory=list)
+
+    def connect(self) -> Session:
+        import tidewheel
+
+        if self.opened:
+            con = self.opened[0].connect() if hasattr(self.opened[0], "connect") else None
+            if con is None:
+                raise NotImplementedError("a second connection to the same database")
+        else:
+            con = tidewheel.connect(":memory:" if self.path is None else str(self.path))
+        self.opened.append(con)
+        session = OurSession(con)
+        for sql in (*SETUP, *self.settings):
+            session.run(sql)
+        return session
+
+    def close(self) -> None:
+        for con in reversed(self.opened):
+            con.close()
+
+
+def tidewheel_engine(threads: int = 1, fusion: bool = True) -> Engine:
+    """Tidewheel with a degree of parallelism, fused kernels or a vertex per operator."""
+    settings = (f"SET threads = {threads}", f"SET fusion = '{'on' if fusion else 'off'}'")
+    names = {"tidewheel", "fusion-on" if fusion else "fusion-off", f"threads-{threads}"}
+    return Engine(frozenset(names), lambda path: OurDatabase(path, settings))
+
+
+CONFIGURATIONS: dict[str, Callable[[], Engine]] = {
+    "duckdb": plain_duckdb,
+    "fused-1": lambda: tidewheel_engine(1, True),
+    "unfused-1": lambda: tidewheel_engine(1, False),
+    "fused-2": lambda: tidewheel_engine(2, True),
+    "unfused-2": lambda: tidewheel_engine(2, False),
+}

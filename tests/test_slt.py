@@ -1,0 +1,37 @@
+"""Every sqllogictest file, on every configuration of the engine and on plain DuckDB.
+
+The answers in the files are DuckDB's; running the files there as well keeps them so.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from slt.engines import CONFIGURATIONS
+from slt.parser import parse
+from slt.record import count
+from slt.runner import Runner
+
+FOLDER = Path(__file__).parent / "slt"
+FILES = sorted(FOLDER.rglob("*.slt"))
+
+
+@pytest.mark.parametrize("configuration", CONFIGURATIONS)
+@pytest.mark.parametrize("path", FILES, ids=lambda p: p.relative_to(FOLDER).as_posix())
+def test_slt(path: Path, configuration: str, tmp_path: Path) -> None:
+    result = Runner(parse(path), CONFIGURATIONS[configuration](), tmp_path).run()
+    assert result.skip_reason is None
+    problems = "\n\n".join(map(str, result.failures[:8]))
+    assert not result.failures, f"{len(result.failures)} failed, {result.passed} passed\n{problems}"
+
+
+def test_every_file_says_what_it_tests() -> None:
+    for path in FILES:
+        headers = parse(path).headers
+        assert headers.get("name") == path.relative_to(FOLDER).with_suffix("").as_posix(), path
+        assert headers.get("description"), path
+
+
+def test_the_suite_is_whole() -> None:
+    assert count(FILES) >= 1500
