@@ -27,18 +27,20 @@ Parameters = Sequence[Any] | Mapping[str, Any] | None
 
 
 @dataclass(slots=True)
-class ExecutionContext:
+class Context:
     """One statement's surroundings.
 
-    `lock` guards `connection`: it is held during every call into it, and never between batches.
-    `interrupted` is set (from any thread) to stop the statement; whoever sets it also calls
-    `connection.interrupt()`. `in_transaction` tells whether the user has one open: if not, a plan of
-    several kernels is run inside one of its own, so that all kernels see one snapshot.
+    `frames` are the registered Arrow, pandas and polars objects by name. `lock` guards
+    `connection`: it is held during every call into it, and never between batches. `interrupted`
+    is set (from any thread) to stop the statement; whoever sets it also calls
+    `connection.interrupt()`. `in_transaction` tells whether the user has one open: if not, a plan
+    of several kernels runs inside one of its own, so that all kernels see one snapshot.
     """
 
     connection: duckdb.DuckDBPyConnection
     settings: Settings = field(default_factory=Settings)
-    params: Parameters = None
+    parameters: Parameters = None
+    frames: Mapping[str, object] = field(default_factory=dict)
     lock: threading.RLock = field(default_factory=threading.RLock)
     interrupted: threading.Event = field(default_factory=threading.Event)
     in_transaction: bool = False

@@ -1,0 +1,117 @@
+"""A kernel: one SQL statement over named Arrow inputs, run on a DuckDB connection.
+
+Inputs are found by DuckDB's replacement scan of Python variables in a namespace made for the call
+(half the price of registering and unregistering a view, measured: 0.5 ms against 1.1 ms). A table
+of the catalog would hide an input of its name, hence the prefix of `input_name`.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+Parameters = Sequence[Any] | Mapping[str, Any] | None
+
+_RELATION = compile("relation = connection.sql(sql, params=params)", "<kernel>", "exec")
+
+
+def input_name(port: int) -> str:
+    """The name under which a kernel's SQL reads its input `port`."""
+    return f"__tw_in{port}"
+
+
+def streamed_error(message: str) -> duckdb.Error:
+    """DuckDB's own exception for the message of one that came through an Arrow stream."""
+    kind = message.split(" Error", 1)[0]
+    if message.startswith("{"):
+        kind = str(json.loads(message).get("exception_type", ""))
+    name = {"INTERRUPT": "InterruptException"}.get(kind, kind.replace(" ", "") + "Exception")
+    found = getattr(duckdb, name, None)
+    if isinstance(found, type) and issubclass(found, duckdb.Error):
+        return found(message)
+    return duckdb.Error(message)
+
+
+def relation(
+    connection: duckdb.DuckDBPyConnection,
+    sql: str,
+    inputs: Mapping[str, pa.Table] | None = None,
+    params: Parameters = None,
+) -> duckdb.DuckDBPyRelation:
+    """Bind `sql` over `inputs`; nothing runs until the relation is read. Hold the lock."""
+    if not inputs:
+        return connection.sql(sql, params=params)
+    scope: dict[str, Any] = {
+        **inputs,
+        "connection": connection,
+        "sql": sql,
+        "params": params,
+    }
+    exec(_RELATION, scope)
+    result: duckdb.DuckDBPyRelation = scope["relation"]
+    return result
+
+
+def run_table(
+    connection: duckdb.DuckDBPyConnection,
+    lock: threading.RLock,
+    sql: str,
+    inputs: Mapping[str, pa.Table] | None = None,
+    params: Parameters = None,
+) -> pa.Table:
+    """The statement's whole result."""
+    with lock:
+        return relation(connection, sql, inputs, params).to_arrow_table()
+
+
+class KernelReader(Iterator[pa.RecordBatch]):
+    """The statement's result, batch by batch; DuckDB computes ahead by a bounded buffer only.
+
+    While it is open the connection can run nothing else (DuckDB refuses): `close` it, or read it
+    to its end.
+    """
+
+    def __init__(
+        self,
+        connection: duckdb.DuckDBPyConnection,
+        lock: threading.RLock,
+        sql: str,
+        inputs: Mapping[str, pa.Table] | None = None,
+        params: Parameters = None,
+        batch_rows: int = 122_880,
+    ) -> None:
+        self._lock = lock
+        with lock:
+            # The relation is kept: it owns what the reader reads.
+            self._relation = relation(connection, sql, inputs, params)
+            self._reader: pa.RecordBatchReader | None = self._relation.to_arrow_reader(batch_rows)
+        self.schema: pa.Schema = self._reader.schema
+
+    def __next__(self) -> pa.RecordBatch:
+        return self.read_next_batch()
+
+    def read_next_batch(self) -> pa.RecordBatch:
+        """The next batch; StopIteration at the end."""
+        if self._reader is None:
+            raise StopIteration
+        try:
+            with self._lock:
+                return self._reader.read_next_batch()
+        except OSError as error:  # Arrow wraps what DuckDB raises while a result streams
+            self.close()
+            raise streamed_error(str(error)) from None
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Give the connection free; safe to call again."""
+        reader, self._reader = self._reader, None
+        if reader is not None:
+            with self._lock:
+                reader.close()
