@@ -1,0 +1,62 @@
+"""The stream scheduler: which stream runs its next quantum, and when.
+
+Building a graph
+    `graph = StreamGraph()`; `a = graph.add_stream(stream)` returns an id; `graph.connect(a, b,
+    Handoff(max_batches=…, max_bytes=…, soft=…))` appends the handoff to `a`'s `outputs` and `b`'s
+    `inputs`, in the order of the calls; `out = graph.add_output("name", b)` puts an output sentinel
+    behind a stream. A feedback edge takes `Handoff(soft=True)`: it may grow past its bound, and its
+    consumer is preferred. The graph may be extended, and pruned with `remove_stream(id)`, while the
+    scheduler is idle; new streams are opened, and removed ones closed, at the next run.
+
+Streams
+    `execute(quantum)` takes from `self.inputs[i].take()` and puts with
+    `self.outputs[j].put(time, batch)`, until an input is empty (return UNDERFLOW), an output is
+    `full` (OVERFLOW), `quantum.batches` batches have passed (QUANTUM_EXPIRED), it waits for what is
+    outside (YIELD: a `wake` must follow), or it will never produce again (EOS: its
+    outputs are finished, what is left in its inputs is dropped). A handoff with `eos` true is
+    drained and will stay empty.
+    A stream is run again when: an input holds something, an output that was full has room, its
+    notifications became deliverable, it was woken, or its quantum had expired. A source (no inputs)
+    is run once when demand first reaches it. Streams must tolerate being run for nothing.
+
+Running
+    `SerialScheduler(graph, owner)`; `open()`; then
+    `wake(stream_id)`: external input has arrived; from any thread, runs nothing by itself;
+    `run_until_idle()`: run all that can run; `read_stream(out)`: the next `(time, batch)` of an
+    output, or None when there is no more (`graph.output(out).eos` tells whether for good);
+    `abort(exc)` from any thread: `interrupt()`s running streams, the caller gets `exc`;
+    `reset()`: after an error, empties handoffs and makes the scheduler usable again; `close()`.
+    The first exception of a stream is raised by `run_until_idle` and `read_stream`, then and later.
+
+Demand
+    Nothing runs before demand has reached it: from `read_stream` at an output, or from the start
+    for whatever lies before a stream added with `eager=True` (the sink of a maintained view).
+    A wake that comes earlier is remembered.
+
+Progress
+    After every quantum with updates the manager calls `owner.apply(stream_id, updates)`, which
+    returns the ids of the streams that now have deliverable notifications; these are woken.
+    The stream itself finds its notifications where the owner put them: under the parallel scheduler
+    it may be running at that moment (it is run again afterwards), so put them into a `deque`.
+"""
+
+from tidewheel.engine.scheduler.exec_stream import ExecResult, ExecStream, Quantum
+from tidewheel.engine.scheduler.graph import Output, StreamGraph
+from tidewheel.engine.scheduler.handoff import Handoff, HandoffState
+from tidewheel.engine.scheduler.serial import Aborted, ProgressOwner, SerialScheduler
+from tidewheel.engine.scheduler.transitions import StreamState, Transitions
+
+__all__ = [
+    "Aborted",
+    "ExecResult",
+    "ExecStream",
+    "Handoff",
+    "HandoffState",
+    "Output",
+    "ProgressOwner",
+    "Quantum",
+    "SerialScheduler",
+    "StreamGraph",
+    "StreamState",
+    "Transitions",
+]
