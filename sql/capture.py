@@ -4,10 +4,10 @@ The change comes from the statement itself wherever it can, at the cost of the c
 
 * INSERT, DELETE, TRUNCATE: what ``RETURNING *`` gives.
 * UPDATE: the rows that its WHERE selects, read just before, and what ``RETURNING *`` gives.
-* INSERT … ON CONFLICT DO UPDATE, MERGE: ``RETURNING merge_action, *`` gives the new rows; the rows that
-  they replaced are looked up by primary key in the last committed state.
-* Anything else (no primary key, a volatile WHERE, triggers, text that cannot be cut apart): a copy of
-  the table before, compared with the table after. Right, at the cost of the table.
+* INSERT … ON CONFLICT DO UPDATE, MERGE: ``RETURNING merge_action, *`` gives the new rows; the
+  rows that they replaced are looked up by primary key in the last committed state.
+* Anything else (no primary key, a volatile WHERE, triggers, text that cannot be cut apart): a copy
+  of the table before, compared with the table after. Right, at the cost of the table.
 
 A user's own RETURNING list is kept: its columns travel behind the table's own.
 """
@@ -21,11 +21,12 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
-import sqlglot
-from sqlglot.tokens import Token, TokenType
+
+from tidewheel.sql.statements import Token, tokens
 
 WEIGHT = "weight"
 _VOLATILE = {"random", "uuid", "gen_random_uuid", "uuidv4", "uuidv7", "nextval", "setseed"}
+_DEPTH = {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}
 _BEFORE = "__tw_before"
 _KEYS = "__tw_keys"
 
@@ -56,76 +57,65 @@ def quote(name: str) -> str:
 
 def weighted(table: pa.Table, weight: int) -> pa.Table:
     """`table` as a delta: every row once, with `weight`."""
-    column = pa.array([weight], pa.int64()).take(pa.array([0] * 0, pa.int64()))
-    if table.num_rows:
-        column = pa.repeat(pa.scalar(weight, pa.int64()), table.num_rows)
-    return table.append_column(WEIGHT, column)
+    return table.append_column(WEIGHT, pa.repeat(pa.scalar(weight, pa.int64()), table.num_rows))
 
 
 class _Text:
     """A statement cut into its clauses at parenthesis depth 0."""
 
     def __init__(self, text: str) -> None:
-        self.text = text.rstrip().rstrip(";")
-        self.tokens: list[Token] = sqlglot.tokenize(self.text, read="duckdb")
-        self.end = self.tokens[-1].end + 1
+        self.tokens = [t for t in tokens(text) if t.kind != "end"]
+        last = self.tokens[-1]
+        self.end = last.start + len(last.text)
+        self.text = text[: self.end]
         self.top: list[Token] = []
         depth = 0
         for token in self.tokens:
-            if token.token_type in (TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE):
-                depth += 1
-            elif token.token_type in (TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE):
-                depth -= 1
-            elif depth == 0:
+            depth += _DEPTH.get(token.text, 0)
+            if depth == 0 and token.text not in _DEPTH:
                 self.top.append(token)
 
     def find(self, word: str, after: int = -1) -> int | None:
         """Where keyword `word` stands at depth 0 behind offset `after`."""
         previous = ""
         for token in self.top:
-            here = token.text.upper()
-            is_word = token.token_type not in (TokenType.STRING, TokenType.IDENTIFIER)
-            if is_word and here == word and token.start > after:
-                # `a IS DISTINCT FROM b` is no FROM clause
-                if not (word == "FROM" and previous == "DISTINCT"):
-                    return int(token.start)
+            here = token.text.upper() if token.kind == "word" else ""
+            # `a IS DISTINCT FROM b` is no FROM clause
+            other = word == "FROM" and previous == "DISTINCT"
+            if here == word and token.start > after and not other:
+                return token.start
             previous = here
         return None
 
     def volatile(self) -> bool:
         return any(t.text.lower() in _VOLATILE for t in self.tokens)
 
-    def has_default_merge(self) -> bool:
-        return self.find("CONFLICT") is not None
-
     def returning(self, extra: str) -> tuple[str, bool]:
         """The statement with `extra` in front of its RETURNING list, and whether it had one."""
         at = self.find("RETURNING")
         if at is None:
-            return f"{self.text[: self.end]} RETURNING {extra}", False
-        head, tail = self.text[: at + len("RETURNING")], self.text[at + len("RETURNING") : self.end]
-        return f"{head} {extra},{tail}", True
+            return f"{self.text} RETURNING {extra}", False
+        split = at + len("RETURNING")
+        return f"{self.text[:split]} {extra},{self.text[split:]}", True
 
 
 def _named_parameters(text: str, params: Any) -> tuple[str, dict[str, Any] | None]:
-    """`text` with every parameter as ``$name``, so that a part of it can be run with a part of them."""
+    """`text` with every parameter as ``$name``: a part of it can then be run with some of them."""
     if not params:
         return text, None
-    tokens = sqlglot.tokenize(text, read="duckdb")
     if isinstance(params, Mapping):
         return text, dict(params)
     pieces: list[str] = []
     at = used = 0
-    for i, token in enumerate(tokens):
-        if token.token_type == TokenType.PLACEHOLDER or token.text == "?":
+    for token in tokens(text):
+        if token.kind != "parameter":
+            continue
+        number = token.text[1:]
+        if not number:
             used += 1
-            pieces += [text[at : token.start], f"$tw{used}"]
-            at = token.end + 1
-        elif token.token_type == TokenType.PARAMETER and i + 1 < len(tokens):
-            number = tokens[i + 1]
-            if number.text.isdigit():
-                pieces += [text[at : number.start], f"tw{number.text}"]
-                at = number.end + 1
+            number = str(used)
+        pieces += [text[at : token.start], f"$tw{number}"]
+        at = token.start + len(token.text)
     pieces.append(text[at:])
     return "".join(pieces), {f"tw{i + 1}": v for i, v in enumerate(params)}
 
@@ -134,12 +124,7 @@ def _used(text: str, params: dict[str, Any] | None) -> dict[str, Any] | None:
     """Those of `params` that `text` names: DuckDB refuses parameters that are not used."""
     if params is None:
         return None
-    tokens = sqlglot.tokenize(text, read="duckdb")
-    names = {
-        tokens[i + 1].text
-        for i, t in enumerate(tokens[:-1])
-        if t.token_type == TokenType.PARAMETER or t.text == "$"
-    }
+    names = {t.text[1:] for t in tokens(text) if t.kind == "parameter"}
     return {k: v for k, v in params.items() if k in names} or None
 
 
@@ -167,26 +152,19 @@ class Capture:
     ) -> Outcome:
         """Run one statement.
 
-        `kind` is insert, delete, truncate, update, upsert, merge, copy or other; `target` the key in
-        `tables` of the table it writes (None: not known, every watched table is compared); `touched`
-        the tables that this transaction has already changed.
+        `kind` is insert, delete, truncate, update, upsert, merge, copy or other; `target` the key
+        in `tables` of the table it writes (None: not known, every watched table is compared);
+        `touched` the tables that this transaction has already changed.
         """
-        if target is not None and target not in self.tables:
-            target_info = None
-        else:
-            target_info = self.tables.get(target) if target is not None else None
         if target is None:
             return self._compare(text, params, list(self.tables))
+        target_info = self.tables.get(target)
         if target_info is None:
             return Outcome(rows=self._run(text, params))
         if target_info.has_triggers:
             return self._compare(text, params, list(self.tables))
-        try:
-            cut = _Text(text)
-            named, values = _named_parameters(cut.text, params)
-            cut = _Text(named)
-        except sqlglot.errors.SqlglotError:
-            return self._compare(text, params, [target])
+        named, values = _named_parameters(text, params)
+        cut = _Text(named)
         if kind == "insert":
             return self._simple(cut, values, target, target_info, +1)
         if kind == "delete":
@@ -229,9 +207,7 @@ class Capture:
         end = returning if returning is not None else cut.end
         prefix = cut.text[:verb]
         table = cut.text[verb + len("UPDATE") : setter].strip()
-        words = sqlglot.tokenize(table, read="duckdb")
-        # the target's alias, or its own name
-        alias = table[words[-1].start : words[-1].end + 1]
+        alias = list(tokens(table))[-1].text  # the target's alias, or its own name
         condition = cut.text[where:end] if where is not None else ""
         if source is None:
             before = f"{prefix}SELECT {alias}.* FROM {table} {condition}"
@@ -249,10 +225,13 @@ class Capture:
         width = len(info.columns)
         new = got.select(range(width))
         if new.num_rows != old.num_rows:
+            selected, changed = old.num_rows, new.num_rows
             raise RuntimeError(
-                f"UPDATE of {info.name} changed {new.num_rows} rows, its WHERE selects {old.num_rows}"
+                f"UPDATE of {info.name}: {selected} rows selected, {changed} changed"
             )
-        delta = pa.concat_tables([weighted(old, -1), weighted(new, +1)], promote_options="permissive")
+        delta = pa.concat_tables(
+            [weighted(old, -1), weighted(new, +1)], promote_options="permissive"
+        )
         rest = got.select(range(width, got.num_columns)) if own else None
         return Outcome({target: delta}, rest, got.num_rows)
 
@@ -290,25 +269,21 @@ class Capture:
     def _assigned(self, cut: _Text) -> set[str] | None:
         """The columns that the SET lists assign, in lower case; None where that is not plain."""
         found: set[str] = set()
-        tokens = cut.tokens
-        for i, token in enumerate(tokens):
-            if token.text.upper() != "SET" or token.token_type == TokenType.STRING:
+        parts = cut.tokens
+        for i, token in enumerate(parts):
+            if token.kind != "word" or token.text.upper() != "SET":
                 continue
-            if i + 1 >= len(tokens) or tokens[i + 1].token_type == TokenType.L_PAREN:
+            if i + 1 >= len(parts) or parts[i + 1].text in _DEPTH:
                 return None
             depth, start = 0, True
-            for j in range(i + 1, len(tokens)):
-                t = tokens[j]
-                if t.token_type in (TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE):
-                    depth += 1
-                elif t.token_type in (TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE):
-                    depth -= 1
+            for part in parts[i + 1 :]:
+                depth += _DEPTH.get(part.text, 0)
                 if depth == 0 and start:
-                    found.add(t.text.lower())
+                    found.add(part.text.strip('"').lower())
                     start = False
-                elif depth == 0 and t.token_type == TokenType.COMMA:
+                elif depth == 0 and part.text == ",":
                     start = True
-                elif depth == 0 and t.text.upper() in ("WHEN", "WHERE", "RETURNING"):
+                elif depth == 0 and part.text.upper() in ("WHEN", "WHERE", "RETURNING"):
                     break
         # MERGE … UPDATE without SET (BY NAME, *) assigns every column
         text = cut.text.upper()
@@ -316,8 +291,8 @@ class Capture:
 
     def _appended(self, text: str, params: Any, target: str, info: TableInfo) -> Outcome:
         """COPY … FROM only appends: the new rows are those behind the last row id."""
-        last = self.connection.execute(f"SELECT max(rowid) FROM {info.name}").fetchone()
-        mark = -1 if last is None or last[0] is None else last[0]
+        last = self.connection.execute(f"SELECT max(rowid) FROM {info.name}").fetchall()[0][0]
+        mark = -1 if last is None else last
         count = self._run(text, params)
         new = self._run(f"SELECT * FROM {info.name} WHERE rowid > {mark}", None)
         assert new is not None
@@ -329,22 +304,21 @@ class Capture:
         names = [(key, self.tables[key], f"{_BEFORE}_{i}") for i, key in enumerate(targets)]
         for _, info, before in names:
             con.execute(f"CREATE OR REPLACE TEMP TABLE {before} AS FROM {info.name}")
-        try:
-            rows = self._run(text, params)
-            outcome = Outcome(rows=rows)
-            for key, info, before in names:
-                gone = self._run(f"FROM {before} EXCEPT ALL FROM {info.name}", None)
-                come = self._run(f"FROM {info.name} EXCEPT ALL FROM {before}", None)
-                assert gone is not None and come is not None
-                outcome.changes[key] = pa.concat_tables(
-                    [weighted(gone, -1), weighted(come, +1)], promote_options="permissive"
-                )
-            if rows is not None and rows.column_names == ["Count"]:
-                outcome.rows, outcome.count = None, _count(rows)
-            return outcome
-        finally:
-            for _, _, before in names:
-                con.execute(f"DROP TABLE IF EXISTS temp.{before}")
+        rows = self._run(text, params)
+        outcome = Outcome(rows=rows)
+        for key, info, before in names:
+            gone = self._run(f"FROM {before} EXCEPT ALL FROM {info.name}", None)
+            come = self._run(f"FROM {info.name} EXCEPT ALL FROM {before}", None)
+            assert gone is not None
+            assert come is not None
+            outcome.changes[key] = pa.concat_tables(
+                [weighted(gone, -1), weighted(come, +1)], promote_options="permissive"
+            )
+        for _, _, before in names:  # after an error the rollback drops them
+            con.execute(f"DROP TABLE temp.{before}")
+        if rows is not None and rows.column_names == ["Count"]:
+            outcome.rows, outcome.count = None, _count(rows)
+        return outcome
 
 
 def _count(rows: pa.Table | None) -> int:
