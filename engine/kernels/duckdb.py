@@ -115,3 +115,57 @@ class KernelReader(Iterator[pa.RecordBatch]):
         if reader is not None:
             with self._lock:
                 reader.close()
+
+
+class KernelConnection:
+    """A connection as the kernels of one plan use it: one statement at a time.
+
+    `open` lets DuckDB find the inputs (Python variables; the session's connection has that turned
+    off), `close` puts the setting back. Both cost a statement, so a plan without inputs skips them.
+    """
+
+    def __init__(
+        self,
+        connection: duckdb.DuckDBPyConnection,
+        lock: threading.RLock,
+        batch_rows: int = 122_880,
+    ) -> None:
+        self._connection = connection
+        self._lock = lock
+        self._batch_rows = batch_rows
+        self._restore: str | None = None
+
+    def open(self) -> None:
+        """Make inputs findable."""
+        with self._lock:
+            row = self._connection.execute(
+                "SELECT current_setting('python_enable_replacements')"
+            ).fetchone()
+            if row is not None and not row[0]:
+                self._connection.execute("SET python_enable_replacements = true")
+                self._restore = "SET python_enable_replacements = false"
+
+    def close(self) -> None:
+        """Undo `open`; no reader may be open any more. Safe to call again."""
+        restore, self._restore = self._restore, None
+        if restore is not None:
+            with self._lock:
+                self._connection.execute(restore)
+
+    def table(
+        self,
+        sql: str,
+        inputs: Mapping[str, pa.Table] | None = None,
+        params: Parameters = None,
+    ) -> pa.Table:
+        """The statement's whole result."""
+        return run_table(self._connection, self._lock, sql, inputs, params)
+
+    def reader(
+        self,
+        sql: str,
+        inputs: Mapping[str, pa.Table] | None = None,
+        params: Parameters = None,
+    ) -> KernelReader:
+        """The statement's result as it is computed; close it before the next statement."""
+        return KernelReader(self._connection, self._lock, sql, inputs, params, self._batch_rows)
