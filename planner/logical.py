@@ -272,38 +272,65 @@ class Block(Node):
         self._set_schema(self.columns)
 
 
+RecPart = Literal["delta", "all", "old"]
+
+
 @dataclass(frozen=True)
 class RecRef(Node):
-    """The variable of an enclosing `LetRec`: for UNION [ALL] the rows the last step added."""
+    """The variable of an enclosing `LetRec`.
+
+    In a step, `part` says which of its rows: those that the last step added (`delta`, SQL's working
+    table), all that were found so far (`all`), or all but the last step's (`old`). In the body of
+    the `LetRec` it is the whole answer.
+    """
 
     variable: str
     columns: tuple[Column, ...]
+    part: RecPart = "delta"
 
     def __post_init__(self) -> None:
         self._set_schema(self.columns)
 
 
-RecKind = Literal["union", "union_all", "fixpoint", "using_key", "mutual"]
+RecKind = Literal["union", "union_all", "improve", "using_key", "mutual"]
+"""How a step's rows change the variable:
+
+* `union`: those that are new are added; `union_all`: all are added;
+* `improve`: each group keeps the best value of its aggregates (`Binding.merge`);
+* `using_key`: a row replaces the one of its key;
+* `mutual`: they replace the variable (WITH MUTUALLY RECURSIVE).
+"""
 
 
 @dataclass(frozen=True)
 class Binding:
-    """One recursive variable: its columns, its anchor (None: starts empty) and its step."""
+    """One recursive variable: its columns, its anchor (None: starts empty) and its steps.
+
+    The new rows are those of all `steps` together. `key` holds the positions of the key columns of
+    `improve` and `using_key`; `merge` the aggregate of each column, None for a column of the key.
+    `native` is the same relation as one statement that DuckDB runs alone, where it can.
+    """
 
     variable: str
     columns: tuple[Column, ...]
     anchor: Node | None
-    step: Node
+    steps: tuple[Node, ...]
     kind: RecKind
     key: tuple[int, ...] = ()
+    merge: tuple[str | None, ...] = ()
+    native: Block | None = None
 
 
 @dataclass(frozen=True)
 class LetRec(Node):
-    """Recursive bindings and the `body` that reads them: a loop context of the dataflow."""
+    """Recursive bindings and the `body` that reads them: a loop context of the dataflow.
+
+    `limit` bounds the iterations, and says whether reaching it is an error or the answer.
+    """
 
     bindings: tuple[Binding, ...]
     body: Node
+    limit: tuple[Literal["return", "error"], int] | None = None
 
     @property
     def children(self) -> tuple[Node, ...]:
@@ -312,7 +339,7 @@ class LetRec(Node):
         for binding in self.bindings:
             if binding.anchor is not None:
                 parts.append(binding.anchor)
-            parts.append(binding.step)
+            parts.extend(binding.steps)
         return (*parts, self.body)
 
     def __post_init__(self) -> None:
