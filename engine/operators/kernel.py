@@ -9,7 +9,7 @@ Inside a loop an input may come from outside. It then arrives once per time of t
 from, and holds for all counters of the loops in between: `KernelInput.depth` is the number of
 leading counters that it shares with the vertex. The vertex runs at the times of its deepest inputs.
 
-    depth 2 (the loop's variable)   (e,⟨i,0⟩) (e,⟨i,1⟩) (e,⟨i,2⟩)   buffered by time, dropped when used
+    depth 2 (the loop's variable)   (e,⟨i,0⟩) (e,⟨i,1⟩) (e,⟨i,2⟩)   buffered, dropped when used
     depth 1 (an outer variable)     (e,⟨i⟩)                         kept while counter 0 is i
     depth 0 (a table)               (e,⟨⟩)                          kept while the epoch is e
 """

@@ -1,0 +1,98 @@
+"""Small pieces of SQL as sqlglot trees, and their text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from sqlglot import exp
+
+from tidewheel.planner.logical import Block, Column, Named, SortKey
+
+
+def to_sql(expression: exp.Expression) -> str:
+    """Text in DuckDB's dialect, always with its own comments removed."""
+    return expression.sql(dialect="duckdb", comments=False)
+
+
+def identifier(name: str) -> exp.Identifier:
+    """A quoted identifier."""
+    return exp.Identifier(this=name, quoted=True)
+
+
+def column(name: str) -> exp.Column:
+    """A reference to the column with this plan-unique name."""
+    return exp.Column(this=identifier(name))
+
+
+def alias_of(expression: exp.Expression, name: str) -> exp.Alias:
+    """`expression AS "name"`."""
+    return exp.Alias(this=expression, alias=identifier(name))
+
+
+def defined(named: Named) -> exp.Expression:
+    """`expr AS "name"`, or the bare column where it keeps its name."""
+    if isinstance(named.expr, exp.Column) and named.expr.name == named.column.name:
+        return named.expr.copy()
+    return alias_of(named.expr.copy(), named.column.name)
+
+
+def conjunction(parts: Sequence[exp.Expression]) -> exp.Expression | None:
+    """The parts joined by AND, each in parentheses where it needs them; None if there are none."""
+    if not parts:
+        return None
+    return exp.and_(*parts, copy=False) if len(parts) > 1 else parts[0]
+
+
+def select_all(source: exp.Expression) -> exp.Select:
+    """``SELECT * FROM source``."""
+    return exp.select("*").from_(source, copy=False)
+
+
+def ordered(key: SortKey) -> exp.Expression:
+    """An ORDER BY item with its NULLs placed explicitly, whatever the session's default is.
+
+    (As raw text: sqlglot's generator leaves NULLS LAST out, taking it for the default.)
+    """
+    direction = "DESC" if key.descending else "ASC"
+    return exp.Var(
+        this=f"{to_sql(key.expr)} {direction} NULLS {'FIRST' if key.nulls_first else 'LAST'}"
+    )
+
+
+def raw_subquery(text: str, alias: str, columns: Iterable[str] = ()) -> exp.Subquery:
+    """``(text) AS "alias"("columns" …)`` around text that stays as it is."""
+    names = [identifier(c) for c in columns]
+    return exp.Subquery(
+        this=exp.Var(this=text.rstrip().rstrip(";") + "\n"),
+        alias=exp.TableAlias(this=identifier(alias), columns=names),
+    )
+
+
+def block_query(block: Block, sources: Sequence[exp.Expression]) -> exp.Select:
+    """A block as a query: its inputs as CTEs, its columns renamed by position."""
+    inner = raw_subquery(block.sql, "__tw_b", (c.name for c in block.columns))
+    query = select_all(inner)
+    for name, source in zip(block.aliases, sources, strict=True):
+        query = query.with_(identifier(name), as_=select_all(source), copy=False)
+    return query
+
+
+def typed_nulls(columns: Sequence[Column]) -> str:
+    """A query without rows that has these columns."""
+    items = ", ".join(f"CAST(NULL AS {c.type}) AS {to_sql(identifier(c.name))}" for c in columns)
+    return f"SELECT {items or 'NULL'} LIMIT 0"
+
+
+_PARAMETER = re.compile(
+    r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n]*|/\*.*?\*/|\$(?P<name>\w+)(?!\w*\$)""", re.DOTALL
+)
+
+
+def used_parameters(sql: str, parameters: Any) -> Any:
+    """The named `parameters` that `sql` mentions (DuckDB refuses others); a sequence as it is."""
+    if not isinstance(parameters, Mapping):
+        return parameters
+    names = {m["name"].lower() for m in _PARAMETER.finditer(sql) if m["name"]}
+    return {k: v for k, v in parameters.items() if k.lower() in names} or None
