@@ -167,7 +167,7 @@ def expected_rows(table: Table, scale: float) -> int | None:
         return LINEITEM_ROWS.get(scale)
     if table.rows is None or not table.scales:
         return table.rows
-    return int(table.rows * scale)
+    return round(table.rows * scale)
 
 
 def refresh_size(scale: float) -> int:
