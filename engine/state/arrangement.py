@@ -1,0 +1,100 @@
+"""Arrangements: a collection indexed by a key, shared by all who need that key.
+
+An arrangement has one writer, the operator that owns it, and any number of readers. Readers run
+after the writer at each time (the circuit sees to that), so what they read includes the present
+delta; a reader that needs what was there before subtracts it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tidewheel.engine.state import columns as columns_
+from tidewheel.engine.state.columns import Col, Index
+from tidewheel.engine.state.delta import Delta, Int64s, KeySpec, Schema
+from tidewheel.engine.state.run import Layout, Rank, Rows
+from tidewheel.engine.state.spine import Spine
+
+Counters = tuple[int, ...]
+
+
+def times_of(n: int, counters: Counters) -> Int64s | None:
+    """The counters of n rows that change together; None outside loops."""
+    if not counters:
+        return None
+    return np.repeat(np.array([counters], np.int64), n, axis=0)
+
+
+class Arrangement:
+    """Rows indexed by the columns `key` (positions), with loop counters where `depth` > 0."""
+
+    def __init__(
+        self,
+        schema: Schema,
+        key: Sequence[int],
+        depth: int = 0,
+        rank: Rank | None = None,
+        name: str = "",
+    ) -> None:
+        self.layout = Layout(schema, key, depth, rank)
+        self.spine = Spine(self.layout)
+        self.name = name
+
+    @property
+    def schema(self) -> Schema:
+        """Columns of the rows."""
+        return self.layout.schema
+
+    @property
+    def key(self) -> KeySpec:
+        """The indexed columns."""
+        return self.layout.key
+
+    def __len__(self) -> int:
+        """Rows held, where rows that cancel but are not yet merged count twice."""
+        return len(self.spine)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held."""
+        return self.spine.nbytes
+
+    def insert(self, delta: Delta, counters: Counters = (), keys: Int64s | None = None) -> None:
+        """Add a delta that happened at `counters`."""
+        if len(delta):
+            self.spine.insert(self.layout.rows(delta, times_of(len(delta), counters), keys))
+
+    def insert_timed(self, delta: Delta, times: Int64s) -> None:
+        """Add a delta whose rows happened at different counters, shape (n, depth)."""
+        if len(delta):
+            self.spine.insert(self.layout.rows(delta, times))
+
+    def fetch(self, keys: Int64s) -> Rows | None:
+        """All rows whose 64-bit key is among `keys` (each at most once), None if none."""
+        found = self.spine.lookup(keys)
+        return None if found is None else found[1]
+
+    def match(self, cols: Sequence[Col], spec: KeySpec, keys: Int64s) -> tuple[Index, Rows] | None:
+        """Pairs (position in `keys`, row) whose key *values* are equal, None if none.
+
+        `keys` is ``spec.keys(cols, n)``: the other side's key columns, of the same types.
+        """
+        found = self.spine.lookup(keys)
+        if found is None:
+            return None
+        at, rows = found
+        if spec.exact(cols) and self.key.exact(rows.cols):
+            return at, rows
+        same = np.ones(len(at), bool)
+        for i, j, kind in zip(spec.indices, self.key.indices, self.key.kinds, strict=True):
+            same &= kind.equal(columns_.take(cols[i], at), rows.cols[j])
+        if same.all():
+            return at, rows
+        index = same.nonzero()[0]
+        return (at[index], rows.take(index)) if len(index) else None
+
+    def contents(self) -> Delta:
+        """All rows, consolidated, counters left out where there are none."""
+        return self.spine.all().delta()

@@ -1,0 +1,371 @@
+"""Columns as state keeps them: NumPy where values have a fixed width and no NULL, else Arrow.
+
+`ColumnType` holds, for one Arrow type, the four things that state needs to know of it: how to
+come from Arrow, how to go back, how to hash, and when two values are equal. Equality is DuckDB's
+in GROUP BY: NULL equals NULL, NaN equals NaN, -0.0 equals 0.0, intervals compare normalised.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidewheel.engine.state import hashing
+from tidewheel.engine.state.hashing import U64
+
+Array = npt.NDArray[Any]
+Index = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+# One column of a batch: an ndarray (fixed width, no NULL) or a pyarrow Array.
+Col = Any
+
+
+class ColumnType:
+    """What state must know of an Arrow type. This class serves types that stay in Arrow."""
+
+    def __init__(self, arrow: pa.DataType) -> None:
+        self.arrow = arrow
+
+    #: NumPy type of the values where there is one (fixed width), else None.
+    dtype: np.dtype[Any] | None = None
+    #: True where a value's 64-bit integer is the value itself.
+    integer = False
+
+    def load(self, array: pa.Array) -> Col:
+        """An Arrow array of this type as a column of state (zero-copy where possible)."""
+        return array
+
+    def dump(self, col: Col) -> pa.Array:
+        """A column as an Arrow array of exactly this type."""
+        return col
+
+    def empty(self) -> Col:
+        """A column without rows."""
+        return self.load(
+            pa.array([], self.storage).cast(self.arrow) if self._plain else self._nil()
+        )
+
+    @property
+    def storage(self) -> pa.DataType:
+        """The type below an extension type."""
+        return self.arrow.storage_type if _is_extension(self.arrow) else self.arrow
+
+    @property
+    def _plain(self) -> bool:
+        return not _is_extension(self.arrow)
+
+    def _nil(self) -> pa.Array:
+        return pa.ExtensionArray.from_storage(self.arrow, pa.array([], self.storage))
+
+    def nulls(self, n: int) -> Col:
+        """A column of `n` NULLs."""
+        values = pa.nulls(n, self.storage)
+        return values if self._plain else pa.ExtensionArray.from_storage(self.arrow, values)
+
+    def hash(self, col: Col) -> U64:
+        """One hash per value."""
+        array = col.storage if isinstance(col, pa.ExtensionArray) else col
+        return _hash_arrow(array)
+
+    def equal(self, a: Col, b: Col) -> Mask:
+        """Pairwise equality of two columns of one length."""
+        x = a.storage if isinstance(a, pa.ExtensionArray) else a
+        y = b.storage if isinstance(b, pa.ExtensionArray) else b
+        return _equal_arrow(x, y)
+
+
+class FixedType(ColumnType):
+    """Integers, dates, times and booleans: an ndarray where there is no NULL."""
+
+    integer = True
+
+    def __init__(self, arrow: pa.DataType, dtype: str) -> None:
+        super().__init__(arrow)
+        self.dtype = np.dtype(dtype)
+
+    def load(self, array: pa.Array) -> Col:
+        if array.null_count:
+            return array
+        return self._values(array)
+
+    def _values(self, array: pa.Array) -> Array:
+        n = len(array)
+        if isinstance(array, pa.ExtensionArray):
+            array = array.storage
+        buffer = array.buffers()[1]
+        assert self.dtype is not None
+        if n == 0 or buffer is None:
+            return np.zeros(n, self.dtype)
+        return np.frombuffer(buffer, self.dtype, n + array.offset)[array.offset :]
+
+    def dump(self, col: Col) -> pa.Array:
+        if not isinstance(col, np.ndarray):
+            return col
+        values = np.ascontiguousarray(col, self.dtype)
+        array = pa.Array.from_buffers(self.storage, len(values), [None, pa.py_buffer(values)], 0)
+        return array if self._plain else pa.ExtensionArray.from_storage(self.arrow, array)
+
+    def empty(self) -> Col:
+        return np.empty(0, self.dtype)
+
+    def split(self, col: Col) -> tuple[Array, Mask | None]:
+        """Values (anything where NULL) and the mask of NULLs, or None where there are none."""
+        if isinstance(col, np.ndarray):
+            return col, None
+        return self._values(col), ~np.asarray(_valid(col))
+
+    def hash(self, col: Col) -> U64:
+        values, nulls = self.split(col)
+        h = hashing.mix(self._bits(values))
+        if nulls is not None:
+            h[nulls] = hashing.NULL_HASH
+        return h
+
+    def _bits(self, values: Array) -> U64:
+        return values.astype(np.int64).view(np.uint64)
+
+    def equal(self, a: Col, b: Col) -> Mask:
+        x, x_null = self.split(a)
+        y, y_null = self.split(b)
+        same = self._same(x, y)
+        if x_null is None and y_null is None:
+            return same
+        none = np.zeros(len(x), bool)
+        x_null = none if x_null is None else x_null
+        y_null = none if y_null is None else y_null
+        return np.where(x_null | y_null, x_null & y_null, same)
+
+    def _same(self, x: Array, y: Array) -> Mask:
+        return np.asarray(x == y)
+
+
+class BoolType(FixedType):
+    """Arrow's bit-packed booleans, one byte each here."""
+
+    def _values(self, array: pa.Array) -> Array:
+        filled = array.fill_null(False) if array.null_count else array
+        return np.asarray(filled.to_numpy(zero_copy_only=False)).astype(np.uint8)
+
+    def dump(self, col: Col) -> pa.Array:
+        return pa.array(col.view(np.bool_)) if isinstance(col, np.ndarray) else col
+
+
+class FloatType(FixedType):
+    """Floating point: NaN equals NaN, -0.0 equals 0.0."""
+
+    integer = False
+
+    def _bits(self, values: Array) -> U64:
+        doubles = values.astype(np.float64) + 0.0  # -0.0 + 0.0 is 0.0
+        doubles[np.isnan(doubles)] = np.nan
+        return doubles.view(np.uint64)
+
+    def _same(self, x: Array, y: Array) -> Mask:
+        return np.asarray((x == y) | (np.isnan(x) & np.isnan(y)))
+
+
+class DecimalType(FixedType):
+    """DECIMAL of at most 18 digits: its unscaled value as int64."""
+
+    def __init__(self, arrow: pa.DataType) -> None:
+        super().__init__(arrow, "i8")
+
+    def _values(self, array: pa.Array) -> Array:
+        n = len(array)
+        buffer = array.buffers()[1]
+        if n == 0 or buffer is None:
+            return np.zeros(n, np.int64)
+        pairs = np.frombuffer(buffer, np.int64, 2 * (n + array.offset)).reshape(-1, 2)
+        return np.ascontiguousarray(pairs[array.offset :, 0])
+
+    def dump(self, col: Col) -> pa.Array:
+        if not isinstance(col, np.ndarray):
+            return col
+        pairs = np.empty((len(col), 2), np.int64)
+        pairs[:, 0] = col
+        pairs[:, 1] = pairs[:, 0] >> 63
+        return pa.Array.from_buffers(self.arrow, len(col), [None, pa.py_buffer(pairs)], 0)
+
+
+_FIXED = {
+    pa.int8(): "i1",
+    pa.int16(): "i2",
+    pa.int32(): "i4",
+    pa.int64(): "i8",
+    pa.uint8(): "u1",
+    pa.uint16(): "u2",
+    pa.uint32(): "u4",
+    pa.uint64(): "u8",
+    pa.date32(): "i4",
+    pa.date64(): "i8",
+}
+
+
+@functools.cache
+def column_type(arrow: pa.DataType) -> ColumnType:
+    """The `ColumnType` of an Arrow type; dictionaries count as their values' type."""
+    t = pa.types
+    if t.is_dictionary(arrow):
+        return column_type(arrow.value_type)
+    if arrow in _FIXED:
+        return FixedType(arrow, _FIXED[arrow])
+    if t.is_boolean(arrow):
+        return BoolType(arrow, "u1")
+    if t.is_time32(arrow):
+        return FixedType(arrow, "i4")
+    if t.is_time64(arrow) or t.is_timestamp(arrow) or t.is_duration(arrow):
+        return FixedType(arrow, "i8")
+    if t.is_float32(arrow):
+        return FloatType(arrow, "f4")
+    if t.is_float64(arrow):
+        return FloatType(arrow, "f8")
+    if t.is_decimal128(arrow) and arrow.precision <= 18:
+        return DecimalType(arrow)
+    if isinstance(arrow, pa.Bool8Type):
+        return FixedType(arrow, "i1")
+    return ColumnType(arrow)
+
+
+def from_arrow(array: pa.Array | pa.ChunkedArray) -> Col:
+    """A column of state from an Arrow array (chunks are joined, dictionaries decoded)."""
+    if isinstance(array, pa.ChunkedArray):
+        if array.num_chunks == 1:
+            array = array.chunk(0)
+        elif array.num_chunks:
+            array = pa.concat_arrays(array.chunks)
+        else:
+            return column_type(array.type).empty()
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    return column_type(array.type).load(array)
+
+
+def take(col: Col, index: Index) -> Col:
+    """Rows of a column by position."""
+    if isinstance(col, np.ndarray):
+        return col[index]
+    return col.take(pa.array(index))
+
+
+def where(col: Col, mask: Mask) -> Col:
+    """Rows of a column by mask."""
+    if isinstance(col, np.ndarray):
+        return col[mask]
+    return col.filter(pa.array(mask))
+
+
+def concat(cols: list[Col], kind: ColumnType) -> Col:
+    """Columns of one type, one after the other."""
+    if all(isinstance(c, np.ndarray) for c in cols):
+        return np.concatenate(cols)
+    return pa.concat_arrays([kind.dump(c) for c in cols])
+
+
+def nbytes(col: Col) -> int:
+    """Bytes that a column holds."""
+    return int(col.nbytes)
+
+
+def is_null(col: Col) -> Mask | None:
+    """Mask of NULLs, None where the column has none."""
+    if isinstance(col, np.ndarray) or not col.null_count:
+        return None
+    return ~np.asarray(_valid(col))
+
+
+def _is_extension(arrow: pa.DataType) -> bool:
+    return isinstance(arrow, pa.BaseExtensionType)
+
+
+def _valid(array: pa.Array) -> Array:
+    return np.asarray(pc.is_valid(array).to_numpy(zero_copy_only=False))
+
+
+def _hash_arrow(array: pa.Array) -> U64:
+    t = pa.types
+    kind = array.type
+    if t.is_null(kind):
+        return np.full(len(array), hashing.NULL_HASH)
+    if t.is_string(kind) or t.is_binary(kind):
+        h = _hash_binary(array, "i4")
+    elif t.is_large_string(kind) or t.is_large_binary(kind):
+        h = _hash_binary(array, "i8")
+    elif t.is_decimal128(kind) or (t.is_fixed_size_binary(kind) and kind.byte_width % 8 == 0):
+        h = hashing.hash_words(_words(array, 16 if t.is_decimal128(kind) else kind.byte_width))
+    elif t.is_interval(kind):
+        h = hashing.hash_words(_interval(array))
+    else:
+        texts = (repr(canonical(v)) for v in array.to_pylist())
+        h = np.fromiter((hashing.hash_text(x) for x in texts), np.uint64, len(array))
+    if array.null_count:
+        h = np.where(_valid(array), h, hashing.NULL_HASH)
+    return h
+
+
+def _hash_binary(array: pa.Array, offset_type: str) -> U64:
+    n = len(array)
+    if n == 0:
+        return np.empty(0, np.uint64)
+    _, offsets, data = array.buffers()
+    starts = np.frombuffer(offsets, offset_type, n + 1 + array.offset)[array.offset :]
+    letters = np.frombuffer(data, np.uint8) if data is not None else np.empty(0, np.uint8)
+    return hashing.hash_bytes(starts, letters)
+
+
+def _words(array: pa.Array, width: int) -> U64:
+    n = len(array)
+    if n == 0:
+        return np.empty((0, width // 8), np.uint64)
+    values = np.frombuffer(array.buffers()[1], np.uint64, (n + array.offset) * width // 8)
+    return values.reshape(-1, width // 8)[array.offset :]
+
+
+def _interval(array: pa.Array) -> U64:
+    """(days, nanoseconds) with a month counting 30 days, as DuckDB compares them."""
+    n = len(array)
+    if n == 0:
+        return np.empty((0, 2), np.uint64)
+    layout = np.dtype([("months", "i4"), ("days", "i4"), ("nanos", "i8")])
+    raw = np.frombuffer(array.buffers()[1], layout, n + array.offset)[array.offset :]
+    day = 86_400_000_000_000
+    days = raw["months"].astype(np.int64) * 30 + raw["days"] + raw["nanos"] // day
+    return np.stack([days, raw["nanos"] % day], axis=1).view(np.uint64)
+
+
+def _equal_arrow(a: pa.Array, b: pa.Array) -> Mask:
+    t = pa.types
+    kind = a.type
+    if t.is_null(kind):
+        return np.ones(len(a), bool)
+    if t.is_interval(kind):
+        same = np.asarray((_interval(a) == _interval(b)).all(axis=1))
+    elif t.is_nested(kind) or t.is_dictionary(kind):
+        pairs = zip(a.to_pylist(), b.to_pylist(), strict=True)
+        return np.fromiter((canonical(x) == canonical(y) for x, y in pairs), bool, len(a))
+    else:
+        same = np.asarray(pc.equal(a, b).fill_null(False).to_numpy(zero_copy_only=False))
+    if not a.null_count and not b.null_count:
+        return np.asarray(same)
+    x, y = _valid(a), _valid(b)
+    return np.where(x & y, same, x == y)
+
+
+def canonical(value: Any) -> Any:
+    """A Python value such that equal SQL values (nested ones too) give equal results and `repr`."""
+    if isinstance(value, float):
+        return "nan" if math.isnan(value) else value + 0.0
+    if isinstance(value, dict):
+        return tuple((k, canonical(v)) for k, v in value.items())
+    if isinstance(value, list | tuple) and not hasattr(value, "_fields"):
+        return tuple(canonical(v) for v in value)
+    if isinstance(value, tuple):  # pyarrow's MonthDayNano
+        months, days, nanos = value
+        day = 86_400_000_000_000
+        return (months * 30 + days + nanos // day, nanos % day)
+    return value

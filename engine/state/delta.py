@@ -1,0 +1,328 @@
+"""Deltas: what changed in a collection, as rows with weights.
+
+A delta is a bag of rows; a row of weight +n is added n times, of weight -n taken away n times.
+Outside of the engine a delta is an Arrow table with an int64 column ``weight``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tidewheel.engine.state import columns as columns_
+from tidewheel.engine.state import hashing
+from tidewheel.engine.state.columns import Col, ColumnType, Index, Mask, column_type
+
+Int64s = npt.NDArray[np.int64]
+
+WEIGHT: Final = "weight"
+
+
+class Schema:
+    """Names and types of the columns of a collection, without the weight."""
+
+    __slots__ = ("kinds", "names", "types")
+
+    def __init__(self, names: Iterable[str], types: Iterable[pa.DataType]) -> None:
+        self.names = tuple(names)
+        self.types = tuple(t.value_type if pa.types.is_dictionary(t) else t for t in types)
+        self.kinds: tuple[ColumnType, ...] = tuple(column_type(t) for t in self.types)
+        if len(self.names) != len(self.types):
+            raise ValueError(f"schema: {len(self.names)} names, {len(self.types)} types")
+
+    @classmethod
+    def of(cls, arrow: pa.Schema) -> Schema:
+        """The schema of an Arrow table, leaving out the weight column."""
+        fields = [f for f in arrow if f.name != WEIGHT]
+        return cls((f.name for f in fields), (f.type for f in fields))
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Schema):
+            return NotImplemented
+        return self.names == other.names and self.types == other.types
+
+    def __hash__(self) -> int:
+        return hash((self.names, self.types))
+
+    def __repr__(self) -> str:
+        return (
+            "Schema("
+            + ", ".join(f"{n}: {t}" for n, t in zip(self.names, self.types, strict=True))
+            + ")"
+        )
+
+    def select(self, indices: Sequence[int], names: Sequence[str] | None = None) -> Schema:
+        """The schema of some columns, by position, perhaps renamed."""
+        return Schema(
+            names if names is not None else (self.names[i] for i in indices),
+            (self.types[i] for i in indices),
+        )
+
+    def index(self, name: str) -> int:
+        """Position of a column by name."""
+        return self.names.index(name)
+
+
+class KeySpec:
+    """How some columns of a schema become a 64-bit key.
+
+    The value itself for one integer-like column, else a hash of the columns' values. `exact` says
+    whether equal keys mean equal values: only for an integer-like column without NULLs.
+    """
+
+    __slots__ = ("indices", "integer", "kinds")
+
+    def __init__(self, schema: Schema, indices: Sequence[int]) -> None:
+        self.indices = tuple(indices)
+        self.kinds = tuple(schema.kinds[i] for i in self.indices)
+        self.integer = len(self.kinds) == 1 and self.kinds[0].integer
+
+    def keys(self, cols: Sequence[Col], n: int) -> Int64s:
+        """The key of each row."""
+        if self.integer:
+            col = cols[self.indices[0]]
+            if isinstance(col, np.ndarray):
+                return col if col.dtype == np.int64 else col.astype(np.int64)
+            values, nulls = self.kinds[0].split(col)  # type: ignore[attr-defined]
+            out: Int64s = values.astype(np.int64)
+            out[nulls] = hashing.NULL_HASH.astype(np.int64)
+            return out
+        if not self.indices:
+            return np.zeros(n, np.int64)
+        h = np.full(n, hashing.SEED)
+        for i, kind in zip(self.indices, self.kinds, strict=True):
+            h = hashing.combine(h, kind.hash(cols[i]))
+        return h.view(np.int64)
+
+    def exact(self, cols: Sequence[Col]) -> bool:
+        """True if rows of these columns with equal keys have equal values."""
+        if self.integer:
+            return isinstance(cols[self.indices[0]], np.ndarray)
+        return not self.indices
+
+    def nulls(self, cols: Sequence[Col]) -> Mask | None:
+        """Rows with a NULL among the key's columns; None where there are none."""
+        found: Mask | None = None
+        for i in self.indices:
+            mask = columns_.is_null(cols[i])
+            if mask is not None:
+                found = mask if found is None else found | mask
+        return found
+
+
+class Delta:
+    """Rows with weights. `cols[i]` is a column (see `columns.Col`), `weights` int64; immutable."""
+
+    __slots__ = ("cols", "schema", "weights")
+
+    def __init__(self, schema: Schema, cols: Sequence[Col], weights: Int64s) -> None:
+        self.schema = schema
+        self.cols = cols
+        self.weights = weights
+
+    def __len__(self) -> int:
+        return len(self.weights)
+
+    def __repr__(self) -> str:
+        return f"Delta({len(self)} rows, {self.schema})"
+
+    @classmethod
+    def empty(cls, schema: Schema) -> Delta:
+        """A delta without rows."""
+        return cls(schema, [k.empty() for k in schema.kinds], np.empty(0, np.int64))
+
+    @classmethod
+    def from_arrow(
+        cls,
+        table: pa.Table | pa.RecordBatch,
+        weight: int | None = None,
+        schema: Schema | None = None,
+    ) -> Delta:
+        """A delta from Arrow. All rows have `weight`, or else the table has a weight column."""
+        if weight is None:
+            at = table.schema.get_field_index(WEIGHT)
+            weights = np.asarray(columns_.from_arrow(table.column(at)))
+            cols = [columns_.from_arrow(c) for i, c in enumerate(table.columns) if i != at]
+            schema = schema or Schema.of(table.schema)
+        else:
+            weights = np.full(table.num_rows, weight, np.int64)
+            cols = [columns_.from_arrow(c) for c in table.columns]
+            schema = schema or Schema(table.schema.names, table.schema.types)
+        return cls(schema, cols, weights)
+
+    @classmethod
+    def from_pylist(cls, schema: Schema, rows: Iterable[Sequence[Any]]) -> Delta:
+        """A delta from Python rows whose last item is the weight: for tests and small inputs."""
+        data = list(rows)
+        cols = [
+            columns_.from_arrow(pa.array([r[i] for r in data], t))
+            for i, t in enumerate(schema.types)
+        ]
+        return cls(schema, cols, np.array([r[-1] for r in data], np.int64))
+
+    def to_arrow(self, weight: str | None = WEIGHT) -> pa.Table:
+        """As an Arrow table, its last column being the weight (left out where None)."""
+        arrays = [k.dump(c) for k, c in zip(self.schema.kinds, self.cols, strict=True)]
+        names = list(self.schema.names)
+        if weight is not None:
+            arrays.append(pa.array(self.weights))
+            names.append(weight)
+        if not arrays:
+            return pa.table({"": pa.nulls(len(self))}).select([])
+        return pa.Table.from_arrays(arrays, names=names)
+
+    def to_pylist(self) -> list[tuple[Any, ...]]:
+        """As Python rows, each with its weight last."""
+        lists = [k.dump(c).to_pylist() for k, c in zip(self.schema.kinds, self.cols, strict=True)]
+        return list(zip(*lists, self.weights.tolist(), strict=True))
+
+    def take(self, index: Index) -> Delta:
+        """Rows by position."""
+        return Delta(self.schema, [columns_.take(c, index) for c in self.cols], self.weights[index])
+
+    def where(self, mask: Mask) -> Delta:
+        """Rows by mask."""
+        return self if mask.all() else self.take(mask.nonzero()[0])
+
+    def select(self, indices: Sequence[int], schema: Schema) -> Delta:
+        """Columns by position, under another schema; rows are not consolidated."""
+        return Delta(schema, [self.cols[i] for i in indices], self.weights)
+
+    def negate(self) -> Delta:
+        """The delta that undoes this one."""
+        return Delta(self.schema, self.cols, -self.weights)
+
+    def repeated(self) -> Delta:
+        """Each row `weight` times with weight 1; weights must not be negative."""
+        if (self.weights == 1).all():
+            return self
+        if (self.weights < 0).any():
+            raise ValueError("a bag with negative weights has no rows to repeat")
+        index = np.arange(len(self)).repeat(self.weights)
+        out = self.take(index)
+        return Delta(self.schema, out.cols, np.ones(len(index), np.int64))
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held."""
+        return sum(columns_.nbytes(c) for c in self.cols) + int(self.weights.nbytes)
+
+
+def concat(deltas: Sequence[Delta]) -> Delta:
+    """The sum of deltas of one schema; rows are not consolidated."""
+    if len(deltas) == 1:
+        return deltas[0]
+    first = deltas[0].schema
+    cols = [
+        columns_.concat([d.cols[i] for d in deltas], kind) for i, kind in enumerate(first.kinds)
+    ]
+    return Delta(first, cols, np.concatenate([d.weights for d in deltas]))
+
+
+def consolidate(delta: Delta) -> Delta:
+    """The same delta with equal rows added up and rows of weight 0 left out."""
+    n = len(delta)
+    if n <= 1:
+        return delta if n == 0 or delta.weights[0] != 0 else delta.take(np.empty(0, np.int64))
+    if n <= _TINY and all(
+        k.integer and isinstance(c, np.ndarray)
+        for k, c in zip(delta.schema.kinds, delta.cols, strict=True)
+    ):
+        return _consolidate_tiny(delta)
+    spec = KeySpec(delta.schema, range(len(delta.schema)))
+    keys = spec.keys(delta.cols, n)
+    order = keys.argsort(kind="stable")
+    starts, order = groups(
+        [keys], order, None if spec.exact(delta.cols) else delta.cols, spec.kinds
+    )
+    if len(starts) == n:
+        keep = delta.weights != 0
+        return delta if keep.all() else delta.take(keep.nonzero()[0])
+    sums = np.add.reduceat(delta.weights[order], starts)
+    keep = sums != 0
+    index = order[starts[keep]]
+    return Delta(delta.schema, [columns_.take(c, index) for c in delta.cols], sums[keep])
+
+
+_TINY: Final = 12
+
+
+def _consolidate_tiny(delta: Delta) -> Delta:
+    """Consolidate a few rows of integers: a dictionary beats a dozen NumPy calls."""
+    sums: dict[tuple[int, ...], int] = {}
+    first: dict[tuple[int, ...], int] = {}
+    weights = delta.weights.tolist()
+    lists = [c.tolist() for c in delta.cols]
+    for i, row in enumerate(zip(*lists, strict=True) if lists else ((),) * len(weights)):
+        if row in sums:
+            sums[row] += weights[i]
+        else:
+            sums[row] = weights[i]
+            first[row] = i
+    kept = [row for row, weight in sums.items() if weight]
+    if len(kept) == len(weights):
+        return delta
+    index = np.array([first[row] for row in kept], np.int64)
+    return Delta(
+        delta.schema, [c[index] for c in delta.cols], np.array([sums[r] for r in kept], np.int64)
+    )
+
+
+def groups(
+    sort_keys: Sequence[Int64s],
+    order: Index,
+    cols: Sequence[Col] | None,
+    kinds: Sequence[ColumnType],
+) -> tuple[Index, Index]:
+    """Where groups of equal rows start in rows sorted by `order`, and the order itself.
+
+    Rows are equal if all `sort_keys` are, and all `cols` (None: the keys say it all). Where equal
+    keys hide different rows (a hash collision), the order is refined so that equal rows adjoin.
+    """
+    n = len(order)
+    change = np.empty(n, bool)
+    change[0] = True
+    np.not_equal(sort_keys[0][order[1:]], sort_keys[0][order[:-1]], out=change[1:])
+    for key in sort_keys[1:]:
+        change[1:] |= key[order[1:]] != key[order[:-1]]
+    if cols is not None:
+        same = (~change).nonzero()[0]
+        if len(same):
+            left, right = order[same], order[same - 1]
+            for col, kind in zip(cols, kinds, strict=True):
+                equal = kind.equal(columns_.take(col, left), columns_.take(col, right))
+                if not equal.all():
+                    return _resolve_collisions(change, order, cols, kinds)
+    return change.nonzero()[0], order
+
+
+def _resolve_collisions(
+    change: Mask, order: Index, cols: Sequence[Col], kinds: Sequence[ColumnType]
+) -> tuple[Index, Index]:
+    """Split groups of rows with equal hashes by their values; rare, so in plain Python."""
+    starts = change.nonzero()[0]
+    ends = np.append(starts[1:], len(order))
+    crowded = ends - starts > 1
+    out = order.copy()
+    change = change.copy()
+    for start, end in zip(starts[crowded].tolist(), ends[crowded].tolist(), strict=True):
+        members = order[start:end]
+        lists = [
+            k.dump(columns_.take(c, members)).to_pylist() for c, k in zip(cols, kinds, strict=True)
+        ]
+        by_value: dict[str, list[int]] = {}
+        for row, member in zip(zip(*lists, strict=True), members.tolist(), strict=True):
+            by_value.setdefault(repr(columns_.canonical(row)), []).append(member)
+        place = start
+        for same_rows in by_value.values():
+            change[place] = True
+            out[place : place + len(same_rows)] = same_rows
+            place += len(same_rows)
+    return change.nonzero()[0], out

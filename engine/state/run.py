@@ -1,0 +1,194 @@
+"""Rows of an arrangement with their keys, loop counters and weights; immutable once made.
+
+A *run* is `Rows` sorted by key and consolidated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from tidewheel.engine.state import columns as columns_
+from tidewheel.engine.state.columns import Col, Index, Mask
+from tidewheel.engine.state.delta import Delta, Int64s, KeySpec, Schema, groups
+
+Rank = Callable[[Sequence[Col], int], Int64s]
+"""Gives each row a 64-bit place within its key: runs are sorted by it (see `ordered.py`)."""
+
+
+class Layout:
+    """What all runs of an arrangement share: columns, key, number of counters, rank."""
+
+    __slots__ = ("depth", "key", "rank", "rest", "schema")
+
+    def __init__(
+        self, schema: Schema, key: Sequence[int], depth: int = 0, rank: Rank | None = None
+    ) -> None:
+        self.schema = schema
+        self.key = KeySpec(schema, key)
+        others = [i for i in range(len(schema)) if i not in self.key.indices]
+        self.rest = KeySpec(schema, others) if others else None
+        self.depth = depth
+        self.rank = rank
+
+    def rows(self, delta: Delta, times: Int64s | None = None, keys: Int64s | None = None) -> Rows:
+        """The rows of a delta (or of cols with weights of several parts), not yet sorted."""
+        n = len(delta)
+        return Rows(
+            self,
+            self.key.keys(delta.cols, n) if keys is None else keys,
+            self.rest.keys(delta.cols, n) if self.rest is not None else None,
+            self.rank(delta.cols, n) if self.rank is not None else None,
+            times,
+            delta.weights,
+            delta.cols,
+        )
+
+
+class Rows:
+    """Rows with keys. `weights` has shape (n,) or, for running sums, (n, parts).
+
+    `times` has shape (n, depth), None outside loops. `rest` identifies, with the key, the row.
+    """
+
+    __slots__ = ("cols", "keys", "layout", "rank", "rest", "times", "weights")
+
+    def __init__(
+        self,
+        layout: Layout,
+        keys: Int64s,
+        rest: Int64s | None,
+        rank: Int64s | None,
+        times: Int64s | None,
+        weights: Int64s,
+        cols: Sequence[Col],
+    ) -> None:
+        self.layout = layout
+        self.keys = keys
+        self.rest = rest
+        self.rank = rank
+        self.times = times
+        self.weights = weights
+        self.cols = cols
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held."""
+        arrays = (self.keys, self.rest, self.rank, self.times, self.weights)
+        return sum(a.nbytes for a in arrays if a is not None) + sum(
+            columns_.nbytes(c) for c in self.cols
+        )
+
+    def take(self, index: Index) -> Rows:
+        """Rows by position."""
+        return Rows(
+            self.layout,
+            self.keys[index],
+            None if self.rest is None else self.rest[index],
+            None if self.rank is None else self.rank[index],
+            None if self.times is None else self.times[index],
+            self.weights[index],
+            [columns_.take(c, index) for c in self.cols],
+        )
+
+    def where(self, mask: Mask) -> Rows:
+        """Rows by mask."""
+        return self if mask.all() else self.take(mask.nonzero()[0])
+
+    def slice(self, begin: int, end: int) -> Rows:
+        """Rows `begin` to `end`, without copying."""
+        return Rows(
+            self.layout,
+            self.keys[begin:end],
+            None if self.rest is None else self.rest[begin:end],
+            None if self.rank is None else self.rank[begin:end],
+            None if self.times is None else self.times[begin:end],
+            self.weights[begin:end],
+            [c[begin:end] for c in self.cols],
+        )
+
+    def delta(self) -> Delta:
+        """As a delta, without the counters."""
+        return Delta(self.layout.schema, self.cols, self.weights)
+
+    def untimed(self) -> Rows:
+        """The same rows without counters: what they add up to once all of them count."""
+        return Rows(self.layout, self.keys, self.rest, self.rank, None, self.weights, self.cols)
+
+
+def concat_rows(parts: Sequence[Rows]) -> Rows:
+    """Rows one after the other; at least one part."""
+    if len(parts) == 1:
+        return parts[0]
+    first = parts[0]
+    return Rows(
+        first.layout,
+        np.concatenate([p.keys for p in parts]),
+        None if first.rest is None else np.concatenate([p.rest for p in parts]),
+        None if first.rank is None else np.concatenate([p.rank for p in parts]),
+        None if first.times is None else np.concatenate([p.times for p in parts]),
+        np.concatenate([p.weights for p in parts]),
+        [
+            columns_.concat([p.cols[i] for p in parts], kind)
+            for i, kind in enumerate(first.layout.schema.kinds)
+        ],
+    )
+
+
+def sort_rows(rows: Rows) -> Rows:
+    """Sort by key (then rank) and consolidate: equal rows of equal counters become one."""
+    n = len(rows)
+    if n == 0:
+        return rows
+    if n == 1:
+        return rows if rows.weights.any() else rows.take(np.empty(0, np.int64))
+    order, keys = _order(rows)
+    layout = rows.layout
+    identities = [layout.key] if layout.rest is None else [layout.key, layout.rest]
+    exact = all(spec.exact(rows.cols) for spec in identities)
+    starts, order = groups(keys, order, None if exact else rows.cols, layout.schema.kinds)
+    if len(starts) == n:
+        keep = _nonzero(rows.weights[order])
+        return rows.take(order if keep.all() else order[keep])
+    sums = np.add.reduceat(rows.weights[order], starts, axis=0)
+    keep = _nonzero(sums)
+    out = rows.take(order[starts[keep]])
+    out.weights = sums[keep]
+    return out
+
+
+def _nonzero(weights: Int64s) -> Mask:
+    return np.asarray(weights != 0 if weights.ndim == 1 else weights.any(axis=1))
+
+
+def _order(rows: Rows) -> tuple[Index, list[Int64s]]:
+    """An order by key, rank, rest and counters, and these sort keys, most significant first."""
+    keys = [rows.keys]
+    if rows.rank is not None:
+        keys.append(rows.rank)
+    if rows.rest is not None:
+        keys.append(rows.rest)
+    if rows.times is not None:
+        keys.extend(rows.times[:, i] for i in range(rows.times.shape[1]))
+    if len(keys) == 1:
+        return rows.keys.argsort(kind="stable"), keys
+    if len(rows) < 256:
+        return np.lexsort(keys[::-1]), keys
+    # Sorting by key alone is fast, the more so as merged runs are sorted already; only rows that
+    # share their key with a neighbour need the finer order.
+    order = rows.keys.argsort(kind="stable")
+    sorted_keys = rows.keys[order]
+    same = sorted_keys[1:] == sorted_keys[:-1]
+    crowded = np.zeros(len(order), bool)
+    crowded[1:] = same
+    crowded[:-1] |= same
+    place = crowded.nonzero()[0]
+    if len(place):
+        members = order[place]
+        finer = [k[members] for k in reversed(keys)]
+        order[place] = members[np.lexsort(finer)]
+    return order, keys

@@ -1,0 +1,248 @@
+"""A spine: a few sorted runs of geometrically growing size, merged a little at a time.
+
+Adding n rows costs O(n log N) in all and a bounded amount at once; looking up k keys costs
+k log N. Tiny batches collect unsorted in a *head* of at most `HEAD` rows, for sorting them one by
+one would cost more than looking through them.
+
+Source: O'Neil et al., "The log-structured merge-tree" (1996); McSherry et al., "Shared
+Arrangements" (VLDB 2020), section 4.2, for merging with fuel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import numpy as np
+
+from tidewheel.engine.state.columns import Index
+from tidewheel.engine.state.delta import Int64s
+from tidewheel.engine.state.run import Layout, Rows, concat_rows, sort_rows
+
+HEAD: Final = 64
+RATIO: Final = 8  # a run is merged with the next smaller one unless it is this much larger
+AT_ONCE: Final = 8192  # merges of so many rows are done at once
+FUEL: Final = 16  # rows merged per row added
+SLICE: Final = 1 << 15
+
+
+class Merge:
+    """Two runs on their way to become one; readers use the two until it is done."""
+
+    def __init__(self, larger: Rows, smaller: Rows) -> None:
+        self.larger = larger
+        self.smaller = smaller
+        self._from_larger = 0
+        self._from_smaller = 0
+        self._done: list[Rows] = []
+
+    def __len__(self) -> int:
+        return len(self.larger) + len(self.smaller)
+
+    def work(self, fuel: int) -> int:
+        """Merge at least `fuel` rows (or all that is left); returns the fuel left."""
+        while fuel > 0 and not self.complete:
+            begin, other = self._from_larger, self._from_smaller
+            end = min(begin + min(fuel, SLICE), len(self.larger))
+            if end == len(self.larger):
+                other_end = len(self.smaller)
+            else:
+                # Rows of one key stay in one piece.
+                boundary = self.larger.keys[end - 1]
+                end = int(self.larger.keys.searchsorted(boundary, side="right"))
+                other_end = int(self.smaller.keys.searchsorted(boundary, side="right"))
+            piece = concat_rows(
+                [self.larger.slice(begin, end), self.smaller.slice(other, other_end)]
+            )
+            self._done.append(sort_rows(piece))
+            self._from_larger, self._from_smaller = end, other_end
+            fuel -= len(piece)
+        return fuel
+
+    @property
+    def complete(self) -> bool:
+        """All rows merged?"""
+        return self._from_larger == len(self.larger) and self._from_smaller == len(self.smaller)
+
+    def result(self) -> Rows:
+        """The merged run."""
+        return concat_rows(self._done)
+
+
+class Spine:
+    """Sorted runs, the largest first, and the head."""
+
+    def __init__(self, layout: Layout) -> None:
+        self.layout = layout
+        self._runs: list[Rows | Merge] = []
+        self._head: list[Rows] = []
+        self._head_size = 0
+        self._sorted_head: tuple[Rows, Index, Int64s] | None = None
+
+    def __len__(self) -> int:
+        return sum(map(len, self._runs)) + self._head_size
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held by all runs."""
+        return sum(r.nbytes for r in self.runs())
+
+    def insert(self, rows: Rows) -> None:
+        """Add rows in any order."""
+        n = len(rows)
+        if n == 0:
+            return
+        if self._head_size + n <= HEAD:
+            self._head.append(rows)
+            self._head_size += n
+            self._sorted_head = None
+        else:
+            if self._head_size:
+                rows = concat_rows([*self._head, rows])
+                self._head, self._head_size, self._sorted_head = [], 0, None
+            self._push(sort_rows(rows))
+        self._work(FUEL * n)
+
+    def _push(self, run: Rows) -> None:
+        if not len(run):
+            return
+        self._runs.append(run)
+        while len(self._runs) >= 2:
+            larger, smaller = self._runs[-2], self._runs[-1]
+            if isinstance(larger, Merge) or isinstance(smaller, Merge):
+                return
+            if len(larger) > RATIO * len(smaller) and len(larger) > HEAD * RATIO:
+                return
+            merge = Merge(larger, smaller)
+            self._runs[-2:] = [merge]
+            if len(merge) <= AT_ONCE:
+                merge.work(len(merge))
+                self._finish(len(self._runs) - 1)
+
+    def _work(self, fuel: int) -> None:
+        for i in range(len(self._runs) - 1, -1, -1):
+            merge = self._runs[i]
+            if isinstance(merge, Merge):
+                merge.work(fuel)
+                if merge.complete:
+                    self._finish(i)
+                    self._settle()
+
+    def _finish(self, i: int) -> None:
+        merge = self._runs[i]
+        assert isinstance(merge, Merge)
+        run = merge.result()
+        self._runs[i : i + 1] = [run] if len(run) else []
+
+    def _settle(self) -> None:
+        """Start merges that became due while others were under way."""
+        i = len(self._runs) - 1
+        while i > 0:
+            larger, smaller = self._runs[i - 1], self._runs[i]
+            if (
+                not isinstance(larger, Merge)
+                and not isinstance(smaller, Merge)
+                and len(larger) <= RATIO * len(smaller)
+            ):
+                self._runs[i - 1 : i + 1] = [Merge(larger, smaller)]
+                i -= 1
+            i -= 1
+
+    def compact(self) -> None:
+        """Merge everything into one run, whatever it costs."""
+        rows = self.all()
+        self._runs = [rows] if len(rows) else []
+        self._head, self._head_size, self._sorted_head = [], 0, None
+
+    def runs(self) -> Iterator[Rows]:
+        """All runs and the parts of the head; together they are the contents."""
+        for run in self._runs:
+            if isinstance(run, Merge):
+                yield run.larger
+                yield run.smaller
+            else:
+                yield run
+        yield from self._head
+
+    def all(self) -> Rows:
+        """The contents as one run."""
+        parts = list(self.runs())
+        if not parts:
+            return empty_rows(self.layout)
+        return sort_rows(concat_rows(parts))
+
+    def lookup(self, probes: Int64s) -> tuple[Index, Rows] | None:
+        """Rows with one of the keys `probes`: (position in `probes`, row), or None if none.
+
+        Each occurrence of a key in `probes` finds its rows. Rows of several runs are not
+        consolidated with each other.
+        """
+        order: Index | None = None
+        if len(probes) > 1024:  # neighbouring probes share cache lines
+            order = probes.argsort()
+            probes = probes[order]
+        found_at: list[Index] = []
+        found: list[Rows] = []
+        for run in self._runs:
+            if isinstance(run, Merge):
+                _probe(run.larger, run.larger.keys, None, probes, found_at, found)
+                _probe(run.smaller, run.smaller.keys, None, probes, found_at, found)
+            else:
+                _probe(run, run.keys, None, probes, found_at, found)
+        if self._head_size:
+            rows, by_key, keys = self._head_by_key()
+            _probe(rows, keys, by_key, probes, found_at, found)
+        if not found:
+            return None
+        at = found_at[0] if len(found_at) == 1 else np.concatenate(found_at)
+        return (at if order is None else order[at]), concat_rows(found)
+
+    def _head_by_key(self) -> tuple[Rows, Index, Int64s]:
+        if self._sorted_head is None:
+            rows = concat_rows(self._head)
+            self._head = [rows]
+            by_key = rows.keys.argsort(kind="stable")
+            self._sorted_head = (rows, by_key, rows.keys[by_key])
+        return self._sorted_head
+
+
+def _probe(
+    rows: Rows,
+    keys: Int64s,
+    by_key: Index | None,
+    probes: Int64s,
+    found_at: list[Index],
+    found: list[Rows],
+) -> None:
+    if len(probes) == 1:
+        key = probes[0]
+        begin = int(keys.searchsorted(key))
+        if begin == len(keys) or keys[begin] != key:
+            return
+        end = int(keys.searchsorted(key, side="right"))
+        found_at.append(np.zeros(end - begin, np.int64))
+        found.append(rows.slice(begin, end) if by_key is None else rows.take(by_key[begin:end]))
+        return
+    low = keys.searchsorted(probes)
+    counts = keys.searchsorted(probes, side="right") - low
+    total = int(counts.sum())
+    if not total:
+        return
+    at = np.arange(len(probes)).repeat(counts)
+    index = (low - (counts.cumsum() - counts)).repeat(counts) + np.arange(total)
+    found_at.append(at)
+    found.append(rows.take(index if by_key is None else by_key[index]))
+
+
+def empty_rows(layout: Layout) -> Rows:
+    """No rows of a layout."""
+    none = np.empty(0, np.int64)
+    return Rows(
+        layout,
+        none,
+        None if layout.rest is None else none,
+        None if layout.rank is None else none,
+        np.empty((0, layout.depth), np.int64) if layout.depth else None,
+        none,
+        [k.empty() for k in layout.schema.kinds],
+    )

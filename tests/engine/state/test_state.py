@@ -1,0 +1,239 @@
+"""Deltas, arrangements and spines against plain Python multisets, over all SQL types."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections import Counter
+from decimal import Decimal
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tidewheel.engine.state import columns, hashing, spine
+from tidewheel.engine.state.arrangement import Arrangement
+from tidewheel.engine.state.delta import Delta, Schema, consolidate
+from tidewheel.engine.state.run import sort_rows
+
+UTC = ZoneInfo("UTC")
+VALUES: dict[str, tuple[pa.DataType, list[Any]]] = {
+    "int": (pa.int32(), [None, 0, -1, 7, 2**31 - 1]),
+    "bigint": (pa.int64(), [None, 0, -1, 2**63 - 1, -(2**63)]),
+    "ubigint": (pa.uint64(), [None, 0, 2**63, 2**64 - 1]),
+    "bool": (pa.bool_(), [None, True, False]),
+    "double": (pa.float64(), [None, 0.0, -0.0, float("nan"), float("inf"), 1e300, -2.5]),
+    "float": (pa.float32(), [None, 0.0, -0.0, float("nan"), 1.5]),
+    "string": (pa.string(), [None, "", "a", "b", "ab", "ba", "é", "a" * 3000]),
+    "blob": (pa.binary(), [None, b"", b"\0", b"\0\0"]),
+    "decimal": (pa.decimal128(12, 2), [None, Decimal("0.00"), Decimal("-1.50"), Decimal("9.99")]),
+    "wide": (
+        pa.decimal128(38, 2),
+        [None, Decimal("1.00"), Decimal("10000000000000000000000000.00")],
+    ),
+    "date": (pa.date32(), [None, dt.date(1970, 1, 1), dt.date(1, 1, 1)]),
+    "zoned": (pa.timestamp("us", tz="UTC"), [None, dt.datetime(2020, 1, 1, tzinfo=UTC)]),
+    "list": (pa.list_(pa.float64()), [None, [], [None], [0.0], [-0.0], [float("nan")]]),
+    "struct": (pa.struct([("x", pa.int32())]), [None, {"x": None}, {"x": 1}]),
+}
+
+
+def normal(row: tuple[Any, ...]) -> tuple[str, ...]:
+    return tuple(repr(columns.canonical(v)) for v in row)
+
+
+def bag(rows: list[tuple[Any, ...]]) -> Counter[tuple[str, ...]]:
+    out: Counter[tuple[str, ...]] = Counter()
+    for *row, weight in rows:
+        out[normal(tuple(row))] += weight
+    return Counter({k: v for k, v in out.items() if v})
+
+
+@st.composite
+def tables(draw: st.DrawFn) -> tuple[Schema, list[tuple[Any, ...]]]:
+    names = draw(st.lists(st.sampled_from(sorted(VALUES)), min_size=1, max_size=3))
+    schema = Schema([f"c{i}" for i in range(len(names))], [VALUES[n][0] for n in names])
+    row = st.tuples(*(st.sampled_from(VALUES[n][1]) for n in names), st.integers(-2, 2))
+    return schema, draw(st.lists(row, max_size=40))
+
+
+@given(tables())
+def test_consolidate_adds_up_equal_rows(given_table: tuple[Schema, list[Any]]) -> None:
+    schema, rows = given_table
+    out = consolidate(Delta.from_pylist(schema, rows)).to_pylist()
+    assert bag(out) == bag(rows)
+    assert len(out) == len(bag(rows))
+
+
+@pytest.fixture
+def bad_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hashes of two bits: everything collides."""
+    good = hashing.combine
+    monkeypatch.setattr(hashing, "combine", lambda h, c: good(h, c) & np.uint64(3))
+
+
+@pytest.mark.usefixtures("bad_hashes")
+@settings(suppress_health_check=list(__import__("hypothesis").HealthCheck))
+@given(tables())
+def test_colliding_hashes_change_nothing(given_table: tuple[Schema, list[Any]]) -> None:
+    schema, rows = given_table
+    delta = Delta.from_pylist(schema, rows)
+    out = consolidate(delta).to_pylist()
+    assert bag(out) == bag(rows)
+    assert len(out) == len(bag(rows))
+    arrangement = Arrangement(schema, [0])
+    arrangement.insert(delta)
+    arrangement.spine.compact()
+    assert bag(arrangement.contents().to_pylist()) == bag(rows)
+    check_matches(arrangement, schema, rows)
+
+
+def check_matches(arrangement: Arrangement, schema: Schema, rows: list[Any]) -> None:
+    probe = Delta.from_pylist(schema, [(*r[:-1], 1) for r in rows])
+    keys = arrangement.key.keys(probe.cols, len(probe))
+    found = arrangement.match(probe.cols, arrangement.key, keys)
+    got: Counter[Any] = Counter()
+    if found is not None:
+        at, matched = found
+        for i, row in zip(at.tolist(), matched.delta().to_pylist(), strict=True):
+            got[i, normal(row[:-1])] += row[-1]
+    want: Counter[Any] = Counter()
+    for i, left in enumerate(rows):
+        for row, weight in bag(rows).items():
+            if normal(left[:1]) == row[:1]:
+                want[i, row] += weight
+    assert {k: v for k, v in got.items() if v} == dict(want)
+
+
+@given(tables(), st.integers(1, 5))
+def test_matches_are_all_rows_of_equal_key(
+    given_table: tuple[Schema, list[Any]], batches: int
+) -> None:
+    schema, rows = given_table
+    arrangement = Arrangement(schema, [0])
+    for i in range(batches):
+        arrangement.insert(Delta.from_pylist(schema, rows[i::batches]))
+    check_matches(arrangement, schema, rows)
+
+
+@pytest.mark.parametrize("name", sorted(VALUES))
+def test_equality_is_that_of_duckdb(name: str) -> None:
+    kind, values = VALUES[name]
+    con = duckdb.connect()
+    col = columns.from_arrow(pa.array(values, kind))
+    n = len(values)
+    pairs = [(i, j) for i in range(n) for j in range(n)]
+    table = pa.table(
+        {
+            "a": pa.array([values[i] for i, _ in pairs], kind),
+            "b": pa.array([values[j] for _, j in pairs], kind),
+        }
+    )
+    want = [r[0] for r in con.from_arrow(table).project("a IS NOT DISTINCT FROM b").fetchall()]
+    ct = columns.column_type(kind)
+    left = columns.take(col, np.array([i for i, _ in pairs]))
+    right = columns.take(col, np.array([j for _, j in pairs]))
+    assert ct.equal(left, right).tolist() == want
+    hashes = ct.hash(col)
+    assert all(hashes[i] == hashes[j] for (i, j), same in zip(pairs, want, strict=True) if same)
+    # The hash does not depend on the batch: alone, in company, with or without NULLs around.
+    for i, value in enumerate(values):
+        alone = columns.from_arrow(pa.array([value], kind))
+        assert ct.hash(alone)[0] == hashes[i]
+        assert columns.column_type(kind).dump(alone).type == kind
+
+
+def test_intervals_compare_normalised() -> None:
+    con = duckdb.connect()
+    texts = [
+        "1 month",
+        "30 days",
+        "720 hours",
+        "1 month 1 second",
+        "-1 month",
+        "12 months",
+        "1 year",
+    ]
+    query = " UNION ALL ".join(f"SELECT {i} i, INTERVAL '{t}' v" for i, t in enumerate(texts))
+    table = con.sql(query + " ORDER BY i").to_arrow_table()
+    col = columns.from_arrow(table["v"])
+    kind = columns.column_type(table["v"].type)
+    for i, a in enumerate(texts):
+        for j, b in enumerate(texts):
+            want = con.execute(f"SELECT INTERVAL '{a}' = INTERVAL '{b}'").fetchone()[0]  # type: ignore[index]
+            one, other = columns.take(col, np.array([i])), columns.take(col, np.array([j]))
+            assert kind.equal(one, other)[0] == want
+            if want:
+                assert kind.hash(one)[0] == kind.hash(other)[0]
+
+
+@pytest.mark.parametrize("depth", [0, 1, 2])
+def test_spine_holds_what_was_put_in(depth: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many batches of many sizes, merged with little fuel, equal one multiset; lookups too."""
+    monkeypatch.setattr(spine, "AT_ONCE", 64)
+    monkeypatch.setattr(spine, "SLICE", 128)
+    monkeypatch.setattr(spine, "FUEL", 4)
+    rng = np.random.default_rng(depth)
+    schema = Schema(["k", "v"], [pa.int64(), pa.int64()])
+    arrangement = Arrangement(schema, [0], depth)
+    want: Counter[tuple[int, ...]] = Counter()
+    for _ in range(300):
+        n = int(rng.choice([1, 1, 2, 5, 70, 300]))
+        data = rng.integers(0, 12, (n, 2 + depth))
+        weights = rng.integers(-1, 2, n)
+        for row, w in zip(data.tolist(), weights.tolist(), strict=True):
+            want[tuple(row)] += w
+        delta = Delta(schema, [data[:, 0].copy(), data[:, 1].copy()], weights)
+        if depth:
+            arrangement.insert_timed(delta, data[:, 2:])
+        else:
+            arrangement.insert(delta)
+        key = np.array([int(rng.integers(0, 12))])
+        found = arrangement.fetch(key)
+        got: Counter[tuple[int, ...]] = Counter()
+        if found is not None:
+            for i in range(len(found)):
+                times = () if found.times is None else tuple(found.times[i].tolist())
+                got[(*(int(c[i]) for c in found.cols), *times)] += int(found.weights[i])
+        expected = {k: w for k, w in want.items() if w and k[0] == key[0]}
+        assert {k: w for k, w in got.items() if w} == expected
+    whole = arrangement.spine.all()
+    assert len(whole) == sum(1 for w in want.values() if w)
+    assert len(list(arrangement.spine.runs())) < 40
+
+
+def test_rows_with_several_weights_vanish_only_when_all_are_zero() -> None:
+    schema = Schema(["k"], [pa.int64()])
+    layout = Arrangement(schema, [0]).layout
+    delta = Delta(schema, [np.array([1, 1, 2, 2])], np.array([[1, 5], [-1, 0], [1, 1], [-1, -1]]))
+    out = sort_rows(layout.rows(delta))
+    assert out.keys.tolist() == [1]
+    assert out.weights.tolist() == [[0, 5]]
+
+
+def test_arrow_round_trip_keeps_every_type() -> None:
+    con = duckdb.connect()
+    con.execute("SET arrow_lossless_conversion = true")
+    table = con.sql(
+        """SELECT 1::HUGEINT h, uuid() u, '101'::BIT b, '12:00:00+02'::TIMETZ tz, true bo,
+        '{"a":1}'::JSON j, INTERVAL 1 MONTH i, 1.5::DECIMAL(4,1) d, 1.5::DECIMAL(38,1) dd,
+        TIMESTAMPTZ '2020-01-01' ts, TIME '12:00' ti, [1, 2] l, MAP {'a': 1} m, NULL n,
+        -1.5::DECIMAL(18, 3) neg, 'x'::ENUM ('x', 'y') e, [1,2]::INT[2] arr
+        FROM range(3)"""
+    ).to_arrow_table()
+    delta = Delta.from_arrow(table, weight=1)
+    back = delta.to_arrow(weight=None)
+    for name in table.column_names:
+        before = table[name].combine_chunks()
+        if pa.types.is_dictionary(before.type):
+            before = before.dictionary_decode()
+        assert back[name].type == before.type
+        assert back[name].to_pylist() == before.to_pylist()
+    arrangement = Arrangement(delta.schema, range(len(delta.schema)))
+    arrangement.insert(delta)
+    arrangement.insert(delta.take(np.array([0])).negate())
+    assert arrangement.contents().weights.tolist() in ([2], [3, -1], [1, 1], [1])
