@@ -11,7 +11,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, Union
+from typing import Any, Protocol
 
 from tidewheel.engine.dataflow.errors import GraphError
 from tidewheel.engine.dataflow.loop_context import Feedback, FeedbackHook, LoopContext
@@ -20,7 +20,7 @@ from tidewheel.engine.progress.path_summary import PathSummary, egress, feedback
 
 
 class Kind(enum.Enum):
-    """What a stage is. Only the first three exist when the graph runs; see `Route`."""
+    """What a stage is. Only the first three have vertices when the graph runs."""
 
     INPUT = "input"
     VERTEX = "vertex"
@@ -106,19 +106,20 @@ class StageOptions:
     `reentrancy`: how deep `send_by` may call `on_recv` of the same vertex directly when an output
     leads straight back to it; deeper ones, and all by default, wait in the handoff.
     `buffer`: batches that an input's handoff holds before its producer must pause; None: no bound.
-    `max_iterations`, `on_feedback`: of feedback stages.
+    `ordered`: of outputs. `max_iterations`, `on_feedback`: of feedback stages.
     """
 
     notify_first: bool = False
     reentrancy: int = 0
     buffer: int | None = 16
+    ordered: bool = True
     max_iterations: int | None = None
     on_feedback: FeedbackHook | None = None
 
 
 DEFAULT_OPTIONS = StageOptions()
 
-StreamLike = Union[Stream, Stage]
+StreamLike = Stream | Stage
 
 
 class Graph:
@@ -152,8 +153,14 @@ loop 'halve': a stream leaves a loop only through its egress()
         stage = self._add(name, Kind.INPUT, None, (), unique=True)
         return self._outputs(stage, None, [schema], [partitioned_by])[0]
 
-    def output(self, name: str, stream: StreamLike) -> Stage:
-        """A stream that is read from outside."""
+    def output(
+        self, name: str, stream: StreamLike, *, ordered: bool = True, buffer: int | None = 2
+    ) -> Stage:
+        """A stream that is read from outside.
+
+        `ordered`: batches come in the order of their epochs (a batch is held back until no earlier
+        epoch can bring another); otherwise as they are made. `buffer`: see `StageOptions`.
+        """
         source = _stream(stream)
         if source.context is not None:
             raise GraphError(
@@ -161,6 +168,7 @@ loop 'halve': a stream leaves a loop only through its egress()
                 "a stream leaves a loop only through its egress()"
             )
         stage = self._add(name, Kind.OUTPUT, None, (None,), unique=True)
+        stage.options = StageOptions(buffer=buffer, ordered=ordered)
         self._join(source, stage, 0)
         return stage
 
@@ -213,7 +221,9 @@ loop 'halve': a stream leaves a loop only through its egress()
         stage.partition = tuple(partition or ())
         stage.expects = tuple(expects or ())
         if notify_first or reentrancy or buffer != 16:
-            stage.options = StageOptions(notify_first, reentrancy, buffer)
+            stage.options = StageOptions(
+                notify_first=notify_first, reentrancy=reentrancy, buffer=buffer
+            )
         self._outputs(stage, context, schemas or [None] * outputs, partitioned_by)
         try:
             for port, source in enumerate(sources):
@@ -308,7 +318,29 @@ loop 'halve': a stream leaves a loop only through its egress()
         if self._late:
             self._check_cycles()
             self._late = False
+        for stage in self._unchecked:
+            if stage.kind in PHYSICAL:
+                for port in range(len(stage.inputs)):
+                    self.sources(stage, port)
         self._unchecked = []
+
+    def sources(self, stage: Stage, port: int) -> list[tuple[Stream, tuple[Stage, ...]]]:
+        """Where an input's batches are really made: the stream, and the system stages after it."""
+        found: list[tuple[Stream, tuple[Stage, ...]]] = []
+        work: list[tuple[Stream | None, tuple[Stage, ...]]] = [(stage.inputs[port], ())]
+        while work:
+            stream, way = work.pop()
+            assert stream is not None, "check() comes first"
+            source = stream.stage
+            if source.kind in PHYSICAL:
+                found.append((stream, way))
+            elif source in way:
+                raise GraphError(
+                    f"the loop through {source.name!r} has no stage that does anything"
+                )
+            else:
+                work.extend((before, (source, *way)) for before in reversed(source.inputs))
+        return found
 
     # -- inside
 
@@ -320,9 +352,8 @@ loop 'halve': a stream leaves a loop only through its egress()
         inputs: Sequence[None],
         unique: bool = False,
     ) -> Stage:
-        if unique:
-            if (kind, name) in self._names:
-                raise GraphError(f"there already is an {kind.value} {name!r}")
+        if unique and (kind, name) in self._names:
+            raise GraphError(f"there already is an {kind.value} {name!r}")
         if context is not None and context.graph is not self:
             raise GraphError(f"loop {context.name!r} belongs to another graph")
         first = self._next

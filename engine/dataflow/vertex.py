@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tidewheel.engine.dataflow.runtime import VertexContext
+    from tidewheel.engine.dataflow.streams import VertexStream
     from tidewheel.engine.progress.timestamp import Timestamp
 
 Work = Iterator[object] | None
@@ -35,7 +35,7 @@ class Vertex:
     name: str = ""  # the stage's
     worker: int = 0  # 0 … workers - 1
     workers: int = 1
-    context: VertexContext
+    context: VertexStream
 
     def on_recv(self, port: int, batch: Any, time: Timestamp) -> Work:
         """A batch arrived at input `port`."""

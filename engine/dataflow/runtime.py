@@ -1,0 +1,305 @@
+"""Running a graph: `Dataflow`, its inputs, outputs and probes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import TracebackType
+from typing import Any
+
+from tidewheel.engine.dataflow.errors import ClosedError, DataflowError
+from tidewheel.engine.dataflow.expand import Expansion
+from tidewheel.engine.dataflow.graph import Graph, Kind, Stage, Stream, StreamLike
+from tidewheel.engine.dataflow.streams import OPEN, InputStream, OutputStream, VertexStream
+from tidewheel.engine.dataflow.tracking import Progress, SharedProgress
+from tidewheel.engine.progress.antichain import Antichain
+from tidewheel.engine.progress.timestamp import Timestamp
+from tidewheel.engine.scheduler.exec_stream import Quantum
+from tidewheel.engine.scheduler.serial import SerialScheduler
+
+
+class Dataflow:
+    """A running graph.
+
+    `threads`: the degree of parallelism; with 1 everything runs inside `run` and while an output is
+    read. `workers`: into how many vertices each stage is split. `prefetch`: batches that an output
+    holds for its reader before production pauses; None: no limit. `epoch`: the first one.
+
+    The graph may grow while it runs; `run` takes over what is new. An exception raised in a vertex
+    reaches the caller of `run` or of the output that is read, and ends the run: what is left to do
+    is `close`, or `reset`.
+
+    >>> from tidewheel.engine.dataflow.vertex import Vertex
+    >>> class Double(Vertex):
+    ...     def on_recv(self, port, batch, time):
+    ...         self.send_by(0, batch * 2, time)
+    >>> graph = Graph()
+    >>> graph.output("doubled", graph.stage("double", Double, [graph.input("numbers")]))
+    Stage('doubled', output)
+    >>> with Dataflow(graph) as dataflow:
+    ...     numbers = dataflow.input("numbers")
+    ...     numbers.send(3)
+    ...     numbers.close()
+    ...     list(dataflow.output("doubled"))
+    [(Timestamp(epoch=0, counters=()), 6)]
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        threads: int = 1,
+        workers: int = 1,
+        *,
+        prefetch: int | None = None,
+        quantum: Quantum | None = None,
+        epoch: int = 0,
+        progress: Progress | None = None,
+    ) -> None:
+        self.graph = graph
+        self.workers = workers
+        self.start = epoch
+        self.progress = progress if progress is not None else SharedProgress(eager=threads > 1)
+        self.expansion = Expansion(graph, workers, self.progress, prefetch)
+        self.scheduler = SerialScheduler(self.expansion.physical, self.progress, quantum=quantum)
+        self._inputs: dict[str, Input] = {}
+        self.closed = False
+        self.extend()
+
+    # -- the graph
+
+    def extend(self, epoch: int | None = None) -> None:
+        """Take over what was added to the graph; new inputs and sources start at `epoch`.
+
+        By default that is the first epoch that is still open at some input.
+        """
+        if self.closed:
+            raise ClosedError("the dataflow is closed")
+        if epoch is None:
+            epoch = self.epoch
+        for stream in self.expansion.extend(epoch):
+            stage = stream.stage
+            if stage.kind is Kind.VERTEX and not stage.inputs:
+                stream.await_time(Timestamp(epoch))
+            if stage.kind is Kind.INPUT and stage.name not in self._inputs:
+                streams = self.expansion.streams[stage.id]
+                self._inputs[stage.name] = Input(self, stage, streams, epoch)
+            self._apply(stream)
+
+    def remove(self, *stages: Stage | Stream) -> None:
+        """Take out stages that nobody else reads, with all that is under way in them."""
+        gone = [s.stage if isinstance(s, Stream) else s for s in stages]
+        for stage in gone:
+            if stage.kind is Kind.INPUT:
+                self._inputs.pop(stage.name, None)
+        self.expansion.remove(gone)
+
+    @property
+    def epoch(self) -> int:
+        """The first epoch that is still open at some input."""
+        return min((i.epoch for i in self._inputs.values() if not i.closed), default=self.start)
+
+    # -- running
+
+    def input(self, name: str) -> Input:
+        """The input called `name`."""
+        self._check()
+        if name not in self._inputs:
+            self.graph.named(Kind.INPUT, name)
+        return self._inputs[name]
+
+    def output(self, name: str) -> Output:
+        """The output called `name`."""
+        self._check()
+        stage = self.graph.named(Kind.OUTPUT, name)
+        stream = self.expansion.streams[stage.id][0]
+        assert isinstance(stream, OutputStream)
+        return Output(self, stream)
+
+    def probe(self, place: StreamLike) -> Probe:
+        """A probe that tells how far a stage, or a stream outside all loops, has come."""
+        return Probe(self, place)
+
+    def close_epoch(self) -> None:
+        """Close the open epoch at every input that is not closed."""
+        for entry in self._inputs.values():
+            if not entry.closed:
+                entry.close_epoch()
+
+    def run(self) -> None:
+        """Run until there is nothing left to do."""
+        self._check()
+        run, idle = self.scheduler.run_until_idle, self.progress.idle
+        while True:
+            run()
+            woken = idle()
+            if not woken:
+                return
+            for stream_id in woken:
+                self.scheduler.wake(stream_id)
+
+    @property
+    def complete(self) -> bool:
+        """True when all inputs are closed and nothing is under way."""
+        return not self.progress.outstanding()
+
+    def abort(self, error: BaseException | None = None) -> None:
+        """End a run from another thread; `run` or the reader raises `error` (or `Aborted`)."""
+        self.scheduler.abort(error)
+
+    def close(self) -> None:
+        """Close every vertex. May be called after an error, and more than once."""
+        if not self.closed:
+            self.closed = True
+            self.scheduler.close()
+
+    def __enter__(self) -> Dataflow:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    # -- inside
+
+    def _check(self) -> None:
+        if self.closed:
+            raise ClosedError("the dataflow is closed")
+        if self.expansion.stale:
+            self.extend()
+
+    def _apply(self, stream: VertexStream) -> None:
+        """Take over progress that a stream made outside a quantum."""
+        updates = stream.take_progress()
+        if updates:
+            for stream_id in self.progress.apply(self.expansion.ids[stream], updates):
+                self.scheduler.wake(stream_id)
+
+
+class Input:
+    """The outside's end of an input: batches by epoch."""
+
+    def __init__(
+        self, dataflow: Dataflow, stage: Stage, streams: list[VertexStream], epoch: int
+    ) -> None:
+        self.name = stage.name
+        self.epoch = epoch
+        self.closed = False
+        self._dataflow = dataflow
+        self._streams = [s for s in streams if isinstance(s, InputStream)]
+        self._ids = [dataflow.expansion.ids[s] for s in streams]
+        self._turn = 0
+
+    def send(self, batch: Any, worker: int | None = None) -> None:
+        """Put a batch into the open epoch, at one worker (by default each in turn)."""
+        self._check()
+        if worker is None:
+            worker = self._turn
+            self._turn = (worker + 1) % len(self._streams)
+        self._streams[worker].inbox.append((self.epoch, batch))
+        self._dataflow.scheduler.wake(self._ids[worker])
+
+    def close_epoch(self) -> None:
+        """Say that the open epoch is complete, and open the next."""
+        self.advance_to(self.epoch + 1)
+
+    def advance_to(self, epoch: int) -> None:
+        """Close all epochs before `epoch`."""
+        self._check()
+        if epoch <= self.epoch:
+            raise DataflowError(
+                f"input {self.name!r} is at epoch {self.epoch}; it cannot go to {epoch}"
+            )
+        self.epoch = epoch
+        self._put(epoch)
+
+    def close(self) -> None:
+        """Say that nothing more will come. May be called more than once."""
+        if not self.closed:
+            self._check()
+            self.closed = True
+            self._put(None)
+
+    def _put(self, epoch: int | None) -> None:
+        wake = self._dataflow.scheduler.wake
+        for stream, stream_id in zip(self._streams, self._ids, strict=True):
+            stream.inbox.append((epoch, OPEN))
+            wake(stream_id)
+
+    def _check(self) -> None:
+        if self.closed or self._dataflow.closed:
+            raise ClosedError(f"input {self.name!r} is closed")
+
+
+class Output:
+    """The outside's end of an output: iterate over it for `(time, batch)`.
+
+    Iterating runs the dataflow as far as it must. It ends when there is nothing left to do; after
+    more input it can be iterated again.
+    """
+
+    def __init__(self, dataflow: Dataflow, stream: OutputStream) -> None:
+        self.name = stream.name
+        self._dataflow = dataflow
+        self._stream = stream
+        self._id = dataflow.expansion.ids[stream]
+
+    def __iter__(self) -> Iterator[tuple[Timestamp, Any]]:
+        while (item := self.read()) is not None:
+            yield item
+
+    def read(self) -> tuple[Timestamp, Any] | None:
+        """The next batch; None when nothing is left to do."""
+        dataflow = self._dataflow
+        dataflow._check()
+        while True:
+            item = dataflow.scheduler.read_stream(self._id)
+            if item is not None:
+                return item
+            woken = dataflow.progress.idle()
+            if not woken:
+                return None
+            for stream_id in woken:
+                dataflow.scheduler.wake(stream_id)
+
+    def take(self) -> list[tuple[Timestamp, Any]]:
+        """What is there already, without running anything."""
+        out = []
+        while self._stream.ready:
+            out.append(self._stream.ready.popleft())
+        self._dataflow.scheduler.wake(self._id)
+        return out
+
+
+class Probe:
+    """Tells whether a time can still come at a stage (counting its own notifications)."""
+
+    def __init__(self, dataflow: Dataflow, place: StreamLike) -> None:
+        stage = place.stage if isinstance(place, Stream) else place
+        if stage.summary is not None:
+            raise DataflowError(f"{stage!r} has no vertex; probe the stage before or after it")
+        self._dataflow = dataflow
+        self._location = stage.id
+        self._depth = stage.depth
+
+    def passed(self, time: Timestamp | int) -> bool:
+        """True when nothing at or before `time` (an epoch, or a timestamp) is left to do here."""
+        at = Timestamp(time) if isinstance(time, int) else time
+        if len(at.counters) != self._depth:
+            raise DataflowError(f"{at} should have {self._depth} counters")
+        return not self._dataflow.progress.blocked(self._location, at)
+
+    def frontier(self) -> Antichain:
+        """The times at which something can still happen here."""
+        return self._dataflow.progress.frontier(self._location)
+
+    def wait(self, time: Timestamp | int) -> None:
+        """Run until `time` has passed; DataflowError when it cannot, as an input is still open."""
+        if not self.passed(time):
+            self._dataflow.run()
+            if not self.passed(time):
+                raise DataflowError(
+                    f"{time} cannot pass: an input is still open, or an output is not read"
+                )
