@@ -45,6 +45,28 @@ class Partition(Protocol):
         """`workers` batches, those without rows as None."""
 
 
+@dataclass(frozen=True, slots=True)
+class StageOptions:
+    """How a stage is run.
+
+    `notify_first`: deliver its notifications before waiting messages (default: messages first).
+    `reentrancy`: how deep `send_by` may call `on_recv` of the same vertex directly when an output
+    leads straight back to it; deeper ones, and all by default, wait in the handoff.
+    `buffer`: batches that an input's handoff holds before its producer must pause; None: no bound.
+    `ordered`: of outputs. `max_iterations`, `on_feedback`: of feedback stages.
+    """
+
+    notify_first: bool = False
+    reentrancy: int = 0
+    buffer: int | None = 16
+    ordered: bool = True
+    max_iterations: int | None = None
+    on_feedback: FeedbackHook | None = None
+
+
+DEFAULT_OPTIONS = StageOptions()
+
+
 @dataclass(eq=False, slots=True)
 class Stream:
     """One output port of a stage: what a connector carries."""
@@ -79,7 +101,7 @@ class Stage:
     partition: tuple[Partition | None, ...] = ()
     expects: tuple[Any, ...] = ()
     summary: PathSummary | None = None  # of system stages
-    options: StageOptions = field(default_factory=lambda: DEFAULT_OPTIONS)
+    options: StageOptions = DEFAULT_OPTIONS
     readers: list[tuple[Stage, int]] = field(default_factory=list)
 
     @property
@@ -97,27 +119,6 @@ class Stage:
     def __repr__(self) -> str:
         return f"Stage({self.name!r}, {self.kind.value})"
 
-
-@dataclass(frozen=True, slots=True)
-class StageOptions:
-    """How a stage is run.
-
-    `notify_first`: deliver its notifications before waiting messages (default: messages first).
-    `reentrancy`: how deep `send_by` may call `on_recv` of the same vertex directly when an output
-    leads straight back to it; deeper ones, and all by default, wait in the handoff.
-    `buffer`: batches that an input's handoff holds before its producer must pause; None: no bound.
-    `ordered`: of outputs. `max_iterations`, `on_feedback`: of feedback stages.
-    """
-
-    notify_first: bool = False
-    reentrancy: int = 0
-    buffer: int | None = 16
-    ordered: bool = True
-    max_iterations: int | None = None
-    on_feedback: FeedbackHook | None = None
-
-
-DEFAULT_OPTIONS = StageOptions()
 
 StreamLike = Stream | Stage
 

@@ -234,7 +234,8 @@ class VertexStream(ExecStream):
     def _resume(self, limit: int) -> ExecResult | None:
         """Go on with an iterator; None when it has ended, else why it rests."""
         work, held = self._work, self._work_at
-        assert work is not None and held is not None
+        assert work is not None
+        assert held is not None
         self._now = held[1]
         try:
             for _ in range(limit):
