@@ -3,31 +3,86 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
-from typing import Any, Self
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
 
 from ..planner.context import Parameters
 from . import errors
-from .result import Result, Rows, iterate
+from .convert import Exporter, RowConverter, to_pandas
+from .result import Result
 from .session import Session
+from .types import describe
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+
+Row = tuple[Any, ...]
 
 
 class Connection:
-    """A connection to a database, made by `tidewheel.connect`."""
+    """A connection to a database, made by `tidewheel.connect`.
 
-    def __init__(self, database: str = ":memory:", *, read_only: bool = False, **config: Any) -> None:
-        self._session = Session(database, read_only, config)
+    Several threads may share it: one statement runs at a time, the others wait. A cursor belongs
+    to one thread at a time. `close()` rolls an open transaction back.
+    """
+
+    Warning = errors.Warning
+    Error = errors.Error
+    InterfaceError = errors.InterfaceError
+    DatabaseError = errors.DatabaseError
+    DataError = errors.DataError
+    OperationalError = errors.OperationalError
+    IntegrityError = errors.IntegrityError
+    InternalError = errors.InternalError
+    ProgrammingError = errors.ProgrammingError
+    NotSupportedError = errors.NotSupportedError
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
 
     def cursor(self) -> Cursor:
+        """A new cursor: its results are its own, its transaction is the connection's."""
+        self._session.check_open()
         return Cursor(self)
 
     def execute(self, sql: str, parameters: Parameters = None) -> Cursor:
+        """Run `sql` on a new cursor, and return that; see `Cursor.execute`."""
         return self.cursor().execute(sql, parameters)
 
+    def executemany(self, sql: str, parameters: Iterable[Parameters]) -> Cursor:
+        """Run `sql` once per set of parameters on a new cursor, all or nothing."""
+        return self.cursor().executemany(sql, parameters)
+
+    def begin(self) -> None:
+        """Start a transaction; without one every statement commits by itself."""
+        self._session.execute("BEGIN", None)
+
+    def commit(self) -> None:
+        """Commit the transaction; nothing to do if none is open (PEP 249)."""
+        self._session.end_transaction("COMMIT")
+
+    def rollback(self) -> None:
+        """Take back the transaction; nothing to do if none is open (PEP 249)."""
+        self._session.end_transaction("ROLLBACK")
+
+    def register(self, name: str, frame: object) -> None:
+        """Make a pyarrow, pandas or polars object readable as table `name` on this connection."""
+        self._session.register(name, frame)
+
+    def unregister(self, name: str) -> None:
+        """Forget a frame."""
+        self._session.unregister(name)
+
+    def interrupt(self) -> None:
+        """Stop the running statement, from another thread: it raises `OperationalError`."""
+        self._session.interrupt()
+
     def close(self) -> None:
-        self._session.connection.close()
+        """Close the connection and what its cursors have not read yet."""
+        self._session.close()
 
     def __enter__(self) -> Self:
         return self
@@ -37,57 +92,186 @@ class Connection:
 
 
 class Cursor:
-    """Runs statements and reads the last one's rows."""
+    """Runs statements and reads the rows of the last one.
+
+    A result streams: rows are computed as they are read. If another statement of the same
+    connection comes first, what is not yet read is set aside, in memory or on disk.
+    """
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
+        """The connection that it was made by."""
+        self.arraysize = 1
+        """How many rows `fetchmany` returns if not told."""
+        self.rowcount = -1
+        """Rows that the last statement changed; -1 where that is not known."""
         self._session = connection._session
         self._result: Result | None = None
-        self._pending: deque[tuple[Any, ...]] = deque()
-        self.arraysize = 1
-        self.rowcount = -1
+        self._converter: RowConverter | None = None
+        self._rows: deque[Row] = deque()
+        self._closed = False
 
     def execute(self, sql: str, parameters: Parameters = None) -> Self:
+        """Run the statements of `sql` in order and keep the rows of the last one.
+
+        Values for ``?`` come as a sequence (each statement takes its share), values for ``$name``
+        as a mapping. Raises a subclass of `tidewheel.Error` that names the place.
+        """
+        self._reset()
         self._result, self.rowcount = self._session.execute(sql, parameters)
-        self._pending.clear()
-        if self._result is not None:
-            self._rows = Rows(self._result.schema)
         return self
 
-    def _fill(self) -> bool:
-        if self._result is None:
-            raise errors.ProgrammingError("the last statement gave no rows")
-        with self._session.lock:
-            batch = self._result.next_batch()
-            if batch is None:
-                return False
-            self._pending.extend(self._rows.convert(batch))
-            return True
+    def executemany(self, sql: str, parameters: Iterable[Parameters]) -> Self:
+        """Run `sql` once for each set of parameters, in one transaction: all or nothing."""
+        self._reset()
+        self.rowcount = self._session.execute_many(sql, parameters)
+        return self
 
-    def fetchone(self) -> tuple[Any, ...] | None:
-        if not self._pending and not self._fill():
-            return None
-        return self._pending.popleft()
+    def callproc(self, name: str, parameters: Sequence[Any] = ()) -> None:
+        """Always `NotSupportedError`: there are no stored procedures."""
+        raise errors.NotSupportedError(
+            "there are no stored procedures", hint=f"a macro is called by SELECT {name}(…)"
+        )
 
-    def fetchmany(self, size: int | None = None) -> list[tuple[Any, ...]]:
-        size = self.arraysize if size is None else size
-        while len(self._pending) < size and self._fill():
+    @property
+    def description(self) -> list[tuple[Any, ...]] | None:
+        """(name, type code, None × 5) per column, None if the last statement gave no rows.
+
+        A type code is DuckDB's name of the type and equals its type object: ``== NUMBER``.
+        """
+        return None if self._result is None else describe(self._result.schema)
+
+    # -- rows --------------------------------------------------------------------------------------
+
+    def fetchone(self) -> Row | None:
+        """The next row, None after the last."""
+        self._need_rows()
+        return self._rows.popleft() if self._rows or self._fill() else None
+
+    def fetchmany(self, size: int | None = None) -> list[Row]:
+        """The next `size` rows (default: `arraysize`), fewer at the end."""
+        self._need_rows()
+        wanted = self.arraysize if size is None else size
+        if wanted < 0:
+            raise errors.ProgrammingError(f"the number of rows cannot be negative: {wanted}")
+        while len(self._rows) < wanted and self._fill():
             pass
-        return [self._pending.popleft() for _ in range(min(size, len(self._pending)))]
+        return [self._rows.popleft() for _ in range(min(wanted, len(self._rows)))]
 
-    def fetchall(self) -> list[tuple[Any, ...]]:
-        while self._fill():
-            pass
-        rows = list(self._pending)
-        self._pending.clear()
+    def fetchall(self) -> list[Row]:
+        """All remaining rows."""
+        result = self._need_rows()
+        rows = list(self._rows)
+        self._rows.clear()
+        while (batch := result.next_batch()) is not None:
+            rows.extend(self._convert(result, batch))
         return rows
 
-    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+    def __iter__(self) -> Iterator[Row]:
+        self._need_rows()
         while (row := self.fetchone()) is not None:
             yield row
 
+    def _fill(self) -> bool:
+        result = self._need_rows()
+        batch = result.next_batch()
+        if batch is None:
+            return False
+        self._rows.extend(self._convert(result, batch))
+        return True
+
+    def _convert(self, result: Result, batch: pa.RecordBatch) -> list[Row]:
+        if self._converter is None:
+            self._converter = RowConverter(result.schema)
+        return self._converter.rows(batch)
+
+    # -- Arrow and frames --------------------------------------------------------------------------
+
     def to_arrow_table(self) -> pa.Table:
+        """The rows that are not yet read, as a pyarrow Table."""
+        result = self._need_rows()
+        lossless = pa.Table.from_batches(self._unread(result), result.schema)
+        return Exporter(result.schema).table(lossless)
+
+    def to_arrow_reader(self) -> pa.RecordBatchReader:
+        """The rows that are not yet read, as a stream of Arrow batches."""
+        result = self._need_rows()
+        exporter = Exporter(result.schema)
+        batches = (exporter.batch(b) for b in self._unread(result))
+        return pa.RecordBatchReader.from_batches(exporter.schema, batches)
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """The Arrow PyCapsule interface: any Arrow library can read a cursor."""
+        return self.to_arrow_reader().__arrow_c_stream__(requested_schema)
+
+    def df(self) -> pandas.DataFrame:
+        """The rows that are not yet read, as a pandas DataFrame."""
+        result = self._need_rows()
+        return to_pandas(pa.Table.from_batches(self._unread(result), result.schema))
+
+    def pl(self) -> polars.DataFrame:
+        """The rows that are not yet read, as a polars DataFrame."""
+        import polars
+
+        frame = polars.from_arrow(self.to_arrow_table())
+        assert isinstance(frame, polars.DataFrame)
+        return frame
+
+    def _unread(self, result: Result) -> Iterator[pa.RecordBatch]:
+        if self._rows:
+            raise errors.ProgrammingError(
+                "some rows of this batch were already fetched one by one",
+                hint="read a result either as rows or as Arrow",
+            )
+        return iter(result)
+
+    # -- the rest of PEP 249 -----------------------------------------------------------------------
+
+    def setinputsizes(self, sizes: Sequence[object]) -> None:
+        """Has no effect (PEP 249 allows it)."""
+
+    def setoutputsize(self, size: int, column: int | None = None) -> None:
+        """Has no effect (PEP 249 allows it)."""
+
+    def close(self) -> None:
+        """Give up what is not read; the cursor cannot be used any more."""
+        self._closed = True
+        self._drop()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _drop(self) -> None:
+        result, self._result = self._result, None
+        self._rows.clear()
+        self._converter = None
+        if result is not None:
+            with self._session.lock:
+                result.close()
+
+    def _reset(self) -> None:
+        self._check()
+        self._drop()
+        self.rowcount = -1
+
+    def _check(self) -> None:
+        if self._closed:
+            raise errors.ProgrammingError("the cursor is closed")
+        self._session.check_open()
+
+    def _need_rows(self) -> Result:
+        self._check()
         if self._result is None:
             raise errors.ProgrammingError("the last statement gave no rows")
-        with self._session.lock:
-            return pa.Table.from_batches(iterate(self._result), self._result.schema)
+        return self._result
+
+
+def connect(database: str = ":memory:", *, read_only: bool = False, **config: Any) -> Connection:
+    """Open a database file, made if it is not there, or a new database in memory.
+
+    `config` holds Tidewheel's settings (`threads`, `fusion` …) and DuckDB's (`memory_limit` …).
+    """
+    return Connection(Session(str(database), read_only, config))

@@ -1,13 +1,9 @@
-"""The exceptions of PEP 249, each with the place of the mistake and what would be right."""
+"""The exceptions of PEP 249, each with the place of the mistake and what would be right.
+
+`sql/diagnose.py` makes them from what DuckDB and sqlglot raise.
+"""
 
 from __future__ import annotations
-
-import difflib
-import json
-import re
-from collections.abc import Iterable
-
-import duckdb
 
 
 class Warning(Exception):
@@ -113,65 +109,3 @@ class ProgrammingError(DatabaseError):
 
 class NotSupportedError(DatabaseError):
     """It is understood, and cannot be done."""
-
-
-_CLASSES: tuple[tuple[type[duckdb.Error], type[Error]], ...] = (
-    (duckdb.InterruptException, Interrupted),
-    (duckdb.DataError, DataError),
-    (duckdb.IntegrityError, IntegrityError),
-    (duckdb.OperationalError, OperationalError),
-    (duckdb.NotSupportedError, NotSupportedError),
-    (duckdb.InternalError, InternalError),
-    (duckdb.ProgrammingError, ProgrammingError),
-)
-
-
-def from_duckdb(error: duckdb.Error, script: str = "", start: int = 0, statement: str = "") -> Error:
-    """Tidewheel's error for one of DuckDB's, raised by `statement` at `start` of `script`.
-
-    The connection has ``errors_as_json`` on: the message then holds the position in bytes.
-    """
-    found = next((ours for theirs, ours in _CLASSES if isinstance(error, theirs)), DatabaseError)
-    details = _details(str(error))
-    message = details.get("exception_message", str(error)).strip()
-    position, length = _location(details, statement)
-    return found(
-        message,
-        text=script,
-        position=None if position is None else start + position,
-        length=length,
-    )
-
-
-def _details(text: str) -> dict[str, str]:
-    brace = text.find("{")
-    if brace >= 0:
-        try:
-            loaded = json.loads(text[brace:])
-        except ValueError:
-            return {}
-        if isinstance(loaded, dict):
-            return {str(k): str(v) for k, v in loaded.items()}
-    return {}
-
-
-def _location(details: dict[str, str], statement: str) -> tuple[int | None, int]:
-    span = re.fullmatch(r"\[(\d+),(\d+)\]", details.get("location", ""))
-    if span:
-        start, length = int(span[1]), int(span[2])
-    elif details.get("position", "").isdecimal():
-        start, length = int(details["position"]), 1
-    else:
-        return None, 1
-    raw = statement.encode()
-    if start > len(raw):
-        return None, 1
-    begin = len(raw[:start].decode(errors="ignore"))
-    return begin, len(raw[start : start + length].decode(errors="ignore"))
-
-
-def near_miss(name: str, candidates: Iterable[str]) -> str | None:
-    """The candidate that `name` was probably meant to be."""
-    by_lower = {c.lower(): c for c in candidates}
-    close = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.6)
-    return by_lower[close[0]] if close else None

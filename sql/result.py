@@ -1,50 +1,51 @@
-"""The rows of a statement: a stream of Arrow batches that can be read as Arrow or as Python."""
+"""The rows of a statement: Arrow batches, read from the connection as they are asked for."""
 
 from __future__ import annotations
 
 import tempfile
-import threading
 from collections import deque
-from collections.abc import Iterator
-from typing import Any, Protocol
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from typing import IO, Protocol
 
-import duckdb
 import pyarrow as pa
 
 BUFFER_BYTES = 256 << 20
 """How much of a result is kept in memory when it must make way for another statement."""
 
 
-class Reader(Protocol):
+class Stream(Protocol):
     """What a run gives: Arrow batches of one schema, in order."""
 
     schema: pa.Schema
 
-    def read_next_batch(self) -> pa.RecordBatch:
-        """The next batch; StopIteration at the end."""
+    def __next__(self) -> pa.RecordBatch: ...
 
     def close(self) -> None:
         """Give up what is not yet read."""
 
 
 class Result:
-    """A stream of batches in DuckDB's lossless Arrow form.
+    """Batches in DuckDB's lossless Arrow form.
 
-    `buffer()` makes it independent of the connection: the rest is read into memory, and beyond
-    `BUFFER_BYTES` into a temporary file.
+    While it is `open` it keeps the connection from running anything else. `buffer()` reads the
+    rest into memory, and beyond `BUFFER_BYTES` into a temporary file. `guard` surrounds each
+    read from the connection: it takes the lock, watches for Ctrl-C and translates errors.
     """
 
-    def __init__(self, reader: Reader) -> None:
-        self.schema: pa.Schema = reader.schema
-        self._reader: Reader | None = reader
+    def __init__(self, stream: Stream, guard: Callable[[], AbstractContextManager[object]]) -> None:
+        self.schema: pa.Schema = stream.schema
+        self._stream: Stream | None = stream
+        self._guard = guard
         self._held: deque[pa.RecordBatch] = deque()
         self._spilled: pa.RecordBatchReader | None = None
-        self._file: Any = None
+        self._file: IO[bytes] | None = None
+        self._error: BaseException | None = None
 
     @property
     def open(self) -> bool:
         """Is a part still to be read from the connection?"""
-        return self._reader is not None
+        return self._stream is not None
 
     def next_batch(self) -> pa.RecordBatch | None:
         """The next batch that is not empty; None at the end."""
@@ -55,88 +56,79 @@ class Result:
                 return self._spilled.read_next_batch()
             except StopIteration:
                 self.close()
-                return None
-        batch = self._pull()
-        while batch is not None and batch.num_rows == 0:
-            batch = self._pull()
-        return batch
+        if self._error is not None:
+            error, self._error = self._error, None
+            raise error
+        return self._pull()
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        while (batch := self.next_batch()) is not None:
+            yield batch
 
     def _pull(self) -> pa.RecordBatch | None:
-        if self._reader is None:
+        if self._stream is None:
             return None
         try:
-            return self._reader.read_next_batch()
-        except StopIteration:
-            self.close()
-            return None
+            with self._guard():
+                # Another thread may have closed it while this one waited for the lock.
+                while self._stream is not None:
+                    batch = next(self._stream, None)
+                    if batch is None:
+                        break
+                    if batch.num_rows:
+                        return batch
         except BaseException:
-            self.close()
+            self._close_stream()
             raise
+        self._close_stream()
+        return None
 
     def buffer(self) -> None:
-        """Read the rest, so that the connection is free for another statement."""
+        """Read the rest, so that the connection is free; an error is kept for the rows' reader."""
         size = 0
         writer: pa.RecordBatchStreamWriter | None = None
-        while (batch := self._pull()) is not None:
-            size += batch.nbytes
-            if writer is None and size > BUFFER_BYTES:
-                self._file = tempfile.TemporaryFile(prefix="tidewheel-")  # noqa: SIM115
-                writer = pa.ipc.new_stream(self._file, self.schema)
-            if writer is None:
-                if batch.num_rows:
+        try:
+            while (batch := self._pull()) is not None:
+                size += batch.nbytes
+                if writer is None and size > BUFFER_BYTES:
+                    self._file = tempfile.TemporaryFile(prefix="tidewheel-")  # noqa: SIM115
+                    writer = pa.ipc.new_stream(self._file, self.schema)
+                if writer is None:
                     self._held.append(batch)
-            else:
-                writer.write_batch(batch)
-        if writer is not None:
+                else:
+                    writer.write_batch(batch)
+        except Exception as error:
+            self._error = error
+        if writer is not None and self._file is not None:
             writer.close()
             self._file.seek(0)
             self._spilled = pa.ipc.open_stream(self._file)
 
+    def _close_stream(self) -> None:
+        stream, self._stream = self._stream, None
+        if stream is not None:
+            stream.close()
+
     def close(self) -> None:
-        """Give up what is not yet read from the connection."""
-        reader, self._reader = self._reader, None
-        if reader is not None:
-            reader.close()
+        """Give up all that is not yet read."""
+        self._close_stream()
+        self._held.clear()
+        self._spilled = None
+        if self._file is not None:
+            self._file.close()
+            self._file = None
 
 
-class Rows:
-    """Python rows of Arrow batches, with the values that DuckDB itself would give."""
+class TableStream:
+    """A result that is already complete."""
 
-    _shared = threading.local()
+    def __init__(self, table: pa.Table) -> None:
+        self.schema: pa.Schema = table.schema
+        self._batches = iter(table.to_batches())
 
-    def __init__(self, schema: pa.Schema) -> None:
-        self._plain = all(_is_plain(t) for t in schema.types)
+    def __next__(self) -> pa.RecordBatch:
+        return next(self._batches)
 
-    def convert(self, batch: pa.RecordBatch) -> list[tuple[Any, ...]]:
-        """The rows of a batch."""
-        if self._plain and batch.num_rows < 200:
-            return list(zip(*(c.to_pylist() for c in batch.columns), strict=True))
-        connection = self._connection()
-        connection.register("__tw_rows", pa.Table.from_batches([batch]))
-        try:
-            return connection.execute("FROM __tw_rows").fetchall()
-        finally:
-            connection.unregister("__tw_rows")
-
-    @classmethod
-    def _connection(cls) -> duckdb.DuckDBPyConnection:
-        found: duckdb.DuckDBPyConnection | None = getattr(cls._shared, "connection", None)
-        if found is None:
-            found = cls._shared.connection = duckdb.connect(config={"threads": 1})
-        return found
-
-
-def _is_plain(t: pa.DataType) -> bool:
-    return bool(
-        pa.types.is_integer(t)
-        or pa.types.is_float64(t)
-        or pa.types.is_boolean(t)
-        or pa.types.is_string(t)
-        or pa.types.is_decimal128(t)
-    )
-
-
-def iterate(result: Result) -> Iterator[pa.RecordBatch]:
-    """The remaining batches."""
-    while (batch := result.next_batch()) is not None:
-        yield batch
+    def close(self) -> None:
+        """Give up what is not yet read."""
+        self._batches = iter(())

@@ -2,67 +2,356 @@
 
 from __future__ import annotations
 
+import dataclasses
 import threading
-from collections.abc import Mapping, Sequence
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from types import CodeType
 from typing import Any
 
 import duckdb
+import pyarrow as pa
 
+from ..planner import execute
 from ..planner.context import Context, Parameters, Settings
-from . import errors
-from .result import Result
+from ..planner.logical import Node
+from . import diagnose, errors, settings
+from .catalog import Catalog
+from .result import Result, TableStream
+from .sigint import Watch
 from .statements import Kind, Statement, split
+
+_PLANS = 256
+_NO_STATEMENT = Statement("", 0, "", Kind.OTHER, (), 0, frozenset(), False)
 
 
 class Session:
-    """A DuckDB connection with settings and at most one result that is still open on it."""
+    """A DuckDB connection with settings, a catalog, and at most one result open on it."""
 
     def __init__(self, database: str, read_only: bool, config: Mapping[str, Any]) -> None:
         self.lock = threading.RLock()
         self.settings = Settings()
-        self.connection = duckdb.connect(database, read_only=read_only, config=dict(config))
-        self.connection.execute("SET errors_as_json = true")
-        self.connection.execute("SET arrow_lossless_conversion = true")
-        self.connection.execute("SET python_enable_replacements = false")
         self.frames: dict[str, object] = {}
-        self.context = Context(self.connection, self.settings, None, self.frames, self.lock)
+        self.interrupted = threading.Event()
+        self.in_transaction = False
+        self.closed = False
         self._open: Result | None = None
+        self._plans: OrderedDict[tuple[object, ...], Node] = OrderedDict()
+        theirs = dict(config)
+        for name in [n for n in theirs if n in settings.NAMES]:
+            value = theirs[name] if name == "threads" else theirs.pop(name)
+            try:
+                setattr(self.settings, name, settings.parse(name, value))
+            except ValueError as error:
+                raise errors.ProgrammingError(str(error)) from None
+        with self.guard(_NO_STATEMENT):
+            self.connection = duckdb.connect(database, read_only=read_only, config=theirs)
+            for setting in _DUCKDB_SETTINGS:
+                self.connection.execute(setting).fetchall()
+            if "threads" not in config:
+                self.settings.threads = self._default_threads()
+        self.catalog = Catalog(self.connection, self.lock)
+
+    # -- running -----------------------------------------------------------------------------------
 
     def execute(self, script: str, parameters: Parameters) -> tuple[Result | None, int]:
-        """Run the statements of `script`; the last one's rows, and how many rows it changed."""
-        with self.lock:
-            outcome: tuple[Result | None, int] = (None, -1)
-            for statement in split(script):
-                self._make_way()
-                outcome = self._run(statement, parameters)
-                self._open = outcome[0]
-            return outcome
+        """Run the statements of `script` in order.
 
-    def _make_way(self) -> None:
+        Returns the last one's rows, or None, and the number of rows that it changed, or -1.
+        """
+        statements = split(script)
+        values = _distribute(statements, parameters)
+        outcome: tuple[Result | None, int] = (None, -1)
+        with self.lock:
+            self.check_open()
+            self.interrupted.clear()
+            for statement, given in zip(statements, values, strict=True):
+                if outcome[0] is not None:
+                    outcome[0].close()
+                self.make_way()
+                outcome = self._run(statement, given)
+                self._open = outcome[0]
+        return outcome
+
+    def execute_many(self, script: str, sets: Iterable[Parameters]) -> int:
+        """Run `script` once per set of parameters, in a transaction; the rows changed, or -1.
+
+        Inside a transaction of the user's a failure leaves that one aborted, as DuckDB does.
+        """
+        with self.lock:
+            own = not self.in_transaction
+            if own:
+                self.execute("BEGIN", None)
+            try:
+                total = 0
+                for given in sets:
+                    result, count = self.execute(script, given)
+                    if result is not None:
+                        result.close()
+                    total = total + count if count >= 0 <= total else -1
+                if own:
+                    self.execute("COMMIT", None)
+            except BaseException:
+                if own and self.in_transaction and not self.closed:
+                    self.execute("ROLLBACK", None)
+                raise
+            return total
+
+    def end_transaction(self, verb: str) -> None:
+        """COMMIT or ROLLBACK; nothing to do without a transaction."""
+        with self.lock:
+            self.check_open()
+            if self.in_transaction:
+                self.execute(verb, None)
+
+    def make_way(self) -> None:
+        """Buffer the result that is open on the connection, if one is. Hold the lock."""
         if self._open is not None and self._open.open:
             self._open.buffer()
         self._open = None
 
-    def _run(self, statement: Statement, parameters: Parameters) -> tuple[Result | None, int]:
+    def _run(self, statement: Statement, given: Parameters) -> tuple[Result | None, int]:
+        kind = statement.kind
+        if kind is Kind.QUERY:
+            return self._query(statement, given), -1
+        if kind is Kind.EXPLAIN:
+            return self._explain(statement, given), -1
+        if kind is Kind.SETTING:
+            return self._setting(statement), -1
+        if kind is Kind.OURS:
+            raise errors.NotSupportedError(
+                "maintained views are not part of this version",
+                hint="CREATE VIEW, or CREATE TABLE … AS",
+                text=statement.script,
+                position=statement.start,
+                length=len(statement.words[0]),
+            )
+        return self._duckdb(statement, given)
+
+    def _query(self, statement: Statement, given: Parameters) -> Result:
+        key = (statement.text, self.catalog.version, dataclasses.astuple(self.settings))
+        with self.guard(statement):
+            plan = self._plans.get(key)
+            if plan is None:
+                plan = self.plan(statement)
+                self._plans[key] = plan
+                if len(self._plans) > _PLANS:
+                    self._plans.popitem(last=False)
+            else:
+                self._plans.move_to_end(key)
+            stream = execute.run(plan, self._context(given))
+        return Result(stream, lambda: self.guard(statement))
+
+    def plan(self, statement: Statement) -> Node:
+        """The logical plan of a query."""
+        return execute.whole(statement.text)
+
+    def _context(self, parameters: Parameters) -> Context:
+        return Context(
+            connection=self.connection,
+            settings=self.settings,
+            parameters=parameters,
+            frames=self.frames,
+            lock=self.lock,
+            interrupted=self.interrupted,
+            in_transaction=self.in_transaction,
+        )
+
+    def _explain(self, statement: Statement, given: Parameters) -> Result:
+        result = self._duckdb(statement, given)[0]
+        assert result is not None
+        return result
+
+    def _table(self, statement: Statement, columns: dict[str, list[str]]) -> Result:
+        return Result(TableStream(pa.table(columns)), lambda: self.guard(statement))
+
+    def _setting(self, statement: Statement) -> Result | None:
+        if statement.words[0] == "SHOW":
+            name = statement.words[1].strip('"').lower()
+            return self._table(statement, {name: [settings.shown(getattr(self.settings, name))]})
+        name, value = settings.assignment(statement)
+        if name == "threads":
+            self._duckdb(statement, None)
+            if statement.words[0] == "RESET":
+                value = self._default_threads()
+        setattr(self.settings, name, value)
+        return None
+
+    def _default_threads(self) -> int:
+        """How many threads DuckDB takes by itself."""
+        rows = self.connection.execute("SELECT current_setting('threads')").fetchall()
+        return int(rows[0][0])
+
+    def _duckdb(self, statement: Statement, given: Parameters) -> tuple[Result | None, int]:
+        """Run a statement that is DuckDB's alone, as it is written."""
         try:
-            if statement.kind is Kind.QUERY:
-                relation = self.connection.sql(statement.text, params=_plain(parameters))
-                return Result(relation.to_arrow_reader(100_000)), -1
-            cursor = self.connection.execute(statement.text, _plain(parameters))
-            description = cursor.description or []
-            if [d[0] for d in description] == ["Count"] and statement.kind is not Kind.QUERY:
-                rows = cursor.fetchall()
-                return None, rows[0][0] if rows else -1
-            return Result(cursor.to_arrow_reader(100_000)), -1
-        except duckdb.Error as error:
-            raise errors.from_duckdb(
-                error, statement.script, statement.start, statement.text
-            ) from None
+            with self.guard(statement):
+                if not statement.rows:
+                    return None, self._count(statement, given)
+                relation = _hidden(_SQL, self.connection, statement.text, given)
+                if relation is None:
+                    return None, -1
+                table = relation.to_arrow_table()
+        finally:
+            if statement.kind is Kind.TRANSACTION:
+                self.in_transaction = statement.words[0] in ("BEGIN", "START")
+            if statement.kind in (Kind.TRANSACTION, Kind.OTHER):
+                self.catalog.changed()
+        if table.num_rows == 0 and table.column_names == ["Success"]:
+            return None, -1
+        count = table.num_rows if statement.kind is Kind.CHANGE else -1
+        return Result(TableStream(table), lambda: self.guard(statement)), count
+
+    def _count(self, statement: Statement, given: Parameters) -> int:
+        """Run a statement that gives no rows; how many it changed, or -1."""
+        cursor = _hidden(_EXECUTE, self.connection, statement.text, given)
+        changed = cursor.fetchall()
+        if changed and len(changed[0]) == 1 and isinstance(changed[0][0], int):
+            return int(changed[0][0])
+        return -1
+
+    # -- errors, interruption ----------------------------------------------------------------------
+
+    @contextmanager
+    def guard(self, statement: Statement, as_written: bool = True) -> Iterator[None]:
+        """Hold the lock, watch for Ctrl-C, and raise our errors instead of DuckDB's."""
+        with self.lock:
+            watch = Watch(self.interrupt)
+            try:
+                with watch:
+                    yield
+            except errors.Error:
+                raise
+            except Exception as error:
+                if watch.fired:
+                    raise KeyboardInterrupt from None
+                translated = self._translated(error, statement, as_written)
+                if translated is None:
+                    raise
+                raise translated from None
+
+    def _translated(
+        self, error: Exception, statement: Statement, as_written: bool
+    ) -> errors.Error | None:
+        report = diagnose.read(error)
+        if report is None:
+            return None
+        if report.position is None and report.kind == "Binder" and not self.in_transaction:
+            # A relation loses the place of a binder's error; asking again gives it.
+            try:
+                self.connection.execute(f"EXPLAIN {statement.text}")
+            except duckdb.Error as again:
+                located = diagnose.read(again)
+                if located is not None and located.message == report.message:
+                    located.position = (located.position or 0) - len("EXPLAIN ")
+                    report = located
+        names = self.catalog.names() if report.kind == "Catalog" and not self.in_transaction else ()
+        return diagnose.translate(error, report, statement, names, as_written)
+
+    def interrupt(self) -> None:
+        """Stop the running statement; may be called from any thread, takes no lock."""
+        self.interrupted.set()
+        self.connection.interrupt()
+
+    def check_open(self) -> None:
+        """Raise if the connection is closed."""
+        if self.closed:
+            raise errors.ProgrammingError("the connection is closed")
+
+    def close(self) -> None:
+        """Close the connection; an open transaction is rolled back. Safe to call again."""
+        with self.lock:
+            if not self.closed:
+                self.closed = True
+                if self._open is not None:
+                    self._open.close()
+                self.connection.close()
+
+    # -- frames ------------------------------------------------------------------------------------
+
+    def register(self, name: str, frame: object) -> None:
+        """Make an Arrow, pandas or polars object readable as a table."""
+        with self.guard(_NO_STATEMENT):
+            self.check_open()
+            self.make_way()
+            self.connection.register(name, frame)
+            self.frames[name] = frame
+            self.catalog.changed()
+
+    def unregister(self, name: str) -> None:
+        """Forget a registered frame."""
+        with self.guard(_NO_STATEMENT):
+            self.check_open()
+            self.make_way()
+            self.connection.unregister(name)
+            self.frames.pop(name, None)
+            self.catalog.changed()
 
 
-def _plain(parameters: Parameters) -> Any:
-    if parameters is None or isinstance(parameters, Mapping):
-        return parameters
-    if isinstance(parameters, Sequence):
-        return list(parameters)
-    raise errors.ProgrammingError("parameters must be a sequence or a mapping")
+_DUCKDB_SETTINGS = (
+    "SET errors_as_json = true",
+    "SET arrow_lossless_conversion = true",
+)
+
+
+# DuckDB looks for unknown tables among the Python variables of the calling frame. Here that frame
+# holds nothing but these names.
+_EXECUTE = compile("__tw_connection.execute(__tw_sql, __tw_parameters)", "<statement>", "exec")
+_SQL = compile(
+    "__tw_out.append(__tw_connection.sql(__tw_sql, params=__tw_parameters))", "<statement>", "exec"
+)
+
+
+def _hidden(
+    code: CodeType, connection: duckdb.DuckDBPyConnection, text: str, parameters: Parameters
+) -> Any:
+    out: list[Any] = []
+    scope = {
+        "__tw_connection": connection,
+        "__tw_sql": text,
+        "__tw_parameters": parameters,
+        "__tw_out": out,
+    }
+    exec(code, scope)
+    return out[0] if out else connection
+
+
+def _distribute(statements: Sequence[Statement], given: Parameters) -> list[Parameters]:
+    """Each statement's share: positional values in order, named ones to whoever names them."""
+    fits = given is None or isinstance(given, (Sequence, Mapping))
+    if not fits or isinstance(given, (str, bytes)):
+        raise errors.ProgrammingError(
+            f"parameters are a sequence or a mapping, not {type(given).__name__}",
+            hint="one value is given as [value]",
+        )
+    if isinstance(given, Mapping):
+        return _by_name(statements, given)
+    values = list(given or ())
+    used, shares = 0, []
+    for statement in statements:
+        if statement.names:
+            raise diagnose.parameters_error(statement, None)
+        share = values[used : used + statement.positional]
+        if len(share) < statement.positional:
+            raise diagnose.parameters_error(statement, len(share))
+        used += statement.positional
+        shares.append(share or None)
+    if used < len(values) and statements:
+        last = statements[-1]
+        raise diagnose.parameters_error(last, len(values) - used + last.positional)
+    return shares
+
+
+def _by_name(statements: Sequence[Statement], given: Mapping[str, Any]) -> list[Parameters]:
+    shares: list[Parameters] = []
+    for statement in statements:
+        if statement.positional and given:
+            raise diagnose.parameters_error(statement, given.keys())
+        if not statement.names <= given.keys():
+            raise diagnose.parameters_error(statement, given.keys())
+        shares.append({n: given[n] for n in statement.names} or None)
+    unknown = given.keys() - {n for s in statements for n in s.names}
+    if unknown and statements:
+        raise diagnose.parameters_error(statements[-1], given.keys())
+    return shares

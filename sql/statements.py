@@ -7,11 +7,14 @@ more. The text of a statement is never changed.
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
+
+from ..planner.context import Settings
 
 _TOKEN = re.compile(
     r"""
@@ -70,6 +73,8 @@ class Statement:
     """How many values a sequence of parameters must have."""
     names: frozenset[str]
     """The parameters that are given by name."""
+    rows: bool
+    """Whether DuckDB's answer to it is rows, not a count."""
 
 
 def tokens(text: str) -> Iterator[Token]:
@@ -139,15 +144,18 @@ def _statement(script: str, parts: list[Token], end: int) -> Statement:
         words=words,
         positional=max(unnumbered, highest),
         names=frozenset(names),
+        rows=words[0] in _READS or any(t.text.upper() in _RETURNS for t in parts),
     )
 
 
-OWN_SETTINGS = frozenset({"FUSION", "MAX_ITERATIONS", "THREADS", "WORKER_THREADS"})
+OWN_SETTINGS = frozenset(f.name.upper() for f in dataclasses.fields(Settings))
 
-_QUERY = {"SELECT", "FROM", "VALUES", "TABLE", "PIVOT", "UNPIVOT", "PIVOT_WIDER", "PIVOT_LONGER"}
+_QUERY = {"SELECT", "FROM", "VALUES", "TABLE", "PIVOT", "UNPIVOT"}
+_QUERY |= {"PIVOT_WIDER", "PIVOT_LONGER"}
 _CHANGE = {"INSERT", "UPDATE", "DELETE", "MERGE", "COPY", "TRUNCATE"}
 _TRANSACTION = {"BEGIN", "START", "COMMIT", "END", "ROLLBACK", "ABORT"}
-_READS = {"DESCRIBE", "DESC", "SUMMARIZE", "SHOW", "CALL"}
+_READS = {"DESCRIBE", "DESC", "SUMMARIZE", "SHOW", "CALL", "PRAGMA", "EXECUTE", "EXPLAIN"}
+_RETURNS = {"RETURNING", "RETURN_FILES", "RETURN_STATS"}
 
 
 def _kind(parts: list[Token], words: tuple[str, ...]) -> Kind:
@@ -166,7 +174,9 @@ def _kind(parts: list[Token], words: tuple[str, ...]) -> Kind:
         return Kind.EXPLAIN
     if first in {"SET", "RESET", "SHOW"} and _setting(words) in OWN_SETTINGS:
         return Kind.SETTING
-    if first in {"SUBSCRIBE", "VERIFY"} or "MATERIALIZED" in words[1:4] and first != "ALTER":
+    if first in {"SUBSCRIBE", "VERIFY"} or (
+        first in {"CREATE", "DROP"} and "MATERIALIZED" in words[1:4]
+    ):
         return Kind.OURS
     return Kind.OTHER
 

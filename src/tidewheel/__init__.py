@@ -1,6 +1,14 @@
-"""Tidewheel: an embedded SQL engine whose answers stay current."""
+"""Tidewheel: an embedded SQL engine whose answers stay current.
 
-from .sql.dbapi import Connection, Cursor
+A module of Python's database interface (PEP 249):
+
+>>> import tidewheel
+>>> with tidewheel.connect() as connection:
+...     connection.execute("SELECT 6 * ? AS answer", [7]).fetchall()
+[(42,)]
+"""
+
+from .sql.dbapi import Connection, Cursor, connect
 from .sql.errors import (
     DatabaseError,
     DataError,
@@ -13,12 +21,42 @@ from .sql.errors import (
     ProgrammingError,
     Warning,
 )
+from .sql.types import (
+    BINARY,
+    DATETIME,
+    NUMBER,
+    ROWID,
+    STRING,
+    Binary,
+    Date,
+    DateFromTicks,
+    Time,
+    TimeFromTicks,
+    Timestamp,
+    TimestampFromTicks,
+)
+
+__version__ = "0.1.0"
+
+apilevel = "2.0"
+threadsafety = 2
+"""Threads may share the module and connections, not cursors."""
+paramstyle = "qmark"
+"""``?``; ``$name`` with a mapping works as well."""
 
 __all__ = [
+    "BINARY",
+    "DATETIME",
+    "NUMBER",
+    "ROWID",
+    "STRING",
+    "Binary",
     "Connection",
     "Cursor",
     "DataError",
     "DatabaseError",
+    "Date",
+    "DateFromTicks",
     "Error",
     "IntegrityError",
     "InterfaceError",
@@ -26,8 +64,13 @@ __all__ = [
     "NotSupportedError",
     "OperationalError",
     "ProgrammingError",
+    "Time",
+    "TimeFromTicks",
+    "Timestamp",
+    "TimestampFromTicks",
     "Warning",
+    "apilevel",
     "connect",
+    "paramstyle",
+    "threadsafety",
 ]
-
-connect = Connection

@@ -1,0 +1,363 @@
+"""What DuckDB or sqlglot raised, as one of our errors: place, plain message, hint.
+
+DuckDB runs with ``errors_as_json``, which gives the kind of error and the position in bytes. A
+statement that is bound through a relation loses the position; then it is looked for in the text,
+by the name that the message quotes.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import duckdb
+
+from . import errors
+from .statements import Statement, Token, tokens
+
+_KINDS: dict[str, type[errors.Error]] = {
+    "Parser": errors.ProgrammingError,
+    "Syntax": errors.ProgrammingError,
+    "Binder": errors.ProgrammingError,
+    "Catalog": errors.ProgrammingError,
+    "Invalid Input": errors.ProgrammingError,
+    "Invalid Type": errors.ProgrammingError,
+    "Parameter Not Allowed": errors.ProgrammingError,
+    "Parameter Not Resolved": errors.ProgrammingError,
+    "Permission": errors.ProgrammingError,
+    "Conversion": errors.DataError,
+    "Out of Range": errors.DataError,
+    "Mismatch Type": errors.DataError,
+    "Decimal": errors.DataError,
+    "Divide by Zero": errors.DataError,
+    "Constraint": errors.IntegrityError,
+    "Not implemented": errors.NotSupportedError,
+    "INTERNAL": errors.InternalError,
+    "FATAL": errors.OperationalError,
+    "INTERRUPT": errors.Interrupted,
+}
+_DATA = re.compile(r"Division by zero|Malformed JSON|Overflow|out of range")
+_FILE = re.compile(r"No magic bytes|not a valid|too small to be a Parquet|Failed to read|footer")
+_PREFIX = re.compile(r"^([A-Za-z][A-Za-z ]*?) Error: ", re.MULTILINE)
+_QUOTED = re.compile(r'"((?:[^"]|"")+)"')
+
+
+@dataclass
+class Report:
+    """DuckDB's error taken apart. `position` and `length` are in bytes of the statement."""
+
+    kind: str
+    message: str
+    position: int | None = None
+    length: int = 1
+    candidates: tuple[str, ...] = ()
+    name: str | None = None
+    subtype: str = ""
+
+
+def read(error: BaseException) -> Report | None:
+    """Take DuckDB's error apart; None if it is no error of DuckDB's.
+
+    Errors that arise while Arrow batches are read come as `OSError` and the like, with DuckDB's
+    message inside.
+    """
+    text = str(error)
+    prefix = _PREFIX.search(text)
+    if prefix is None and not isinstance(error, duckdb.Error):
+        return None
+    kind = prefix[1] if prefix else "INTERRUPT" if "nterrupt" in text else ""
+    rest = text[prefix.end() :] if prefix else text
+    brace = rest.find("{")
+    if brace == 0:
+        try:
+            # Bytes of the user's data may be in it as they are.
+            found = json.JSONDecoder(strict=False).raw_decode(rest)[0]
+        except ValueError:
+            found = {}
+        if "exception_message" in found:
+            return _from_json(kind, found)
+    return Report(kind, rest.partition("\n\nLINE ")[0].strip())
+
+
+def _from_json(kind: str, found: dict[str, str]) -> Report:
+    report = Report(
+        found.get("exception_type", kind),
+        found["exception_message"].strip(),
+        name=found.get("name"),
+        subtype=found.get("error_subtype", ""),
+        candidates=tuple(c for c in found.get("candidates", "").split(",") if c),
+    )
+    span = re.fullmatch(r"\[(\d+),(\d+)\]", found.get("location", ""))
+    if span:
+        report.position, report.length = int(span[1]), max(1, int(span[2]))
+    elif found.get("position", "").isdecimal():
+        report.position = int(found["position"])
+    return report
+
+
+def translate(
+    error: BaseException,
+    report: Report,
+    statement: Statement,
+    names: Iterable[str] = (),
+    as_written: bool = True,
+) -> errors.Error:
+    """Our error for one of DuckDB's.
+
+    `names` are further candidates for a near miss (tables of the catalog). `as_written`: DuckDB ran
+    the statement's own text, so that its positions hold.
+    """
+    message, hint = _plain(report, names)
+    position, length = None, 1
+    if as_written and report.position is not None:
+        position, length = _characters(statement.text, report.position, report.length)
+    elif report.kind != "INTERRUPT":
+        position, length = _search(statement, report)
+    if report.kind == "Parser":
+        message, position, length, hint = _syntax(statement, message, position, length, hint)
+    return _class(report, error)(
+        message,
+        hint=hint,
+        text=statement.script,
+        position=None if position is None else statement.start + position,
+        length=length,
+    )
+
+
+def _class(report: Report, error: BaseException) -> type[errors.Error]:
+    if report.kind == "Invalid Input":
+        if _DATA.search(report.message):
+            return errors.DataError
+        if _FILE.search(report.message):
+            return errors.OperationalError
+    if report.kind in _KINDS:
+        return _KINDS[report.kind]
+    if isinstance(error, duckdb.OperationalError) or not isinstance(error, duckdb.Error):
+        return errors.OperationalError
+    for name in ("DataError", "IntegrityError", "NotSupportedError", "ProgrammingError"):
+        if isinstance(error, getattr(duckdb, name)):
+            found: type[errors.Error] = getattr(errors, name)
+            return found
+    return errors.OperationalError
+
+
+def _characters(text: str, position: int, length: int) -> tuple[int | None, int]:
+    raw = text.encode()
+    if position > len(raw):
+        return None, 1
+    start = len(raw[:position].decode(errors="ignore"))
+    return start, max(1, len(raw[position : position + length].decode(errors="ignore")))
+
+
+# -- the message and the hint ----------------------------------------------------------------------
+
+_CANDIDATES = re.compile(
+    r"\n+(?:Candidate \w+:|Did you mean:?|Candidate Entries:)[ :]*(?P<list>.*)", re.DOTALL
+)
+
+
+def _plain(report: Report, names: Iterable[str]) -> tuple[str, str | None]:
+    """The message without DuckDB's appendices, and a hint made of them."""
+    message = report.message
+    if report.kind == "INTERRUPT":
+        return "the statement was interrupted", None
+    functions = message.find("\n\tCandidate functions:")
+    if functions >= 0:
+        return _no_function(message[:functions], message[functions:])
+    hint = None
+    candidates = list(report.candidates)
+    appendix = _CANDIDATES.search(message)
+    if appendix:
+        message = message[: appendix.start()].rstrip()
+        candidates += _QUOTED.findall(appendix["list"])
+    elif "\n" in message:
+        message, _, hint = message.partition("\n")
+        hint = hint.strip() or None
+    wanted = report.name or _last_quoted(message)
+    if wanted and (candidates or report.subtype == "MISSING_ENTRY" or "does not exist" in message):
+        if report.kind == "Catalog" and message.startswith("Table with name"):
+            candidates += names
+        close = near_miss(wanted, candidates)
+        if close:
+            hint = f"did you mean {close}?"
+        elif candidates and report.kind == "Binder":
+            hint = f"available: {', '.join(dict.fromkeys(candidates))}"
+    if "found that match the pattern" in message:
+        hint = _file_hint(_last_quoted(message)) or hint
+    if message.startswith("No magic bytes") or "magic bytes" in message:
+        hint = "the file is not a Parquet file; read_csv or read_json may read it"
+    return message, hint
+
+
+def _no_function(message: str, listing: str) -> tuple[str, str]:
+    head = message.split("\n")[0]
+    call = re.search(r"[\"'](.+?\(.*\))[\"']\.", head)
+    what = call[1] if call else ""
+    forms = [line.strip() for line in listing.split("\n")[2:] if line.strip()]
+    if what and not what[0].isalnum() and what[0] not in '_"':
+        operator, _, types = what.partition("(")
+        message = f"operator {operator} cannot be applied to ({types}"
+        return message, "cast one side, for example CAST(… AS INTEGER)"
+    message = f"no function matches {what}" if what else head
+    shown = "; ".join(forms[:4]) + (f"; and {len(forms) - 4} more" if len(forms) > 4 else "")
+    return message, f"forms that exist: {shown}"
+
+
+def _last_quoted(message: str) -> str | None:
+    found = _QUOTED.findall(message)
+    if found:
+        return str(found[-1]).replace('""', '"')
+    plain = re.search(r"\b[Nn]ame (\S+) does not exist", message)
+    return plain[1] if plain else None
+
+
+def near_miss(name: str, candidates: Iterable[str]) -> str | None:
+    """The candidate that `name` was probably meant to be, or None if none is near."""
+    own = name.lower().rpartition(".")[2]
+    by_lower: dict[str, str] = {}
+    for candidate in candidates:
+        for one in candidate.split(" or "):
+            one = one.strip().strip('"')
+            by_lower.setdefault(one.lower().rpartition(".")[2], one)
+    close = difflib.get_close_matches(own, by_lower, n=1, cutoff=0.6)
+    return by_lower[close[0]] if close else None
+
+
+def _file_hint(pattern: str | None) -> str | None:
+    if not pattern or "://" in pattern:
+        return None
+    folder, name = os.path.split(pattern)
+    try:
+        present = os.listdir(folder or ".")
+    except OSError:
+        return f"there is no folder {folder}"
+    close = difflib.get_close_matches(name, present, n=1, cutoff=0.6)
+    return f"did you mean {os.path.join(folder, close[0])}?" if close else None
+
+
+# -- the place -------------------------------------------------------------------------------------
+
+
+def _search(statement: Statement, report: Report) -> tuple[int | None, int]:
+    """Where the text has the name, file or number that the message quotes; None unless unique."""
+    wanted = [report.name] if report.name else []
+    wanted += [n.replace('""', '"') for n in reversed(_QUOTED.findall(report.message))]
+    plain = re.search(r"\b[Nn]ame (\S+) does not exist", report.message)
+    if plain:
+        wanted.append(plain[1])
+    parts = list(tokens(statement.text))
+    for name in wanted:
+        last = name.rpartition(".")[2] or name
+        found = [t for t in parts if _spells(t, name) or _spells(t, last)]
+        if len(found) == 1:
+            return found[0].start, len(found[0].text)
+    return None, 1
+
+
+def _spells(token: Token, name: str) -> bool:
+    if token.kind == "word":
+        return token.text.lower() == name.lower()
+    if token.kind == "string" and token.text[-1] == token.text[0]:
+        return token.text[1:-1].lower() == name.lower()
+    return False
+
+
+_KEYWORDS = """
+SELECT FROM WHERE GROUP ORDER HAVING LIMIT OFFSET UNION EXCEPT INTERSECT JOIN LEFT RIGHT FULL
+INNER OUTER CROSS NATURAL LATERAL WITH RECURSIVE VALUES INSERT INTO UPDATE DELETE CREATE TABLE
+VIEW MATERIALIZED DROP ALTER DISTINCT BETWEEN CASE WHEN THEN ELSE QUALIFY WINDOW PARTITION
+USING RETURNING EXPLAIN ANALYZE DESCRIBE SUMMARIZE COPY BEGIN COMMIT ROLLBACK EXISTS PIVOT
+REPLACE MERGE ATTACH DETACH PRAGMA SUBSCRIBE VERIFY
+"""
+_WORDS = frozenset(_KEYWORDS.split())
+_CLOSING = {")": "(", "]": "[", "}": "{"}
+
+
+def _syntax(
+    statement: Statement, message: str, position: int | None, length: int, hint: str | None
+) -> tuple[str, int | None, int, str | None]:
+    """A better place and a hint for a syntax error: an open bracket, a misspelt keyword."""
+    parts = list(tokens(statement.text))
+    stray, left_open = _brackets(parts)
+    if stray is not None:
+        return f"syntax error: this {stray.text} closes nothing", stray.start, 1, hint
+    at = next((i for i, t in enumerate(parts) if t.start >= (position or 0)), len(parts))
+    for token in reversed(parts[max(0, at - 2) : at + 1]):
+        word = token.text.upper()
+        if token.kind == "word" and word not in _WORDS and len(word) > 2:
+            close = difflib.get_close_matches(word, _WORDS, n=1, cutoff=0.75)
+            if close:
+                message = f'syntax error at or near "{token.text}"'
+                return message, token.start, len(word), f"did you mean {close[0]}?"
+    if left_open is not None:
+        message = f"syntax error: this {left_open.text} is never closed"
+        return message, left_open.start, 1, hint
+    if at == 0 and hint is None:
+        hint = "a statement begins with a verb, such as SELECT, FROM, INSERT, CREATE or COPY"
+    elif at < len(parts) and parts[at].text.upper() in _WORDS:
+        word = parts[at].text
+        if parts[at - 1].text == ",":
+            hint = f"there is a comma too many before {word}"
+        else:
+            hint = hint or f'{word} is a keyword; as a name it is written "{word}"'
+    elif 0 < at < len(parts) and parts[at].text == parts[at - 1].text == ",":
+        hint = "there is a comma too many"
+    return message, position, length, hint
+
+
+def _brackets(parts: list[Token]) -> tuple[Token | None, Token | None]:
+    """A bracket that closes nothing, or the last one that is never closed."""
+    stack: list[Token] = []
+    for token in parts:
+        if token.text in ("(", "[", "{"):
+            stack.append(token)
+        elif token.text in _CLOSING:
+            if not stack or stack[-1].text != _CLOSING[token.text]:
+                return token, None
+            stack.pop()
+    return None, stack[-1] if stack else None
+
+
+def parameters_error(statement: Statement, given: int | Iterable[str] | None) -> errors.Error:
+    """The parameters that were given do not fit; `given` is their number or their names."""
+    wanted, names = statement.positional, statement.names
+    places = [t for t in tokens(statement.text) if t.kind == "parameter"]
+    position, length = (places[0].start, len(places[0].text)) if places else (None, 1)
+    if names:
+        have = set() if given is None or isinstance(given, int) else set(given)
+        missing = sorted(names - have)
+        surplus = sorted(have - names)
+        if missing:
+            message = f"no value for parameter ${', $'.join(missing)}"
+            token = next(t for t in places if t.text[1:] == missing[0])
+            position, length = token.start, len(token.text)
+        else:
+            message = f"the statement has no parameter ${', $'.join(surplus)}"
+        hint = f"give a mapping with the names {', '.join(sorted(names))}"
+        close = near_miss(missing[0], surplus) if missing and surplus else None
+        if close:
+            hint = f"a value was given for {close}; did you mean {missing[0]}?"
+    else:
+        number = given if isinstance(given, int) else 0 if given is None else None
+        if number is None:
+            message = "the statement has positional parameters, a mapping was given"
+        else:
+            message = f"the statement has {_count(wanted)}, {number} given"
+            if number < len(places):
+                position, length = places[number].start, len(places[number].text)
+        hint = f"give a sequence of {wanted}" if wanted else "leave the parameters out"
+    return errors.ProgrammingError(
+        message,
+        hint=hint,
+        text=statement.script,
+        position=None if position is None else statement.start + position,
+        length=length,
+    )
+
+
+def _count(n: int) -> str:
+    return f"{n} parameter{'' if n == 1 else 's'}"

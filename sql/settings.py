@@ -1,0 +1,75 @@
+"""SET, RESET and SHOW of Tidewheel's own settings."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from ..planner.context import Settings
+from . import errors
+from .statements import Statement, Token, tokens
+
+_WORDS = {"on": True, "true": True, "1": True, "off": False, "false": False, "0": False}
+_NOTHING = {"none", "null", "unlimited", "-1"}
+_BOUNDS = {"max_iterations", "max_recursive_rows", "max_recursive_bytes"}
+_CHOICES = {"on_limit": ("error", "return")}
+
+NAMES = tuple(f.name for f in dataclasses.fields(Settings))
+_DEFAULTS = Settings()
+
+
+def parse(name: str, value: object) -> Any:
+    """The value of a setting from what was written; ValueError says what would be right."""
+    text = str(value).strip().lower()
+    if isinstance(getattr(_DEFAULTS, name), bool):
+        if text not in _WORDS:
+            raise ValueError(f"{name} is either on or off")
+        return _WORDS[text]
+    if name in _CHOICES:
+        if text not in _CHOICES[name]:
+            raise ValueError(f"{name} is one of {', '.join(_CHOICES[name])}")
+        return text
+    if name in _BOUNDS and text in _NOTHING:
+        return None
+    if not text.isdecimal() or int(text) < 1:
+        raise ValueError(f"{name} is a whole number, at least 1")
+    return int(text)
+
+
+def assignment(statement: Statement) -> tuple[str, Any]:
+    """Name and new value of a SET or RESET statement of one of our settings."""
+    parts = [t for t in tokens(statement.text) if t.text.upper() not in _SCOPES]
+    name = parts[1].text.strip('"').lower()
+    if parts[0].text.upper() == "RESET":
+        return name, getattr(_DEFAULTS, name)
+    rest = parts[2:]
+    if rest and (rest[0].text == "=" or rest[0].text.upper() == "TO"):
+        rest = rest[1:]
+    if not rest:
+        raise _wrong(statement, parts[1], f"no value is given for {name}", None)
+    written = "".join(t.text for t in rest).strip("'\"")
+    try:
+        return name, parse(name, written)
+    except ValueError as error:
+        message = f"{written} is no value for {name}"
+        raise _wrong(statement, rest[0], message, str(error)) from None
+
+
+_SCOPES = {"SESSION", "GLOBAL", "LOCAL"}
+
+
+def _wrong(statement: Statement, at: Token, message: str, hint: str | None) -> errors.Error:
+    return errors.ProgrammingError(
+        message,
+        hint=hint,
+        text=statement.script,
+        position=statement.start + at.start,
+        length=len(at.text),
+    )
+
+
+def shown(value: object) -> str:
+    """A setting's value as SHOW prints it."""
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return "none" if value is None else str(value)

@@ -1,0 +1,77 @@
+"""Ctrl-C while DuckDB computes.
+
+Python runs its SIGINT handler between bytecodes of the main thread, hence not before a long call
+into DuckDB returns (measured: up to the query's whole length). The C-level wakeup descriptor of
+`signal` is written at once, though: a thread waits on it and interrupts the statement.
+"""
+
+from __future__ import annotations
+
+import signal
+import socket
+import threading
+from collections.abc import Callable
+from types import TracebackType
+
+
+class _Watcher:
+    """The process's one thread that waits for signals while a statement runs."""
+
+    def __init__(self) -> None:
+        self._reading, self.writing = socket.socketpair()
+        self.writing.setblocking(False)
+        self.target: Callable[[], None] | None = None
+        self.fired = False
+        threading.Thread(target=self._wait, name="tidewheel-sigint", daemon=True).start()
+
+    def _wait(self) -> None:
+        while received := self._reading.recv(64):
+            target = self.target
+            if target is not None and signal.SIGINT in received:
+                self.fired = True
+                target()
+
+
+_watcher: _Watcher | None = None
+
+
+class Watch:
+    """While it is entered, SIGINT calls `interrupt` at once; `fired` tells whether it did.
+
+    Does nothing outside the main thread, or where the program has a SIGINT handler of its own.
+    """
+
+    def __init__(self, interrupt: Callable[[], None]) -> None:
+        self._interrupt = interrupt
+        self._active: _Watcher | None = None
+        self._before = -1
+        self.fired = False
+
+    def __enter__(self) -> Watch:
+        global _watcher
+        if (
+            threading.current_thread() is threading.main_thread()
+            and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        ):
+            if _watcher is None:
+                _watcher = _Watcher()
+            if _watcher.target is None:
+                self._active = _watcher
+                _watcher.fired = False
+                _watcher.target = self._interrupt
+                self._before = signal.set_wakeup_fd(
+                    _watcher.writing.fileno(), warn_on_full_buffer=False
+                )
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._active is not None:
+            signal.set_wakeup_fd(self._before)
+            self._active.target = None
+            self.fired = self._active.fired
+            self._active = None
