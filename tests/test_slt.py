@@ -8,6 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from slt.engines import CONFIGURATIONS
 from slt.parser import parse
 from slt.record import count

@@ -7,7 +7,6 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-import duckdb
 import pyarrow as pa
 
 from slt.engines import plain_duckdb
@@ -31,10 +30,8 @@ def record(path: Path) -> int:
     def observe(
         found: Record, variables: dict[str, str], answer: pa.Table | None, rows: Rows | None
     ) -> None:
-        if not isinstance(found, Query):
+        if not isinstance(found, Query) or answer is None or rows is None:
             return
-        if answer is None or rows is None:
-            raise RecordError(f"{path}:{found.line}: DuckDB refuses the query\n  {found.sql}")
         block = _block(found, answer, rows)
         if answers.setdefault(found.line, (found, block))[1] != block:
             raise RecordError(f"{path}:{found.line}: the answer depends on {sorted(variables)}")
@@ -44,9 +41,9 @@ def record(path: Path) -> int:
         result = runner.run()
     if result.skip_reason is not None:
         raise RecordError(f"{path}: {result.skip_reason}")
-    for failure in result.failures:
-        if not failure.message.startswith(("expected", "  expected", "the columns are")):
-            raise RecordError(str(failure))
+    refused = [f for f in result.failures if f.line not in answers]
+    if refused:
+        raise RecordError("\n".join(map(str, refused)))
     _write(script, answers)
     return len(answers)
 
@@ -138,10 +135,6 @@ def _answers(statement: str) -> bool:
 
 def _ordered(statement: str) -> bool:
     """Whether the outermost query has an ORDER BY."""
-    if not re.search(r"\border\s+by\b", statement, re.IGNORECASE):
-        return False
-    tree = duckdb.execute("SELECT json_serialize_sql(?)", [statement]).fetchone()
-    assert tree is not None
     depth = 0
     outside: list[str] = []
     quoted = False
