@@ -1,0 +1,198 @@
+"""All maintained views of one database: who reads what, and one epoch's way through them.
+
+An epoch is one committed transaction's net change, a delta per base table. `Maintainer.step` takes
+it through every hot view in dependency order (a view's own delta is the input of the views over it)
+and gives every view's delta. A view is *cold* until somebody reads it: a cold view costs nothing
+and is hydrated by one run of its query when it is first needed.
+
+How a view is kept is a `Plan`: incremental operators where `planner.lower_view` has a rule for
+every node of its query, else `Recompute`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+WEIGHT = "weight"
+Deltas = Mapping[str, pa.Table]
+Run = Callable[[str], pa.Table]
+"""Runs SQL text in the epoch's own transaction (it sees the changes); gives an Arrow table.
+
+Maintained views that the text names are read at the epoch being made."""
+
+
+class Plan(Protocol):
+    """How one view is kept up to date."""
+
+    reason: str
+    """Empty for an incremental plan, else why the view is recomputed."""
+
+    def hydrate(self, run: Run) -> None:
+        """Compute the view from scratch, forgetting any earlier state."""
+
+    def step(self, changes: Deltas, run: Run) -> pa.Table:
+        """The view's delta (its columns, then `weight`) for the deltas of what it reads."""
+
+    def rows(self) -> pa.Table:
+        """The view's rows after the last step; a view of its schema, cheap to ask for again."""
+
+    def statistics(self) -> list[dict[str, Any]]:
+        """One record per vertex: name, kind, rows and bytes held, seconds spent."""
+
+
+def difference(old: pa.Table, new: pa.Table, run: Callable[..., pa.Table]) -> pa.Table:
+    """`new` − `old` as a delta; `run(sql, **tables)` executes SQL over registered tables."""
+    names = ", ".join('"' + n.replace('"', '""') + '"' for n in new.column_names)
+    return run(
+        f"SELECT {names}, 1::BIGINT AS {WEIGHT} FROM (FROM __tw_new EXCEPT ALL FROM __tw_old) "
+        f"UNION ALL SELECT {names}, -1::BIGINT FROM (FROM __tw_old EXCEPT ALL FROM __tw_new)",
+        __tw_old=old,
+        __tw_new=new,
+    )
+
+
+class Recompute:
+    """The fallback: run the query again and emit the difference. Always right, never fast."""
+
+    def __init__(self, sql: str, reason: str, scratch: Callable[..., pa.Table]) -> None:
+        self.sql = sql
+        self.reason = reason
+        self._scratch = scratch
+        self._rows: pa.Table | None = None
+        self._seconds = 0.0
+
+    def hydrate(self, run: Run) -> None:
+        self._rows = run(self.sql)
+
+    def step(self, changes: Deltas, run: Run) -> pa.Table:
+        started = perf_counter()
+        new, old = run(self.sql), self.rows()
+        delta = difference(old, new, self._scratch)
+        self._rows = new
+        self._seconds += perf_counter() - started
+        return delta
+
+    def rows(self) -> pa.Table:
+        assert self._rows is not None
+        return self._rows
+
+    def statistics(self) -> list[dict[str, Any]]:
+        held = self._rows
+        return [
+            {
+                "vertex": "recompute",
+                "kind": f"recompute ({self.reason})",
+                "rows": 0 if held is None else held.num_rows,
+                "bytes": 0 if held is None else held.nbytes,
+                "seconds": self._seconds,
+            }
+        ]
+
+
+@dataclass(slots=True)
+class MaintainedView:
+    """A view in the registry. `reads` are the keys of the tables and views that its query names."""
+
+    key: str
+    sql: str
+    reads: frozenset[str]
+    make_plan: Callable[[], Plan]
+    plan: Plan | None = None
+    epochs: int = 0
+    changed_rows: int = 0
+    seconds: float = field(default=0.0)
+
+    @property
+    def hot(self) -> bool:
+        return self.plan is not None
+
+
+class Maintainer:
+    """The registry and the order of work. Not thread-safe: the database's write lock guards it."""
+
+    def __init__(self) -> None:
+        self.views: dict[str, MaintainedView] = {}
+
+    def add(self, view: MaintainedView) -> None:
+        """Register a cold view; what it reads must be there already, so no cycle can be made."""
+        self.views[view.key] = view
+
+    def remove(self, key: str) -> None:
+        del self.views[key]
+
+    def readers(self, keys: Iterable[str]) -> list[str]:
+        """All views that depend on any of `keys`, directly or not, in dependency order."""
+        reached = set(keys)
+        found = []
+        for view in self.ordered():
+            if view.reads & reached:
+                reached.add(view.key)
+                found.append(view.key)
+        return found
+
+    def ordered(self) -> list[MaintainedView]:
+        """Every view behind those that it reads."""
+        done: dict[str, MaintainedView] = {}
+
+        def visit(view: MaintainedView) -> None:
+            if view.key in done:
+                return
+            for key in sorted(view.reads):
+                if key in self.views:
+                    visit(self.views[key])
+            done[view.key] = view
+
+        for key in list(self.views):
+            visit(self.views[key])
+        return list(done.values())
+
+    def watched(self) -> set[str]:
+        """The base tables that some hot view reads, directly or through other views."""
+        keys: set[str] = set()
+        for view in self.views.values():
+            if view.hot:
+                keys |= view.reads
+        return keys - set(self.views)
+
+    def heat(self, key: str, run: Run) -> MaintainedView:
+        """Make a view hot, and before it every view that it reads."""
+        view = self.views[key]
+        if not view.hot:
+            for other in sorted(view.reads & set(self.views)):
+                self.heat(other, run)
+            plan = view.make_plan()
+            plan.hydrate(run)
+            view.plan = plan
+        return view
+
+    def cool(self, keys: Iterable[str] | None = None) -> None:
+        """Forget the state of `keys` (None: all); after an error it is rebuilt from the tables."""
+        for view in self.views.values():
+            if keys is None or view.key in keys:
+                view.plan = None
+
+    def step(self, changes: Deltas, run: Run) -> dict[str, pa.Table]:
+        """One epoch: every hot view's delta. An error leaves state half moved: call `cool`."""
+        moved: dict[str, pa.Table] = {k: d for k, d in changes.items() if d.num_rows}
+        out: dict[str, pa.Table] = {}
+        if not moved:
+            return out
+        for view in self.ordered():
+            if view.plan is None:
+                continue
+            mine = {k: moved[k] for k in view.reads if k in moved}
+            if not mine:
+                continue
+            started = perf_counter()
+            delta = view.plan.step(mine, run)
+            view.epochs += 1
+            view.seconds += perf_counter() - started
+            if delta.num_rows:
+                view.changed_rows += delta.num_rows
+                moved[view.key] = out[view.key] = delta
+        return out

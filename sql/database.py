@@ -1,0 +1,173 @@
+"""What all connections of one process to one database share: views, epochs, the writers' queue."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from time import monotonic
+from typing import ClassVar
+from weakref import WeakValueDictionary
+
+import pyarrow as pa
+
+from tidewheel.planner.maintain import Maintainer
+from tidewheel.sql.errors import OperationalError
+
+LOCK_TIMEOUT = 60.0
+"""Seconds that a writer waits for the one before it."""
+
+
+class WriteLock:
+    """One writer at a time, first come first served; owned by a session, not by a thread."""
+
+    def __init__(self) -> None:
+        self._condition = threading.Condition()
+        self._owner: object | None = None
+        self._thread = 0
+        self._queue: deque[object] = deque()
+
+    def held_by(self, owner: object) -> bool:
+        """Does `owner` have it?"""
+        return self._owner is owner
+
+    def acquire(self, owner: object, timeout: float = LOCK_TIMEOUT) -> None:
+        """Wait for the lock; OperationalError after `timeout` seconds.
+
+        A thread that has it through another session would wait for itself: refused at once.
+        """
+        with self._condition:
+            if self._owner is None and not self._queue:
+                self._owner, self._thread = owner, threading.get_ident()
+                return
+            if self._thread == threading.get_ident() and self._owner is not None:
+                raise OperationalError(
+                    "another connection of this thread has an open transaction that writes",
+                    hint="commit or roll back that transaction first",
+                )
+            ticket = object()
+            self._queue.append(ticket)
+            until = monotonic() + timeout
+            try:
+                while self._owner is not None or self._queue[0] is not ticket:
+                    if not self._condition.wait(until - monotonic()) and monotonic() >= until:
+                        raise OperationalError(
+                            f"waited {timeout:g} s for another connection's transaction to end",
+                            hint="commit or roll back that transaction",
+                        )
+                self._owner, self._thread = owner, threading.get_ident()
+            finally:
+                self._queue.remove(ticket)
+                self._condition.notify_all()
+
+    def try_acquire(self, owner: object) -> bool:
+        """Take it if nobody has it or waits for it."""
+        with self._condition:
+            if self._owner is not None or self._queue:
+                return False
+            self._owner, self._thread = owner, threading.get_ident()
+            return True
+
+    def release(self, owner: object) -> None:
+        """Give it up; no error if `owner` does not have it."""
+        with self._condition:
+            if self._owner is owner:
+                self._owner, self._thread = None, 0
+                self._condition.notify_all()
+
+
+@dataclass(frozen=True, slots=True)
+class Epoch:
+    """A committed transaction as subscribers see it: the deltas of the hot views it changed."""
+
+    number: int
+    deltas: Mapping[str, pa.Table]
+    bytes: int
+
+
+class History:
+    """The last epochs' deltas, bounded; subscribers read it at their own pace."""
+
+    def __init__(self, max_epochs: int = 10_000, max_bytes: int = 256 << 20) -> None:
+        self.max_epochs = max_epochs
+        self.max_bytes = max_bytes
+        self.changed = threading.Condition()
+        self._epochs: deque[Epoch] = deque()
+        self._bytes = 0
+        self.broken: dict[str, int] = {}
+        """Per view that was dropped, the epoch up to which its history can't be used."""
+        self.floor = 0
+        """Every kept epoch is greater than this one."""
+
+    def append(self, number: int, deltas: Mapping[str, pa.Table]) -> None:
+        """Publish an epoch; the oldest ones go when the bounds are passed."""
+        size = sum(d.nbytes for d in deltas.values())
+        with self.changed:
+            self._epochs.append(Epoch(number, deltas, size))
+            self._bytes += size
+            while len(self._epochs) > self.max_epochs or (
+                self._bytes > self.max_bytes and len(self._epochs) > 1
+            ):
+                old = self._epochs.popleft()
+                self._bytes -= old.bytes
+                self.floor = old.number
+            self.changed.notify_all()
+
+    def after(self, number: int) -> list[Epoch]:
+        """The kept epochs behind `number`, oldest first. Call with `changed` held."""
+        found: list[Epoch] = []
+        for epoch in reversed(self._epochs):
+            if epoch.number <= number:
+                break
+            found.append(epoch)
+        found.reverse()
+        return found
+
+
+class Database:
+    """The shared state of one database; `of` finds it by what was passed to `connect`."""
+
+    _open: ClassVar[WeakValueDictionary[str, Database]] = WeakValueDictionary()
+    _guard: ClassVar[threading.Lock] = threading.Lock()
+
+    def __init__(self) -> None:
+        self.maintainer = Maintainer()
+        self.history = History()
+        self.epoch = 0
+        self.loaded = False
+        self.writer = WriteLock()
+        self.reading = threading.RLock()
+        """Held while a statement takes its snapshot and while an epoch is published."""
+        self.catalog_version = 0
+
+    @classmethod
+    def of(cls, name: str) -> Database:
+        """The database of a path or a named memory; an unnamed memory is nobody else's."""
+        if name in ("", ":memory:"):
+            return cls()
+        key = name if name.startswith(":memory:") else str(Path(name).resolve())
+        with cls._guard:
+            found = cls._open.get(key)
+            if found is None:
+                found = cls._open[key] = cls()
+            return found
+
+    @contextmanager
+    def writing(self, owner: object) -> Iterator[None]:
+        """Hold the write lock for a block, unless `owner` has it already."""
+        if self.writer.held_by(owner):
+            yield
+            return
+        self.writer.acquire(owner)
+        try:
+            yield
+        finally:
+            self.writer.release(owner)
+
+    def publish(self, deltas: Mapping[str, pa.Table]) -> None:
+        """Count an epoch and show it to subscribers. Call with `reading` held, after the commit."""
+        self.epoch += 1
+        self.history.append(self.epoch, dict(deltas))

@@ -1,0 +1,156 @@
+"""Which tables and views a query reads, and which of its functions a view may not call."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import duckdb
+import sqlglot
+from sqlglot import exp
+
+from tidewheel.sql.statements import Token, tokens
+
+_RELATIONS = """
+SELECT database_name, schema_name, table_name AS name, 'table' AS kind, temporary, NULL AS sql
+FROM duckdb_tables() WHERE NOT internal
+UNION ALL
+SELECT database_name, schema_name, view_name, 'view', temporary, sql
+FROM duckdb_views() WHERE NOT internal
+"""
+_MACROS = """
+SELECT DISTINCT lower(function_name), macro_definition FROM duckdb_functions()
+WHERE macro_definition IS NOT NULL AND NOT internal
+"""
+_UNSTABLE = """
+SELECT DISTINCT lower(function_name) FROM duckdb_functions()
+WHERE stability IN ('VOLATILE', 'CONSISTENT_WITHIN_QUERY') AND function_name <> 'error'
+"""
+_BARE = {"current_date", "current_timestamp", "current_time", "localtime", "localtimestamp"}
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """A table or view of the catalog; `key` names it in the registry of views."""
+
+    database: str
+    schema: str
+    name: str
+    kind: str
+    temporary: bool
+    sql: str | None
+
+    @property
+    def key(self) -> str:
+        return f"{self.database}.{self.schema}.{self.name}".lower()
+
+    @property
+    def quoted(self) -> str:
+        """The qualified name as SQL."""
+        parts = (self.database, self.schema, self.name)
+        return ".".join('"' + p.replace('"', '""') + '"' for p in parts)
+
+
+class Names:
+    """The catalog's relations and macros at one moment, looked up by what a query calls them."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
+        rows = connection.execute(_RELATIONS).fetchall()
+        self.relations = [Relation(*row) for row in rows]
+        self._by_name: dict[str, list[Relation]] = {}
+        for relation in self.relations:
+            self._by_name.setdefault(relation.name.lower(), []).append(relation)
+        found = connection.execute(
+            "SELECT current_database(), current_schemas(false), current_schema()"
+        ).fetchall()[0]
+        self.database, self.path, self.schema = found[0], [*found[1], found[2]], found[2]
+        self.macros: dict[str, str] = dict(connection.execute(_MACROS).fetchall())
+
+    def find(self, parts: list[str]) -> Relation | None:
+        """The relation that `name`, `schema.name`, `database.name` or all three mean here."""
+        *qualifiers, name = [p.lower() for p in parts]
+        candidates = self._by_name.get(name, [])
+        if not qualifiers:
+            # temporary objects come first, then the search path
+            order = [c for c in candidates if c.temporary] + [
+                c
+                for schema in self.path
+                for c in candidates
+                if c.schema == schema and c.database == self.database
+            ]
+            return order[0] if order else None
+        for c in candidates:
+            place = [c.database.lower(), c.schema.lower()]
+            if qualifiers == place or (qualifiers == place[1:] and c.database == self.database):
+                return c
+            if qualifiers == place[:1] and c.schema == "main":
+                return c
+        return None
+
+    def _mentioned(self, text: str) -> list[Relation]:
+        """What `text` may read: its table references, or every name in it if it can't be parsed."""
+        try:
+            tree = sqlglot.parse_one(text, read="duckdb")
+            named = [[p.name for p in t.parts] for t in tree.find_all(exp.Table)]
+        except sqlglot.errors.SqlglotError:
+            named = [[t.text.strip('"')] for t in tokens(text) if t.kind in ("word", "string")]
+        return [r for r in (self.find(parts) for parts in named if all(parts)) if r is not None]
+
+    def reads(self, text: str, stop: frozenset[str] = frozenset()) -> dict[str, Relation]:
+        """Tables, and views whose key is in `stop`, that a query depends on, through plain views.
+
+        May hold more than it reads (a CTE that has a table's name), never less.
+        """
+        found: dict[str, Relation] = {}
+        seen: set[str] = set()
+        todo = [text]
+        while todo:
+            current = todo.pop()
+            called = self.macros and {t.text.strip('"').lower() for t in tokens(current)}
+            for name in set(called or ()) & set(self.macros) - seen:
+                seen.add(name)
+                todo.append(self.macros[name])
+            for relation in self._mentioned(current):
+                if relation.key in found or relation.key in seen:
+                    continue
+                if relation.kind == "view" and relation.key not in stop:
+                    seen.add(relation.key)
+                    todo.append(_body(relation.sql or ""))
+                else:
+                    found[relation.key] = relation
+        return found
+
+
+def _body(create_view: str) -> str:
+    """The query of ``CREATE VIEW name AS query``."""
+    parts = list(tokens(create_view))
+    for token in parts:
+        if token.kind == "word" and token.text.upper() == "AS":
+            return create_view[token.start + 2 :].rstrip().rstrip(";")
+    return create_view
+
+
+def unstable_call(
+    text: str, connection: duckdb.DuckDBPyConnection, names: Names
+) -> tuple[Token, str] | None:
+    """The first call whose value is not a function of the tables, and where it stands in `text`.
+
+    A call inside a macro is reported at the macro's own call.
+    """
+    unstable = {row[0] for row in connection.execute(_UNSTABLE).fetchall()}
+    parts = list(tokens(text))
+    bad_macros = {
+        name
+        for name, definition in names.macros.items()
+        if any(t.text.lower() in unstable or t.text.lower() in _BARE for t in tokens(definition))
+    }
+    for i, token in enumerate(parts):
+        if token.kind != "word":
+            continue
+        word = token.text.lower()
+        before = parts[i - 1].text if i else ""
+        called = i + 1 < len(parts) and parts[i + 1].text == "("
+        if called and (word in unstable or word in bad_macros):
+            return token, word
+        if word in _BARE and before != "." and (i + 1 >= len(parts) or parts[i + 1].text != "."):
+            return token, word
+    return None

@@ -1,0 +1,191 @@
+"""Subscriptions: a snapshot of a maintained view, then every later epoch's change.
+
+All subscribers read one bounded history (`database.History`) at their own pace, so a slow one costs
+nothing and holds nobody up; one that falls behind the oldest kept epoch gets a clear error.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import dataclass
+from time import monotonic
+from typing import Any
+
+import pyarrow as pa
+
+from tidewheel.planner.maintain import WEIGHT
+from tidewheel.sql import errors
+from tidewheel.sql.database import Database, Epoch
+
+_POLL = 0.1
+"""Seconds between two looks at `stopped` while waiting."""
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """One epoch of a subscription.
+
+    `delta` holds the view's columns and `weight` (int64: +n rows came, −n went); it has no rows if
+    the epoch left the view as it was: then the update is only the mark that the epoch is complete.
+    The first update of a subscription without a start epoch is the snapshot.
+    """
+
+    epoch: int
+    delta: pa.Table
+    snapshot: bool = False
+
+    def rows(self) -> list[tuple[Any, ...]]:
+        """Rows ``(epoch, weight, *columns)``."""
+        columns = [c.to_pylist() for c in self.delta.columns]
+        return [(self.epoch, values[-1], *values[:-1]) for values in zip(*columns, strict=True)]
+
+
+def snapshot(rows: pa.Table) -> pa.Table:
+    """A view's rows as a delta from nothing."""
+    return rows.append_column(WEIGHT, pa.repeat(pa.scalar(1, pa.int64()), rows.num_rows))
+
+
+class Subscription(Iterator[Update], AsyncIterator[Update]):
+    """The epochs of one view, in order, each once; iterate it, or ``async for`` over it.
+
+    `read(timeout)` gives the next update, or None after `timeout` seconds. `close()` (from any
+    thread) ends the iteration.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        key: str,
+        schema: pa.Schema,
+        first: Update | None,
+        position: int,
+        stopped: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self._database = database
+        self._key = key
+        self._ready: deque[Update] = deque([first] if first is not None else [])
+        self._position = position
+        self._stopped = stopped
+        self._closed = False
+        self.schema = schema.append(pa.field(WEIGHT, pa.int64()))
+
+    @property
+    def epoch(self) -> int:
+        """The last epoch that was handed out: resume from here."""
+        return self._position if not self._ready else self._ready[0].epoch - 1
+
+    def read(self, timeout: float | None = None) -> Update | None:
+        """The next update; None after `timeout` seconds, or when closed. OperationalError if late."""
+        if self._ready:
+            return self._ready.popleft()
+        until = None if timeout is None else monotonic() + timeout
+        changed = self._database.history.changed
+        with changed:
+            while True:
+                if self._closed or self._stopped():
+                    return None
+                self._check()
+                epochs = self._database.history.after(self._position)
+                if epochs:
+                    break
+                wait = _POLL if until is None else min(_POLL, until - monotonic())
+                if wait <= 0:
+                    return None
+                changed.wait(wait)
+        # one at a time: what is not asked for yet stays in the shared history
+        self._position = epochs[0].number
+        return self._update(epochs[0])
+
+    def _update(self, epoch: Epoch) -> Update:
+        delta = epoch.deltas.get(self._key)
+        return Update(epoch.number, self.schema.empty_table() if delta is None else delta)
+
+    def _check(self) -> None:
+        history = self._database.history
+        if history.broken.get(self._key, -1) >= self._position:
+            raise errors.OperationalError(
+                f"the maintained view {self._key.split('.', 1)[1]} was dropped"
+            )
+        if self._position < history.floor:
+            raise errors.OperationalError(
+                f"the subscription fell behind: epoch {self._position + 1} is no longer kept, "
+                f"the oldest kept one is {history.floor + 1}",
+                hint="subscribe again for a new snapshot; read faster, or raise the history's bounds",
+            )
+
+    def close(self) -> None:
+        """End the subscription; a waiting `read` returns None."""
+        self._closed = True
+        with self._database.history.changed:
+            self._database.history.changed.notify_all()
+
+    def __enter__(self) -> Subscription:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __iter__(self) -> Subscription:
+        return self
+
+    def __next__(self) -> Update:
+        update = self.read()
+        if update is None:
+            raise StopIteration
+        return update
+
+    def __aiter__(self) -> Subscription:
+        return self
+
+    async def __anext__(self) -> Update:
+        # short waits in a thread, so that cancelling the task leaves none behind for long
+        while True:
+            update = await asyncio.to_thread(self.read, _POLL)
+            if update is not None:
+                return update
+            if self._closed or self._stopped():
+                raise StopAsyncIteration
+
+
+class SubscriptionReader:
+    """SUBSCRIBE as a result: batches of (epoch, weight, progress, the view's columns)."""
+
+    def __init__(self, subscription: Subscription) -> None:
+        self._subscription = subscription
+        columns = [f for f in subscription.schema if f.name != WEIGHT]
+        self.schema = pa.schema(
+            [
+                pa.field("epoch", pa.int64()),
+                pa.field("weight", pa.int64()),
+                pa.field("progress", pa.bool_()),
+                *columns,
+            ]
+        )
+
+    def read_next_batch(self) -> pa.RecordBatch:
+        """The rows of the next epoch, then one row with `progress` true and the rest NULL."""
+        update = self._subscription.read()
+        if update is None:
+            raise StopIteration
+        delta, count = update.delta, update.delta.num_rows
+        mark = [pa.nulls(1, f.type) for f in list(self.schema)[3:]]
+        columns = [
+            pa.array([update.epoch] * (count + 1), pa.int64()),
+            pa.concat_arrays([_one(delta.column(WEIGHT)), pa.nulls(1, pa.int64())]),
+            pa.array([False] * count + [True]),
+            *(pa.concat_arrays([_one(delta.column(i)), null]) for i, null in enumerate(mark)),
+        ]
+        return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+    def close(self) -> None:
+        """End the subscription."""
+        self._subscription.close()
+
+
+def _one(column: pa.ChunkedArray) -> pa.Array:
+    whole = column.combine_chunks()
+    if isinstance(whole, pa.ChunkedArray):
+        return whole.chunk(0) if whole.num_chunks else pa.array([], whole.type)
+    return whole

@@ -1,0 +1,240 @@
+"""The statements about maintained views, and the targets of DML, read off the tokens."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tidewheel.sql import errors
+from tidewheel.sql.statements import Statement, Token, tokens
+
+
+@dataclass(frozen=True, slots=True)
+class CreateView:
+    """CREATE [OR REPLACE] MATERIALIZED VIEW [IF NOT EXISTS] parts [(columns)] AS query.
+
+    `name_at` and `query_at` are offsets into the script.
+    """
+
+    parts: tuple[str, ...]
+    name_at: int
+    name_length: int
+    columns: tuple[str, ...]
+    query: str
+    query_at: int
+    replace: bool
+    if_not_exists: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ViewName:
+    """DROP MATERIALIZED VIEW, VERIFY VIEW, SUBSCRIBE TO: the view, and what follows it."""
+
+    parts: tuple[str, ...]
+    name_at: int
+    name_length: int
+    if_exists: bool = False
+    cascade: bool = False
+    rest: tuple[str, ...] = ()
+
+
+class _Cursor:
+    """Reads the tokens of a statement from left to right."""
+
+    def __init__(self, statement: Statement) -> None:
+        self.statement = statement
+        self.parts = list(tokens(statement.text))
+        self.at = 0
+
+    def peek(self) -> str:
+        return self.parts[self.at].text.upper() if self.at < len(self.parts) else ""
+
+    def accept(self, *words: str) -> bool:
+        found = [t.text.upper() for t in self.parts[self.at : self.at + len(words)]]
+        if found != list(words):
+            return False
+        self.at += len(words)
+        return True
+
+    def expect(self, *words: str) -> None:
+        if not self.accept(*words):
+            self.fail(f"expected {' '.join(words)}")
+
+    def fail(self, message: str, hint: str | None = None) -> None:
+        token = self.parts[min(self.at, len(self.parts) - 1)]
+        end = self.at >= len(self.parts)
+        raise errors.ProgrammingError(
+            f"syntax error: {message}" + (" at the end" if end else f" at or near {token.text}"),
+            hint=hint,
+            text=self.statement.script,
+            position=self.statement.start + token.start + (len(token.text) if end else 0),
+            length=1 if end else len(token.text),
+        )
+
+    def name(self) -> tuple[tuple[str, ...], int, int]:
+        """A qualified name: its parts, its offset in the script, its length."""
+        found: list[str] = []
+        start = self.parts[self.at].start if self.at < len(self.parts) else 0
+        end = start
+        while True:
+            if self.at >= len(self.parts) or not is_name(self.parts[self.at]):
+                self.fail("expected a name")
+            token = self.parts[self.at]
+            found.append(unquoted(token))
+            end = token.start + len(token.text)
+            self.at += 1
+            if not self.accept("."):
+                return tuple(found), self.statement.start + start, end - start
+
+
+def is_name(token: Token) -> bool:
+    """Is it an identifier, quoted or not?"""
+    return token.kind == "word" or (token.kind == "string" and token.text.startswith('"'))
+
+
+def unquoted(token: Token) -> str:
+    """The name that an identifier stands for."""
+    text = token.text
+    return text[1:-1].replace('""', '"') if text.startswith('"') else text
+
+
+def parse_create(statement: Statement) -> CreateView:
+    """Read CREATE MATERIALIZED VIEW; ProgrammingError with the place if it is malformed."""
+    cursor = _Cursor(statement)
+    cursor.expect("CREATE")
+    replace = cursor.accept("OR", "REPLACE")
+    cursor.expect("MATERIALIZED")
+    cursor.expect("VIEW")
+    if_not_exists = cursor.accept("IF", "NOT", "EXISTS")
+    parts, name_at, name_length = cursor.name()
+    columns: list[str] = []
+    if cursor.accept("("):
+        while True:
+            if not is_name(cursor.parts[min(cursor.at, len(cursor.parts) - 1)]):
+                cursor.fail("expected a column name")
+            columns.append(unquoted(cursor.parts[cursor.at]))
+            cursor.at += 1
+            if cursor.accept(")"):
+                break
+            cursor.expect(",")
+    cursor.expect("AS")
+    if cursor.at >= len(cursor.parts):
+        cursor.fail("expected a query")
+    start = cursor.parts[cursor.at].start
+    last = cursor.parts[-1]
+    end = last.start + len(last.text)
+    query = statement.text[start:end]
+    return CreateView(
+        parts,
+        name_at,
+        name_length,
+        tuple(columns),
+        query,
+        statement.start + start,
+        replace,
+        if_not_exists,
+    )
+
+
+def parse_drop(statement: Statement) -> ViewName:
+    """Read DROP MATERIALIZED VIEW."""
+    cursor = _Cursor(statement)
+    cursor.expect("DROP")
+    cursor.expect("MATERIALIZED")
+    cursor.expect("VIEW")
+    if_exists = cursor.accept("IF", "EXISTS")
+    parts, at, length = cursor.name()
+    cascade = cursor.accept("CASCADE")
+    if not cascade:
+        cursor.accept("RESTRICT")
+    if cursor.peek():
+        cursor.fail("expected the end")
+    return ViewName(parts, at, length, if_exists, cascade)
+
+
+def parse_verify(statement: Statement) -> ViewName:
+    """Read VERIFY VIEW v [AGAINST RECOMPUTE | SPARK]; `rest` is what it is compared with."""
+    cursor = _Cursor(statement)
+    cursor.expect("VERIFY")
+    cursor.accept("MATERIALIZED")
+    cursor.expect("VIEW")
+    parts, at, length = cursor.name()
+    against = "RECOMPUTE"
+    if cursor.accept("AGAINST"):
+        against = cursor.peek()
+        if against not in ("RECOMPUTE", "SPARK"):
+            cursor.fail("expected RECOMPUTE or SPARK")
+        cursor.at += 1
+    if cursor.peek():
+        cursor.fail("expected the end")
+    return ViewName(parts, at, length, rest=(against,))
+
+
+def parse_subscribe(statement: Statement) -> ViewName:
+    """Read SUBSCRIBE TO v [AS OF EPOCH n]; `rest` holds n if it is given."""
+    cursor = _Cursor(statement)
+    cursor.expect("SUBSCRIBE")
+    cursor.accept("TO")
+    parts, at, length = cursor.name()
+    rest: tuple[str, ...] = ()
+    if cursor.accept("AS", "OF", "EPOCH") or cursor.accept("FROM", "EPOCH"):
+        if not cursor.peek().isdecimal():
+            cursor.fail("expected the number of an epoch")
+        rest = (cursor.peek(),)
+        cursor.at += 1
+    if cursor.peek():
+        cursor.fail("expected the end")
+    return ViewName(parts, at, length, rest=rest)
+
+
+def target(statement: Statement) -> tuple[str, tuple[str, ...], int]:
+    """What a DML statement does (the kinds of `Capture.run`), to which table, and where it says so.
+
+    No parts: the table is not known (EXECUTE, or a form that is not recognised).
+    """
+    cursor = _Cursor(statement)
+    words = [t.text.upper() for t in cursor.parts]
+    if cursor.accept("WITH"):
+        _skip_ctes(cursor)
+    verb = cursor.peek()
+    start = cursor.at
+    cursor.at += 1
+    kind = verb.lower()
+    if verb == "INSERT":
+        if cursor.accept("OR", "REPLACE"):
+            kind = "upsert"
+        elif not cursor.accept("OR", "IGNORE"):
+            rest = words[start:]
+            conflict = rest.index("CONFLICT") if "CONFLICT" in rest else len(rest)
+            if "UPDATE" in rest[conflict:]:
+                kind = "upsert"
+        cursor.accept("INTO")
+    elif verb == "DELETE":
+        cursor.accept("FROM")
+    elif verb == "MERGE":
+        cursor.accept("INTO")
+    elif verb == "TRUNCATE":
+        cursor.accept("TABLE")
+    elif verb not in ("UPDATE", "COPY"):
+        return "other", (), statement.start
+    if cursor.at >= len(cursor.parts) or not is_name(cursor.parts[cursor.at]):
+        return "other", (), statement.start
+    parts, at, _ = cursor.name()
+    if verb == "COPY" and "FROM" not in words[cursor.at : cursor.at + 1] and cursor.peek() != "(":
+        return "copy_out", parts, at
+    return kind, parts, at
+
+
+def _skip_ctes(cursor: _Cursor) -> None:
+    """Move to the verb behind a WITH clause."""
+    depth, closed = 0, False
+    verbs = {"INSERT", "UPDATE", "DELETE", "MERGE", "SELECT", "FROM", "VALUES"}
+    while cursor.at < len(cursor.parts):
+        word = cursor.peek()
+        if word == "(":
+            depth += 1
+        elif word == ")":
+            depth -= 1
+            closed = depth == 0
+        elif depth == 0 and closed and word in verbs:
+            return
+        cursor.at += 1

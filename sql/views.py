@@ -1,0 +1,696 @@
+"""A session's maintained views and transactions: an epoch is a committed transaction.
+
+Rows of a maintained view reach DuckDB as an Arrow table that is registered in the connection under
+`row_name(key)`; in the catalog the view is a plain view over that name. So any SELECT reads it as
+written. `prepare` registers what a text may read before it runs.
+
+A transaction's changes are captured while it runs (`sql.capture`) and taken through the views just
+before DuckDB commits; if either fails both are undone (views are rebuilt from the tables, which is
+slow and always right). Until then the connection that writes reads its own views by running their
+queries, and all other readers see the last epoch.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from typing import Any, Protocol
+
+import duckdb
+import pyarrow as pa
+
+from tidewheel.planner import maintain
+from tidewheel.planner.maintain import MaintainedView, Maintainer
+from tidewheel.sql import errors, view_text
+from tidewheel.sql.capture import Capture, Outcome, TableInfo, quote
+from tidewheel.sql.database import Database
+from tidewheel.sql.reads import Names, Relation, unstable_call
+from tidewheel.sql.statements import Statement, tokens
+
+SCHEMA = "__tidewheel"
+_CATALOG = f"""
+CREATE SCHEMA IF NOT EXISTS {SCHEMA};
+CREATE TABLE IF NOT EXISTS {SCHEMA}.views
+    (key VARCHAR PRIMARY KEY, sql VARCHAR NOT NULL, position INTEGER NOT NULL)
+"""
+
+
+def row_name(key: str) -> str:
+    """The name under which a view's rows are registered."""
+    return f"__tw_rows_{key}"
+
+
+class Host(Protocol):
+    """What a session offers to its views."""
+
+    connection: duckdb.DuckDBPyConnection
+    database: Database
+    in_transaction: bool
+
+    def table(self, sql: str) -> pa.Table:
+        """Run a query through the planner, on the session's connection, to its end."""
+
+    def catalog_changed(self) -> None:
+        """Forget cached plans."""
+
+
+PlanFactory = Callable[[str, frozenset[str], Callable[..., pa.Table]], maintain.Plan]
+
+
+class Views:
+    """One session's view of the registry, and its transaction's captured changes."""
+
+    def __init__(self, host: Host, make_plan: PlanFactory) -> None:
+        self.host = host
+        self.database = host.database
+        self._make_plan = make_plan
+        self._changes: dict[str, list[pa.Table]] = {}
+        self._created: list[str] = []
+        self._dropped: list[str] = []
+        self._start_epoch = -1
+        self._registered: dict[str, pa.Table] = {}
+        self._own_rows: dict[str, pa.Table] = {}
+        self._words: tuple[int, dict[str, frozenset[str]]] = (-1, {})
+        self._targets: tuple[int, dict[str, str | None]] = (-1, {})
+        self._tables: tuple[int, dict[str, TableInfo]] = (-1, {})
+        self._prepared_writes: set[str] = set()
+        self._scratch_connection: duckdb.DuckDBPyConnection | None = None
+        with self.database.reading:
+            if not self.database.loaded:
+                self.database.loaded = True
+                self._load()
+
+    @property
+    def _maintainer(self) -> Maintainer:
+        return self.database.maintainer
+
+    @property
+    def any(self) -> bool:
+        """Does the database have a maintained view?"""
+        return bool(self._maintainer.views)
+
+    # -- the catalog -----------------------------------------------------------------------------
+
+    def _load(self) -> None:
+        con = self.host.connection
+        found = con.execute(
+            "SELECT count(*) FROM duckdb_tables() WHERE schema_name = ? AND table_name = 'views' "
+            "AND database_name = current_database()",
+            [SCHEMA],
+        ).fetchall()
+        if not found[0][0]:
+            return
+        rows = con.execute(f"SELECT key, sql FROM {SCHEMA}.views ORDER BY position").fetchall()
+        names = Names(con)
+        for key, sql in rows:
+            self._add(key, sql, names)
+
+    def _add(self, key: str, sql: str, names: Names) -> MaintainedView:
+        known = frozenset(self._maintainer.views)
+        reads = frozenset(names.reads(sql, known))
+        view = MaintainedView(key, sql, reads, lambda: self._make_plan(sql, reads, self._scratch))
+        self._maintainer.add(view)
+        self.database.catalog_version += 1
+        return view
+
+    def create(self, statement: Statement) -> None:
+        """CREATE [OR REPLACE] MATERIALIZED VIEW [IF NOT EXISTS] name [(columns)] AS query."""
+        parsed = view_text.parse_create(statement)
+        con = self.host.connection
+        with self._writing():
+            names = Names(con)
+            relation, key, target = self._name(parsed, names)
+            replaced = key in self._maintainer.views
+            if relation is not None:
+                if parsed.if_not_exists:
+                    return
+                if not (parsed.replace and replaced):
+                    what = "maintained view" if replaced else relation.kind
+                    raise errors.ProgrammingError(
+                        f"{what} {parsed.parts[-1]} exists already",
+                        hint="CREATE OR REPLACE MATERIALIZED VIEW" if replaced else None,
+                        text=statement.script,
+                        position=parsed.name_at,
+                        length=parsed.name_length,
+                    )
+                if self._maintainer.readers([key]):
+                    self._refuse_dependents(key, statement, parsed.name_at)
+            self._check_query(parsed, statement, names)
+            with self._implicit():
+                if replaced:
+                    self._drop_one(key, relation)
+                con.execute(_CATALOG)
+                rows = self.host_query(
+                    parsed.query, frozenset(names.reads(parsed.query, self._keys()))
+                )
+                columns = self._columns(rows, parsed, statement)
+                con.register(row_name(key), rows.rename_columns(columns))
+                self._registered.pop(key, None)
+                con.execute(
+                    f"CREATE VIEW {target} AS SELECT {', '.join(map(quote, columns))} "
+                    f"FROM {quote(row_name(key))}"
+                )
+                sql = parsed.query
+                if parsed.columns:
+                    listed = ", ".join(map(quote, columns))
+                    sql = f"WITH __tw_view({listed}) AS ({sql}\n) SELECT * FROM __tw_view"
+                con.execute(
+                    f"INSERT INTO {SCHEMA}.views SELECT ?, ?, coalesce(max(position), 0) + 1 "
+                    f"FROM {SCHEMA}.views",
+                    [key, sql],
+                )
+                view = self._add(key, sql, names)
+                self._created.append(key)
+                if not self.host.in_transaction:
+                    # in a transaction of the user's the view stays cold until it is committed
+                    self._maintainer.heat(view.key, self._run_for_maintenance)
+        self.host.catalog_changed()
+
+    def _columns(
+        self, rows: pa.Table, parsed: view_text.CreateView, statement: Statement
+    ) -> list[str]:
+        columns: list[str] = list(rows.column_names)
+        if parsed.columns:
+            if len(parsed.columns) > len(columns):
+                raise errors.ProgrammingError(
+                    f"the list names {len(parsed.columns)} columns, the query gives {len(columns)}",
+                    text=statement.script,
+                    position=parsed.name_at,
+                )
+            columns[: len(parsed.columns)] = parsed.columns
+        lower = [c.lower() for c in columns]
+        for i, name in enumerate(lower):
+            if name in lower[:i]:
+                raise errors.ProgrammingError(
+                    f"column {columns[i]} appears twice in the view",
+                    hint="give one of them another name with AS",
+                    text=statement.script,
+                    position=parsed.query_at,
+                )
+        return columns
+
+    def _check_query(
+        self, parsed: view_text.CreateView, statement: Statement, names: Names
+    ) -> None:
+        call = unstable_call(parsed.query, self.host.connection, names)
+        if call is not None:
+            token, word = call
+            raise errors.NotSupportedError(
+                f"a maintained view can't call {word}: its value changes while no table does",
+                hint="use a plain view, or filter by it when you read the view",
+                text=statement.script,
+                position=parsed.query_at + token.start,
+                length=len(token.text),
+            )
+        for relation in names.reads(parsed.query, self._keys()).values():
+            if relation.temporary and not relation.name.startswith("__tw_rows_"):
+                raise errors.NotSupportedError(
+                    f"a maintained view can't read {relation.name}: only this connection has it",
+                    hint=f"copy it into a table: CREATE TABLE … AS FROM {relation.name}",
+                    text=statement.script,
+                    position=parsed.query_at,
+                )
+
+    def _name(self, parsed: view_text.CreateView, names: Names) -> tuple[Relation | None, str, str]:
+        """What has the name now, the key, and the qualified name as SQL."""
+        relation = names.find(list(parsed.parts))
+        if relation is not None:
+            return relation, relation.key, relation.quoted
+        *qualifiers, name = parsed.parts
+        schema = qualifiers[-1] if qualifiers else names.schema
+        database = qualifiers[0] if len(qualifiers) == 2 else names.database
+        target = ".".join(map(quote, (database, schema, name)))
+        return None, f"{database}.{schema}.{name}".lower(), target
+
+    def drop(self, statement: Statement) -> None:
+        """DROP MATERIALIZED VIEW [IF EXISTS] name [CASCADE]."""
+        parsed = view_text.parse_drop(statement)
+        with self._writing():
+            relation = Names(self.host.connection).find(list(parsed.parts))
+            if relation is None or relation.key not in self._maintainer.views:
+                if parsed.if_exists and relation is None:
+                    return
+                raise errors.ProgrammingError(
+                    f"there is no maintained view {'.'.join(parsed.parts)}"
+                    if relation is None
+                    else f"{parsed.parts[-1]} is a {relation.kind}, not a maintained view",
+                    hint=self._near(parsed.parts[-1]) if relation is None else None,
+                    text=statement.script,
+                    position=parsed.name_at,
+                    length=parsed.name_length,
+                )
+            dependents = self._maintainer.readers([relation.key])
+            if dependents and not parsed.cascade:
+                self._refuse_dependents(relation.key, statement, parsed.name_at)
+            with self._implicit():
+                for key in reversed([relation.key, *dependents]):
+                    self._drop_one(key, self._relation(key))
+        self.host.catalog_changed()
+
+    def _relation(self, key: str) -> Relation | None:
+        return next((r for r in Names(self.host.connection).relations if r.key == key), None)
+
+    def _drop_one(self, key: str, relation: Relation | None) -> None:
+        con = self.host.connection
+        if relation is not None:
+            con.execute(f"DROP VIEW {relation.quoted}")
+        con.execute(f"DELETE FROM {SCHEMA}.views WHERE key = ?", [key])
+        if self.host.in_transaction:
+            self._dropped.append(key)
+        else:
+            self._forget(key)
+
+    def _forget(self, key: str) -> None:
+        self._maintainer.views.pop(key, None)
+        self.database.history.broken[key] = self.database.epoch
+        self.database.catalog_version += 1
+        if self._registered.pop(key, None) is not None:
+            self.host.connection.unregister(row_name(key))
+
+    def _refuse_dependents(self, key: str, statement: Statement, position: int) -> None:
+        names = ", ".join(k.split(".", 1)[1] for k in self._maintainer.readers([key]))
+        raise errors.ProgrammingError(
+            f"{key.split('.', 1)[1]} is read by maintained views: {names}",
+            hint="drop those first, or use CASCADE",
+            text=statement.script,
+            position=position,
+        )
+
+    def _near(self, name: str) -> str | None:
+        from difflib import get_close_matches
+
+        known = [k.rsplit(".", 1)[1] for k in self._maintainer.views]
+        near = get_close_matches(name.lower(), known, 1)
+        return f"did you mean {near[0]}?" if near else None
+
+    def _keys(self) -> frozenset[str]:
+        return frozenset(self._maintainer.views)
+
+    # -- reading ---------------------------------------------------------------------------------
+
+    def needed(self, text: str) -> list[str]:
+        """The views that a text may read, through plain views and macros; inputs first."""
+        if not self._maintainer.views:
+            return []
+        version, words = self._words
+        if version != self.database.catalog_version:
+            words = self._word_index()
+            self._words = (self.database.catalog_version, words)
+        wanted: set[str] = set()
+        for token in tokens(text):
+            wanted |= words.get(token.text.strip('"').lower(), frozenset())
+        return [v.key for v in self._maintainer.ordered() if v.key in wanted]
+
+    def _word_index(self) -> dict[str, frozenset[str]]:
+        """Per name in lower case, the views that a text with this name may read."""
+        names = Names(self.host.connection)
+        keys = self._keys()
+        words: dict[str, frozenset[str]] = {}
+        for key in keys:
+            words[key.rsplit(".", 1)[1]] = words.get(key.rsplit(".", 1)[1], frozenset()) | {key}
+        for relation in names.relations:
+            if relation.kind == "view" and relation.key not in keys and relation.sql:
+                read = keys & set(names.reads(f"FROM {relation.quoted}", keys))
+                if read:
+                    word = relation.name.lower()
+                    words[word] = words.get(word, frozenset()) | read
+        for macro, definition in names.macros.items():
+            read = keys & set(names.reads(definition, keys))
+            if read:
+                words[macro] = words.get(macro, frozenset()) | read
+        return words
+
+    def prepare(self, text: str) -> None:
+        """Register the rows of every view that `text` may read. Hold `database.reading`."""
+        for key in self.needed(text):
+            self._register(key, self._rows(key))
+
+    def _register(self, key: str, rows: pa.Table) -> None:
+        if self._registered.get(key) is not rows:
+            self.host.connection.register(row_name(key), rows)
+            self._registered[key] = rows
+
+    def _rows(self, key: str) -> pa.Table:
+        view = self._maintainer.views[key]
+        if self._stale_here(view):
+            rows = self._own_rows.get(key)
+            if rows is None:
+                rows = self._own_rows[key] = self.host_query(view.sql, view.reads)
+            return rows
+        if not view.hot and not self._heat(key):
+            return self.host_query(view.sql, view.reads)
+        assert view.plan is not None
+        return view.plan.rows()
+
+    def _stale_here(self, view: MaintainedView) -> bool:
+        """Must this session run the view's query, because its transaction sees other tables?"""
+        if not self.host.in_transaction:
+            return False
+        if self._start_epoch != self.database.epoch or not view.hot:
+            return True
+        touched = [k for k, deltas in self._changes.items() if deltas]
+        return view.key in self._maintainer.readers(touched)
+
+    def _heat(self, key: str) -> bool:
+        """Hydrate a cold view, unless another connection is writing just now."""
+        writer = self.database.writer
+        if not writer.held_by(self) and not writer.try_acquire(self):
+            return False
+        try:
+            self._maintainer.heat(key, self._run_for_maintenance)
+        finally:
+            if not self.host.in_transaction:
+                writer.release(self)
+        return True
+
+    def host_query(self, sql: str, reads: Iterable[str]) -> pa.Table:
+        """Run a view's query here and now; the views that it reads are registered first."""
+        for key in sorted(set(reads) & self._keys(), key=self._order):
+            self._register(key, self._rows(key))
+        return self.host.table(sql)
+
+    def _order(self, key: str) -> int:
+        return [v.key for v in self._maintainer.ordered()].index(key)
+
+    def _run_for_maintenance(self, sql: str) -> pa.Table:
+        """A query of the epoch being made: views that it reads are taken as they are now."""
+        for key in self.needed(sql):
+            plan = self._maintainer.views[key].plan
+            if plan is not None:
+                self._register(key, plan.rows())
+        return self.host.table(sql)
+
+    def _scratch(self, sql: str, **tables: pa.Table) -> pa.Table:
+        """Run SQL over Arrow tables, away from the session's transaction."""
+        con = self._scratch_connection
+        if con is None:
+            con = self._scratch_connection = duckdb.connect(config={"threads": 1})
+            con.execute("SET arrow_lossless_conversion = true")
+        for name, table in tables.items():
+            con.register(name, table)
+        try:
+            return con.sql(sql).to_arrow_table()
+        finally:
+            for name in tables:
+                con.unregister(name)
+
+    # -- writing ---------------------------------------------------------------------------------
+
+    def _writing(self) -> Any:
+        return self.database.writing(self)
+
+    def _implicit(self) -> _Implicit:
+        return _Implicit(self)
+
+    def change(self, statement: Statement, given: Any) -> Outcome | None:
+        """INSERT, UPDATE, DELETE, MERGE, COPY or EXECUTE; None: nothing watches, run it as written.
+
+        In autocommit mode this is a whole epoch; within a transaction its changes are kept.
+        """
+        kind, parts, at = view_text.target(statement)
+        key = self._target(parts) if parts else None
+        if key is not None and key in self._maintainer.views:
+            raise errors.ProgrammingError(
+                f"{parts[-1]} is a maintained view: its rows follow from the tables it reads",
+                hint="change those tables",
+                text=statement.script,
+                position=at,
+                length=len(parts[-1]),
+            )
+        watched = self._watched()
+        if not watched or (key is not None and key not in watched):
+            return None
+        if kind == "other" and not parts and not self._writes_when_executed(statement):
+            return None
+        capture = Capture(self.host.connection, watched, self.host.connection.cursor)
+        touched = frozenset(self._changes)
+        self.prepare(statement.text)
+        with self._implicit():
+            outcome = capture.run(kind, statement.text, given, key, touched)
+            self._own_rows.clear()
+            for name, delta in outcome.changes.items():
+                if delta.num_rows:
+                    self._changes.setdefault(name, []).append(delta)
+        return outcome
+
+    def _writes_when_executed(self, statement: Statement) -> bool:
+        return len(statement.words) > 1 and statement.words[1].lower() in self._prepared_writes
+
+    def note_prepare(self, statement: Statement) -> None:
+        """After PREPARE name AS …: remember whether EXECUTE name will write."""
+        words = statement.words
+        if words[0] == "PREPARE" and len(words) > 1:
+            body = re.search(r"\bAS\b(.*)", statement.text, re.IGNORECASE | re.DOTALL)
+            first = body.group(1).split() if body else []
+            if first and first[0].upper() not in ("SELECT", "FROM", "VALUES"):
+                self._prepared_writes.add(words[1].lower())
+
+    def _target(self, parts: tuple[str, ...]) -> str | None:
+        version, known = self._targets
+        if version != self.database.catalog_version:
+            known = {}
+            self._targets = (self.database.catalog_version, known)
+        name = "\x00".join(parts).lower()
+        if name not in known:
+            relation = Names(self.host.connection).find(list(parts))
+            known[name] = None if relation is None else relation.key
+        return known[name]
+
+    def _watched(self) -> dict[str, TableInfo]:
+        """The base tables that hot views read. A view that turns hot changes the version."""
+        version = (self.database.catalog_version << 20) + sum(
+            v.hot for v in self._maintainer.views.values()
+        )
+        if self._tables[0] != version:
+            keys = self._maintainer.watched()
+            self._tables = (version, table_info(self.host.connection, keys) if keys else {})
+        return self._tables[1]
+
+    def begin(self) -> None:
+        """After DuckDB's BEGIN."""
+        self._start_epoch = self.database.epoch
+        self._own_rows.clear()
+
+    def commit(self) -> None:
+        """Take the transaction's changes through the views and commit both."""
+        con = self.host.connection
+        try:
+            deltas: dict[str, pa.Table] = {}
+            if self._changes and any(self._changes.values()):
+                merged = {
+                    key: pa.concat_tables(parts, promote_options="permissive")
+                    for key, parts in self._changes.items()
+                    if parts
+                }
+                try:
+                    deltas = self._maintainer.step(merged, self._run_for_maintenance)
+                except BaseException:
+                    con.rollback()
+                    self._undo()
+                    raise
+            with self.database.reading:
+                try:
+                    con.commit()
+                except BaseException:
+                    self._undo()
+                    raise
+                for key in self._dropped:
+                    self._forget(key)
+                if self._changes:
+                    self.database.publish(deltas)
+        finally:
+            self._end()
+
+    def rollback(self) -> None:
+        """After DuckDB's ROLLBACK, or when the transaction ended with an error."""
+        for key in self._created:
+            self._maintainer.views.pop(key, None)
+            self.database.catalog_version += 1
+        self._end()
+
+    def _undo(self) -> None:
+        """An epoch failed half way: what the views hold is rebuilt from the tables when needed."""
+        self._maintainer.cool(self._maintainer.readers(self._changes))
+        for key in self._created:
+            self._maintainer.views.pop(key, None)
+        self.database.catalog_version += 1
+
+    def _end(self) -> None:
+        self._changes = {}
+        self._created, self._dropped = [], []
+        self._own_rows.clear()
+        self._start_epoch = -1
+        self.database.writer.release(self)
+
+    def lock_for_write(self) -> None:
+        """A statement is about to write: wait for other writers, hold until the epoch ends."""
+        if not self.database.writer.held_by(self):
+            self.database.writer.acquire(self)
+
+    # -- DDL -------------------------------------------------------------------------------------
+
+    def ddl(self, statement: Statement, run: Callable[[], Any]) -> Any:
+        """Run DDL; the views that read what it names must be able to go on, else it is undone."""
+        if statement.words[0] == "DROP" and not self.host.in_transaction:
+            self._drop_dependents(statement)
+        affected = self._affected(statement)
+        self.database.catalog_version += 1
+        if not affected:
+            return run()
+        with self._writing(), self._implicit():
+            result = run()
+            names = Names(self.host.connection)
+            for key in affected:
+                view = self._maintainer.views[key]
+                try:
+                    reads = frozenset(names.reads(view.sql, self._keys()))
+                    if not view.reads <= reads:
+                        raise errors.ProgrammingError("gone")
+                    self.host.table(f"SELECT * FROM ({view.sql}\n) LIMIT 0")
+                except (errors.Error, duckdb.Error):
+                    self._refuse_dependents_of(statement, affected)
+            self._rebuild(affected)
+            return result
+
+    def _affected(self, statement: Statement) -> list[str]:
+        """The views that read a table or view that DDL names."""
+        if not self._maintainer.views:
+            return []
+        words = {t.text.strip('"').lower() for t in tokens(statement.text)}
+        named = {
+            key
+            for view in self._maintainer.views.values()
+            for key in view.reads
+            if key.rsplit(".", 1)[1] in words
+        }
+        return self._maintainer.readers(named)
+
+    def _drop_dependents(self, statement: Statement) -> None:
+        if "CASCADE" not in {t.text.upper() for t in tokens(statement.text)}:
+            return
+        with self._writing():
+            for key in reversed(self._affected(statement)):
+                self._drop_one(key, self._relation(key))
+
+    def _refuse_dependents_of(self, statement: Statement, affected: list[str]) -> None:
+        names = ", ".join(k.split(".", 1)[1] for k in affected)
+        raise errors.ProgrammingError(
+            f"maintained views read what this statement changes: {names}",
+            hint="drop those views first, or use DROP … CASCADE",
+            text=statement.script,
+            position=statement.start,
+            length=len(statement.words[0]),
+        )
+
+    def _rebuild(self, keys: list[str]) -> None:
+        """Compute views anew; their subscribers get the difference as one epoch."""
+        if self.host.in_transaction:
+            self._maintainer.cool(keys)
+            return
+        old = {
+            key: view.plan.rows()
+            for key in keys
+            if (view := self._maintainer.views[key]).plan is not None
+        }
+        self._maintainer.cool(keys)
+        deltas = {}
+        for key, rows in old.items():
+            new = self._maintainer.heat(key, self._run_for_maintenance).plan
+            assert new is not None
+            deltas[key] = maintain.difference(rows, new.rows(), self._scratch)
+        self.database.publish({k: d for k, d in deltas.items() if d.num_rows})
+
+    # -- VERIFY ----------------------------------------------------------------------------------
+
+    def verify(self, statement: Statement) -> pa.Table:
+        """VERIFY VIEW v: what the view lacks (weight > 0) and has too much (weight < 0)."""
+        parsed = view_text.parse_verify(statement)
+        key = self.resolve(parsed.parts, statement, parsed.name_at)
+        with self._writing():
+            with self.database.reading:
+                kept = self._rows(key)
+            view = self._maintainer.views[key]
+            fresh = self.host_query(view.sql, view.reads)
+            return maintain.difference(kept, fresh, self._scratch)
+
+    def resolve(self, parts: tuple[str, ...], statement: Statement, position: int) -> str:
+        """The key of a maintained view; an error with the near miss if there is none."""
+        relation = Names(self.host.connection).find(list(parts))
+        if relation is None or relation.key not in self._maintainer.views:
+            raise errors.ProgrammingError(
+                f"there is no maintained view {'.'.join(parts)}",
+                hint=self._near(parts[-1]),
+                text=statement.script,
+                position=position,
+                length=len(parts[-1]),
+            )
+        return relation.key
+
+
+class _Implicit:
+    """A transaction around a block in autocommit mode; within a user's transaction, nothing."""
+
+    def __init__(self, views: Views) -> None:
+        self._views = views
+        self._mine = False
+
+    def __enter__(self) -> None:
+        views = self._views
+        views.lock_for_write()
+        self._mine = not views.host.in_transaction
+        if self._mine:
+            views.host.connection.begin()
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if not self._mine:
+            return
+        views = self._views
+        if kind is None:
+            views.commit()
+            return
+        try:
+            views.host.connection.rollback()
+        except duckdb.Error:
+            pass  # the error has ended it already
+        views.rollback()
+
+
+def table_info(connection: duckdb.DuckDBPyConnection, keys: Iterable[str]) -> dict[str, TableInfo]:
+    """What change capture needs to know of tables."""
+    found: dict[str, TableInfo] = {}
+    triggers = {
+        f"{d}.{s}.{t}".lower()
+        for d, s, t in connection.execute(
+            "SELECT database_name, schema_name, table_name FROM duckdb_triggers()"
+        ).fetchall()
+    }
+    rows = connection.execute(
+        "SELECT database_name, schema_name, table_name, "
+        "  (SELECT constraint_column_names FROM duckdb_constraints() c "
+        "   WHERE c.table_oid = t.table_oid AND c.database_oid = t.database_oid "
+        "   AND constraint_type = 'PRIMARY KEY') "
+        "FROM duckdb_tables() t"
+    ).fetchall()
+    wanted = set(keys)
+    for database, schema, table, primary in rows:
+        key = f"{database}.{schema}.{table}".lower()
+        if key not in wanted:
+            continue
+        name = ".".join(map(quote, (database, schema, table)))
+        arrow = connection.sql(f"FROM {name} LIMIT 0").to_arrow_table().schema
+        plain = arrow if all(map(_is_plain, arrow.types)) else None
+        found[key] = TableInfo(
+            name, tuple(arrow.names), tuple(primary or ()), key in triggers, plain
+        )
+    return found
+
+
+def _is_plain(t: pa.DataType) -> bool:
+    return bool(
+        pa.types.is_integer(t)
+        or pa.types.is_floating(t)
+        or pa.types.is_boolean(t)
+        or pa.types.is_string(t)
+        or pa.types.is_decimal128(t)
+        or pa.types.is_date32(t)
+    )
