@@ -5,22 +5,25 @@ from __future__ import annotations
 import dataclasses
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from types import CodeType
 from typing import Any
 
 import duckdb
 import pyarrow as pa
 
-from ..planner import execute
+from ..planner import execute, maintain
 from ..planner.context import Context, Parameters, Settings
 from ..planner.logical import Node
-from . import diagnose, errors, settings
+from . import diagnose, errors, settings, view_text
 from .catalog import Catalog
+from .database import Database
 from .result import Result, TableStream
 from .sigint import Watch
 from .statements import Kind, Statement, split
+from .subscribe import Subscription, SubscriptionReader
+from .views import Views
 
 _PLANS = 256
 _NO_STATEMENT = Statement("", 0, "", Kind.OTHER, (), 0, frozenset(), False)
@@ -52,6 +55,8 @@ class Session:
             if "threads" not in config:
                 self.settings.threads = self._default_threads()
         self.catalog = Catalog(self.connection, self.lock)
+        self.database = Database.of(database)
+        self.views = Views(self, _plan_view)
 
     # -- running -----------------------------------------------------------------------------------
 
@@ -71,7 +76,8 @@ class Session:
                     outcome[0].close()
                 self.make_way()
                 outcome = self._run(statement, given)
-                self._open = outcome[0]
+                # a subscription never ends and does not hold the connection
+                self._open = None if statement.words[0] == "SUBSCRIBE" else outcome[0]
         return outcome
 
     def execute_many(self, script: str, sets: Iterable[Parameters]) -> int:
@@ -119,19 +125,96 @@ class Session:
             return self._explain(statement, given), -1
         if kind is Kind.SETTING:
             return self._setting(statement), -1
-        if kind is Kind.OURS:
-            raise errors.NotSupportedError(
-                "maintained views are not part of this version",
-                hint="CREATE VIEW, or CREATE TABLE … AS",
-                text=statement.script,
-                position=statement.start,
-                length=len(statement.words[0]),
-            )
-        return self._duckdb(statement, given)
+        with self.guard(statement):
+            if kind is Kind.OURS:
+                return self._ours(statement), -1
+            if kind is Kind.TRANSACTION:
+                self._transaction(statement)
+                return None, -1
+            if kind is Kind.CHANGE or statement.words[0] == "EXECUTE":
+                return self._change(statement, given)
+            return self._other(statement, given)
+
+    def _ours(self, statement: Statement) -> Result | None:
+        """CREATE and DROP MATERIALIZED VIEW, VERIFY VIEW, SUBSCRIBE TO."""
+        verb = statement.words[0]
+        if verb == "CREATE":
+            self.views.create(statement)
+        elif verb == "DROP":
+            self.views.drop(statement)
+        elif verb == "VERIFY":
+            return Result(TableStream(self.views.verify(statement)), lambda: self.guard(statement))
+        else:
+            named = view_text.parse_subscribe(statement)
+            key = self.views.resolve(named.parts, statement, named.name_at)
+            start = int(named.rest[0]) if named.rest else None
+            return Result(SubscriptionReader(self.views.subscribe(key, start)), nullcontext)
+        return None
+
+    def _transaction(self, statement: Statement) -> None:
+        verb = statement.words[0]
+        try:
+            if verb in ("COMMIT", "END") and self.in_transaction:
+                self.in_transaction = False
+                self.views.commit()
+                return
+            self._count(statement, None)
+        finally:
+            self.in_transaction = verb in ("BEGIN", "START")
+            self.catalog.changed()
+        if self.in_transaction:
+            self.views.begin()
+        else:
+            self.views.rollback()
+
+    def _change(self, statement: Statement, given: Parameters) -> tuple[Result | None, int]:
+        """DML: the changes of watched tables are captured, and in autocommit mode are an epoch."""
+        own = not self.in_transaction
+        self.views.lock_for_write()
+        try:
+            outcome = self.views.change(statement, given)
+            if outcome is None:
+                self.views.prepare(statement.text)
+                return self._duckdb(statement, given)
+        finally:
+            if own:
+                self.views.release()
+        if outcome.rows is None or not statement.rows:
+            return None, outcome.count
+        return Result(TableStream(outcome.rows), lambda: self.guard(statement)), outcome.count
+
+    def _other(self, statement: Statement, given: Parameters) -> tuple[Result | None, int]:
+        """DDL and all the rest."""
+        if not self.views.any:
+            return self._duckdb(statement, given)
+        with self.database.reading:
+            self.views.prepare(statement.text)
+        found: tuple[Result | None, int] = self.views.ddl(
+            statement, lambda: self._duckdb(statement, given)
+        )
+        self.views.note_prepare(statement)
+        return found
+
+    def table(self, sql: str) -> pa.Table:
+        """Run a query to its end, within the open transaction if there is one."""
+        statement = split(sql)[0]
+        with self.guard(statement):
+            stream = execute.run(self.plan(statement), self._context(None))
+            try:
+                return pa.Table.from_batches(list(stream), stream.schema)
+            finally:
+                stream.close()
+
+    def catalog_changed(self) -> None:
+        """Forget plans: the catalog is another one."""
+        self.catalog.changed()
 
     def _query(self, statement: Statement, given: Parameters) -> Result:
-        key = (statement.text, self.catalog.version, dataclasses.astuple(self.settings))
-        with self.guard(statement):
+        version = (self.catalog.version, self.database.catalog_version)
+        key = (statement.text, version, dataclasses.astuple(self.settings))
+        # the views' rows and DuckDB's snapshot are of one epoch
+        with self.guard(statement), self.database.reading:
+            self.views.prepare(statement.text)
             plan = self._plans.get(key)
             if plan is None:
                 plan = self.plan(statement)
@@ -155,7 +238,7 @@ class Session:
             frames=self.frames,
             lock=self.lock,
             interrupted=self.interrupted,
-            in_transaction=self.in_transaction,
+            in_transaction=self.in_transaction or self.views.implicit,
         )
 
     def _explain(self, statement: Statement, given: Parameters) -> Result:
@@ -194,9 +277,7 @@ class Session:
                     return None, -1
                 table = relation.to_arrow_table()
         finally:
-            if statement.kind is Kind.TRANSACTION:
-                self.in_transaction = statement.words[0] in ("BEGIN", "START")
-            if statement.kind in (Kind.TRANSACTION, Kind.OTHER):
+            if statement.kind is Kind.OTHER:
                 self.catalog.changed()
         if table.num_rows == 0 and table.column_names == ["Success"]:
             return None, -1
@@ -266,7 +347,20 @@ class Session:
                 self.closed = True
                 if self._open is not None:
                     self._open.close()
+                self.views.release()
                 self.connection.close()
+
+    # -- subscriptions -----------------------------------------------------------------------------
+
+    def subscribe(self, view: str, epoch: int | None = None) -> Subscription:
+        """Follow a maintained view, from a snapshot or behind an epoch that is still kept."""
+        statement = split(f"SUBSCRIBE TO {view}")[0]
+        with self.guard(statement):
+            self.check_open()
+            self.make_way()
+            named = view_text.parse_subscribe(statement)
+            key = self.views.resolve(named.parts, statement, named.name_at)
+            return self.views.subscribe(key, epoch)
 
     # -- frames ------------------------------------------------------------------------------------
 
@@ -328,7 +422,8 @@ def _distribute(statements: Sequence[Statement], given: Parameters) -> list[Para
     if isinstance(given, Mapping):
         return _by_name(statements, given)
     values = list(given or ())
-    used, shares = 0, []
+    used = 0
+    shares: list[Parameters] = []
     for statement in statements:
         if statement.names:
             raise diagnose.parameters_error(statement, None)
@@ -355,3 +450,8 @@ def _by_name(statements: Sequence[Statement], given: Mapping[str, Any]) -> list[
     if unknown and statements:
         raise diagnose.parameters_error(statements[-1], given.keys())
     return shares
+
+
+def _plan_view(sql: str, reads: frozenset[str], scratch: Callable[..., pa.Table]) -> maintain.Plan:
+    """How a view is kept."""
+    return maintain.Recompute(sql, "no incremental plan", scratch)

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from tidewheel.planner.maintain import WEIGHT
 from tidewheel.sql import errors
+from tidewheel.sql.convert import RowConverter
 from tidewheel.sql.database import Database, Epoch
 
 _POLL = 0.1
@@ -38,8 +39,9 @@ class Update:
 
     def rows(self) -> list[tuple[Any, ...]]:
         """Rows ``(epoch, weight, *columns)``."""
-        columns = [c.to_pylist() for c in self.delta.columns]
-        return [(self.epoch, values[-1], *values[:-1]) for values in zip(*columns, strict=True)]
+        convert = RowConverter(self.delta.schema)
+        found = [row for batch in self.delta.to_batches() for row in convert.rows(batch)]
+        return [(self.epoch, row[-1], *row[:-1]) for row in found]
 
 
 def snapshot(rows: pa.Table) -> pa.Table:
@@ -77,7 +79,7 @@ class Subscription(Iterator[Update], AsyncIterator[Update]):
         return self._position if not self._ready else self._ready[0].epoch - 1
 
     def read(self, timeout: float | None = None) -> Update | None:
-        """The next update; None after `timeout` seconds, or when closed. OperationalError if late."""
+        """The next update; None after `timeout` seconds or when closed, an error if too late."""
         if self._ready:
             return self._ready.popleft()
         until = None if timeout is None else monotonic() + timeout
@@ -112,7 +114,7 @@ class Subscription(Iterator[Update], AsyncIterator[Update]):
             raise errors.OperationalError(
                 f"the subscription fell behind: epoch {self._position + 1} is no longer kept, "
                 f"the oldest kept one is {history.floor + 1}",
-                hint="subscribe again for a new snapshot; read faster, or raise the history's bounds",
+                hint="subscribe again for a new snapshot, and read faster",
             )
 
     def close(self) -> None:
@@ -164,7 +166,7 @@ class SubscriptionReader:
             ]
         )
 
-    def read_next_batch(self) -> pa.RecordBatch:
+    def __next__(self) -> pa.RecordBatch:
         """The rows of the next epoch, then one row with `progress` true and the rest NULL."""
         update = self._subscription.read()
         if update is None:

@@ -26,6 +26,7 @@ from tidewheel.sql.capture import Capture, Outcome, TableInfo, quote
 from tidewheel.sql.database import Database
 from tidewheel.sql.reads import Names, Relation, unstable_call
 from tidewheel.sql.statements import Statement, tokens
+from tidewheel.sql.subscribe import Subscription, Update, snapshot
 
 SCHEMA = "__tidewheel"
 _CATALOG = f"""
@@ -64,6 +65,8 @@ class Views:
         self.host = host
         self.database = host.database
         self._make_plan = make_plan
+        self.implicit = False
+        """Is a transaction open that the user did not begin?"""
         self._changes: dict[str, list[pa.Table]] = {}
         self._created: list[str] = []
         self._dropped: list[str] = []
@@ -522,6 +525,10 @@ class Views:
         self._start_epoch = -1
         self.database.writer.release(self)
 
+    def release(self) -> None:
+        """The autocommitted statement, or the connection, has ended: the next writer may go on."""
+        self.database.writer.release(self)
+
     def lock_for_write(self) -> None:
         """A statement is about to write: wait for other writers, hold until the epoch ends."""
         if not self.database.writer.held_by(self):
@@ -600,6 +607,19 @@ class Views:
             deltas[key] = maintain.difference(rows, new.rows(), self._scratch)
         self.database.publish({k: d for k, d in deltas.items() if d.num_rows})
 
+    def subscribe(self, key: str, epoch: int | None) -> Subscription:
+        """Follow a view: from a snapshot now, or behind `epoch` if that is still kept."""
+        with self._writing(), self.database.reading:
+            view = self._maintainer.heat(key, self._run_for_maintenance)
+            assert view.plan is not None
+            rows, now = view.plan.rows(), self.database.epoch
+            if epoch is not None:
+                if epoch > now:
+                    raise errors.ProgrammingError(f"epoch {epoch} has not come yet; now is {now}")
+                return Subscription(self.database, key, rows.schema, None, epoch)
+            first = Update(now, snapshot(rows), snapshot=True)
+            return Subscription(self.database, key, rows.schema, first, now)
+
     # -- VERIFY ----------------------------------------------------------------------------------
 
     def verify(self, statement: Statement) -> pa.Table:
@@ -640,11 +660,13 @@ class _Implicit:
         self._mine = not views.host.in_transaction
         if self._mine:
             views.host.connection.begin()
+            views.implicit = True
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if not self._mine:
             return
         views = self._views
+        views.implicit = False
         if kind is None:
             views.commit()
             return
