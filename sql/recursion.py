@@ -1,0 +1,582 @@
+"""WITH RECURSIVE and its kin: from a statement's text to the plan of its loops.
+
+Every group of tables that refer to each other becomes a `LetRec`, placed so that it can read what
+it needs; where it was defined, the text then reads an input instead. All else stays as written
+(see recursion_text).
+
+    WITH RECURSIVE t(x) AS (SELECT 1 UNION SELECT x + 1 FROM t WHERE x < 9) SELECT sum(x) FROM t
+                            ── anchor ──       ─────── step ──────────────  ────── body ──────
+
+The meaning of each form is written in docs/recursion.md.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import duckdb
+
+from ..engine.kernels.duckdb import relation
+from ..planner.logical import Binding, Block, Column, LetRec, Node, RecKind, RecPart
+from ..planner.text import used_parameters
+from . import diagnose, errors
+from . import recursion_check as check
+from .recursion_branches import Parts, parts
+from .recursion_scan import Cte, Reference, Scan, Span, scan
+from .recursion_search import desugar
+from .recursion_text import Cutter, Input, Splice, Text, quoted, renamed
+from .statements import split
+
+Describe = Callable[[str], Sequence[tuple[str, str]]]
+"""Names and types of a query's columns, from DuckDB's binder; raises duckdb.Error."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A statement with its recursions taken out.
+
+    `node`: the whole statement, if it is a query. For a statement that changes rows `text` is what
+    remains of it, to be run with the rows of `sources` at hand under their names. The texts name
+    the statement's ``?`` parameters ``$1``, ``$2`` …
+    """
+
+    node: Node
+    text: str
+    sources: tuple[tuple[str, Node], ...]
+
+
+def describer(
+    connection: duckdb.DuckDBPyConnection, parameters: object = None
+) -> Describe:
+    """A `Describe` that asks `connection`; nothing runs."""
+    values: Any = parameters
+    if isinstance(parameters, Sequence):
+        values = {str(i): v for i, v in enumerate(parameters, 1)}
+
+    def describe(sql: str) -> Sequence[tuple[str, str]]:
+        given = used_parameters(sql, values)
+        if parameters is not None and "?" in sql and given is None:
+            given = parameters
+        found = relation(connection, sql, params=given)
+        return list(zip(found.columns, (str(t) for t in found.types), strict=True))
+
+    return describe
+
+
+def mentions(text: str) -> bool:
+    """May `text` have a recursion? Cheap, and never wrongly no."""
+    return re.search(r"\bRECURSIVE\b", text, re.IGNORECASE) is not None
+
+
+def plan(text: str, describe: Describe, is_query: bool = True) -> Plan | None:
+    """Plan a statement; None if DuckDB should run it as it is written.
+
+    Raises ProgrammingError or NotSupportedError, with the place, for a recursion without meaning
+    and for what DuckDB's binder refuses in it.
+    """
+    if not mentions(text):
+        return None
+    scanned = scan(text)
+    if not any(w.recursive for w in scanned.withs):
+        return None
+    if any(c.search or c.cycle for w in scanned.withs for c in w.ctes):
+        scanned = scan(desugar(scanned))
+    return _Planner(scanned, describe).statement(is_query)
+
+
+@dataclass
+class _Frame:
+    """A loop around the part that is being planned; `lets` are to stand around that part."""
+
+    variables: frozenset[str]
+    lets: list[LetRec] = field(default_factory=list)
+    spliced: list[Span] = field(default_factory=list)
+
+
+class _Native(Exception):
+    """The recursion depends on the rows of a query around it; DuckDB decorrelates it itself."""
+
+
+@dataclass
+class _Member:
+    """One table of a group while it is planned."""
+
+    cte: Cte
+    parts: Parts
+    variable: str
+    columns: tuple[Column, ...] = ()
+
+
+class _Planner:
+    def __init__(self, scanned: Scan, describe: Describe) -> None:
+        self.scan = scanned
+        self.describe = describe
+        self.cutter = Cutter(scanned)
+        self.frames = [_Frame(frozenset())]
+        self.groups = _groups(scanned)
+        self.settled: set[int] = set()  # tables that are planned, or left to DuckDB
+        self.count = 0
+
+    # -- the statement
+
+    def statement(self, is_query: bool) -> Plan | None:
+        whole = Span(0, len(self.scan.text))
+        self.prepare(whole)
+        lets = self.frames[0].lets
+        if not lets:
+            return None
+        rest = self.cutter.part(whole)
+        if not is_query:
+            sources = tuple((i.alias, _around(lets, i.node)) for i in rest.inputs)
+            return Plan(Block(rest.sql, (), (), (), "a statement"), rest.sql, sources)
+        described = self.columns(rest, whole)
+        columns = tuple(Column(f"r_{i}", label, t) for i, (label, t) in enumerate(described))
+        return Plan(_around(lets, self.block(rest, columns, "reads a recursion")), rest.sql, ())
+
+    def prepare(self, span: Span) -> None:
+        """Plan the recursions that `span` defines or reads."""
+        for cte in self.cutter.needed(span):
+            self.prepare_cte(cte)
+        for with_ in self.scan.withs:
+            if span.holds(with_.head) and not self.cutter.inside(span, with_.head):
+                for cte in with_.ctes:
+                    self.prepare_cte(cte)
+
+    def prepare_cte(self, cte: Cte) -> None:
+        if id(cte) in self.settled:
+            return
+        self.settled.add(id(cte))
+        group = self.groups.get(id(cte))
+        if group is None:
+            self.prepare(cte.body)
+            return
+        self.settled.update(id(c) for c in group)
+        before = dict(self.cutter.splices)
+        try:
+            self.group(group)
+        except _Native:
+            self.cutter.splices = before
+
+    # -- groups
+
+    def group(self, group: list[Cte]) -> None:
+        with_ = group[0].with_
+        members = []
+        for cte in group:
+            back = [r for r in self.scan.references if self.is_back(r, cte, group)]
+            whole = Parts((), (), None)
+            self.count += 1
+            name = re.sub(r"\W", "_", cte.label)
+            taken_apart = whole if with_.mutually else parts(self.scan, cte, back)
+            members.append(_Member(cte, taken_apart, f"{name}_{self.count}"))
+        for member in members:
+            for span in self.outside(member):
+                self.prepare_outside(span, group)
+        if with_.mutually:
+            bindings = self.mutual(members)
+        else:
+            self.type_members(members, group)
+            bindings = tuple(self.bind(m, members, group) for m in members)
+        self.define(members, "delta")
+        limit = (with_.limit.action, with_.limit.iterations) if with_.limit else None
+        self.place(LetRec(bindings, bindings[0].steps[0], limit))
+
+    def is_back(self, reference: Reference, cte: Cte, group: list[Cte]) -> bool:
+        return cte.body.holds(reference.name) and self.scan.resolve(reference) in group
+
+    def outside(self, member: _Member) -> list[Span]:
+        anchor = member.parts.anchor
+        return [member.cte.body] if anchor is None else [anchor, member.cte.body]
+
+    def prepare_outside(self, span: Span, group: list[Cte]) -> None:
+        """Plan what the group reads, and what its anchors define, before the group itself."""
+        for cte in self.cutter.needed(span):
+            if cte not in group:
+                self.prepare_cte(cte)
+
+    def place(self, let: LetRec) -> None:
+        """Let a finished group stand in the innermost loop that it depends on."""
+        free = _free(let)
+        bound = {b.variable for b in let.bindings}
+        frame = next(
+            (f for f in reversed(self.frames) if f.variables & (free - bound)), self.frames[0]
+        )
+        # A group may read another one that stands in a loop: then it has to stand there, too.
+        for inner in reversed(self.frames):
+            if any({b.variable for b in x.bindings} & free for x in inner.lets):
+                if self.frames.index(inner) > self.frames.index(frame):
+                    frame = inner
+                break
+        frame.lets.append(let)
+
+    # -- columns
+
+    def type_members(self, members: list[_Member], group: list[Cte]) -> None:
+        """Columns of every member: an anchor's, or its query's once its companions have theirs."""
+        todo = list(members)
+        for member in members:
+            anchor = member.parts.anchor
+            if anchor is None and member.parts.operator is None and len(members) > 1:
+                continue
+            if anchor is None:
+                raise self.no_anchor(member)
+            self.prepare(anchor)
+            member.columns = self.named(member, self.columns(self.anchor_text(member), anchor))
+            todo.remove(member)
+        while todo:
+            typed = [m for m in members if m.columns]
+            self.define(typed, "delta")
+            ready = next((m for m in todo if self.reads_only(m, typed, group)), None)
+            if ready is None:
+                raise self.no_anchor(todo[0])
+            self.with_frame(members, lambda m=ready: self.prepare(m.cte.body))
+            text = self.cutter.query(ready.cte.body)
+            ready.columns = self.named(ready, self.columns(text, ready.cte.body))
+            todo.remove(ready)
+
+    def reads_only(self, member: _Member, typed: list[_Member], group: list[Cte]) -> bool:
+        known = {id(m.cte) for m in typed}
+        return all(
+            id(self.scan.resolve(r)) in known
+            for r in self.scan.references
+            if self.is_back(r, member.cte, group)
+        )
+
+    def with_frame(self, members: list[_Member], work: Callable[[], None]) -> list[LetRec]:
+        """Do `work` for a part inside the loop of `members`; the loops that it needs inside."""
+        frame = _Frame(frozenset(m.variable for m in members))
+        before = set(self.cutter.splices)
+        settled = set(self.settled)
+        self.frames.append(frame)
+        try:
+            work()
+        finally:
+            self.frames.pop()
+            if frame.lets:
+                # The same text may be planned again for another step, with other inputs.
+                self._undo = set(self.cutter.splices) - before, settled
+            else:
+                self._undo = set(), self.settled
+        return frame.lets
+
+    _undo: tuple[set[Span], set[int]]
+
+    def undo(self) -> None:
+        """Forget the loops that were planned inside the last frame."""
+        spans, self.settled = self._undo
+        for span in spans:
+            del self.cutter.splices[span]
+
+    def named(self, member: _Member, described: Sequence[tuple[str, str]]) -> tuple[Column, ...]:
+        given = member.cte.columns
+        if len(given) > len(described):
+            raise errors.ProgrammingError(
+                f'table "{member.cte.label}" has {len(described)} columns, '
+                f"but {len(given)} names are given",
+                hint="Give at most one name per column.",
+                text=self.scan.text,
+                position=member.cte.name.start,
+                length=len(member.cte.label),
+            )
+        labels = [*given, *(label for label, _ in described[len(given) :])]
+        return tuple(
+            Column(f"{member.variable}_{i}", label, t)
+            for i, (label, (_, t)) in enumerate(zip(labels, described, strict=True))
+        )
+
+    def columns(self, text: Text, span: Span) -> Sequence[tuple[str, str]]:
+        """Names and types of the columns of `text`, which was cut from `span`."""
+        heads = [f"{quoted(i.alias)} AS ({i.empty})" for i in text.inputs]
+        lead = "WITH " + ", ".join(heads) + "\n" if heads else ""
+        try:
+            return self.describe(f"{lead}SELECT * FROM (\n{text.sql}\n)")
+        except duckdb.Error as error:
+            raise self.refused(error, span) from None
+
+    def refused(self, error: duckdb.Error, span: Span) -> Exception:
+        """What to raise when DuckDB's binder refuses a part: its own words, at the right place."""
+        statement = split(self.scan.text)[0]
+        report = diagnose.read(error)
+        if report is None:
+            return error
+        try:
+            self.describe(self.scan.text)
+        except duckdb.Error:
+            pass
+        else:
+            return _Native()
+        found = diagnose.translate(error, report, statement, as_written=False)
+        if found.line is None:
+            found = type(found)(
+                found.message,
+                hint=found.hint,
+                text=self.scan.text,
+                position=_first(self.scan, span),
+            )
+        return found
+
+    def no_anchor(self, member: _Member) -> errors.ProgrammingError:
+        label = member.cte.label
+        return errors.ProgrammingError(
+            f'recursive table "{label}" has no anchor',
+            hint=f'Write: anchor UNION [ALL] step, where the anchor does not refer to "{label}".',
+            text=self.scan.text,
+            position=member.cte.name.start,
+            length=member.cte.name.end - member.cte.name.start,
+        )
+
+    # -- texts
+
+    def define(self, members: list[_Member], part: RecPart) -> None:
+        """Let the text read the members' rows where it defined them."""
+        for member in members:
+            wanted = Input(member.variable, part, member.columns)
+            span = member.cte.definition
+            text = f"{quoted(member.cte.label)} AS ({wanted.select})"
+            self.cutter.splices[span] = Splice(span, text, (wanted,))
+            head = member.cte.with_.head
+            if member.cte.with_.mutually:
+                self.cutter.splices[head] = Splice(head, "WITH")
+
+    def anchor_text(self, member: _Member, casts: tuple[bool, ...] = ()) -> Text:
+        anchor = member.parts.anchor
+        assert anchor is not None
+        local: dict[Span, Splice] = {}
+        for step in member.parts.steps:
+            if anchor.holds(step.span):  # anchors on both sides of it
+                joint = step.operator_span if step.operator else step.span
+                drop = Span(joint.start, step.span.end)
+                local[drop] = Splice(drop, " ")
+        text = self.cutter.query(anchor, member.columns, casts, local)
+        return text
+
+    def step_text(self, member: _Member, local: dict[Span, Splice], span: Span) -> Text:
+        described = self.columns(self.cutter.query(span, local=local), span)
+        if len(described) != len(member.columns):
+            raise errors.ProgrammingError(
+                f'the step of recursive table "{member.cte.label}" has {len(described)} columns, '
+                f"its anchor has {len(member.columns)}",
+                hint="Anchor and step must give the same columns in the same order.",
+                text=self.scan.text,
+                position=_first(self.scan, span),
+                length=6,
+            )
+        casts = tuple(
+            have != want.type for (_, have), want in zip(described, member.columns, strict=True)
+        )
+        return self.cutter.query(span, member.columns, casts, local)
+
+    def block(self, text: Text, columns: tuple[Column, ...], reason: str) -> Block:
+        return Block(
+            text.sql,
+            tuple(i.node for i in text.inputs),
+            tuple(i.alias for i in text.inputs),
+            columns,
+            reason,
+        )
+
+    # -- bindings
+
+    def bind(self, member: _Member, members: list[_Member], group: list[Cte]) -> Binding:
+        """Anchor, step and kind of one member."""
+        cte, found = member.cte, member.parts
+        style = check.judge(self.scan, cte, found, group)
+        anchor: Node | None = None
+        if found.anchors:
+            anchor = self.block(self.anchor_text(member), member.columns, "anchor")
+        spans = _step_spans(found, cte)
+        blocks: list[Node] = []
+        lets: list[LetRec] = []
+        for span in spans:
+            self.define(members, "all" if style.reads_all else "delta")
+            inner = self.with_frame(members, lambda s=span: self.prepare(s))
+            lets.extend(inner)
+            texts = [self.step_text(member, local, span) for local in self.terms(span, members, group, style)]
+            text = Text()
+            for i, term in enumerate(texts):
+                text.add("\nUNION ALL\n" if i else "")
+                text.add(f"({term.sql})" if len(texts) > 1 else term.sql, term.inputs)
+            blocks.append(_around(inner, self.block(text, member.columns, "step")))
+            self.undo()
+        kind: RecKind = style.kind
+        return Binding(
+            member.variable,
+            member.columns,
+            anchor,
+            tuple(blocks),
+            kind,
+            key=style.key(member.columns),
+            merge=style.merge,
+            native=self.native(member, members, style),
+        )
+
+    def terms(
+        self, span: Span, members: list[_Member], group: list[Cte], style: check.Style
+    ) -> list[dict[Span, Splice]]:
+        """Per term of the step, what its references read (see docs/recursion.md, "Non-linear").
+
+        With references r1 … rk the new rows are those of k terms: in term i, ri reads the last
+        step's rows, those before it all rows, those behind it all but the last step's.
+        """
+        by_cte = {id(m.cte): m for m in members}
+        direct: list[tuple[Reference, _Member]] = []
+        fixed: dict[Span, Splice] = {}
+        for reference in self.scan.references:
+            if not span.holds(reference.name):
+                continue
+            target = self.scan.resolve(reference)
+            found = by_cte.get(id(target))
+            if found is None:
+                continue
+            if reference.recurring:
+                fixed[reference.name] = _read(reference, found, "all")
+            else:
+                direct.append((reference, found))
+        if not style.terms or len(direct) < 2:
+            return [fixed]
+        result = []
+        for i in range(len(direct)):
+            local = dict(fixed)
+            for j, (reference, found) in enumerate(direct):
+                part: RecPart = "delta" if j == i else "all" if j < i else "old"
+                local[reference.name] = _read(reference, found, part)
+            result.append(local)
+        return result
+
+    def native(
+        self, member: _Member, members: list[_Member], style: check.Style
+    ) -> Block | None:
+        """The whole relation as DuckDB's own recursion, where it means the same there."""
+        if len(members) > 1 or not style.native:
+            return None
+        cte = member.cte
+        kept = self.cutter.splices.pop(cte.definition)
+        try:
+            body = Text(f"SELECT * FROM {quoted(cte.label)}")
+            tables = [cte, *(c for c in self.cutter.needed(cte.body) if c is not cte)]
+            text = self.cutter.within(renamed(body, member.columns), tables)
+        finally:
+            self.cutter.splices[cte.definition] = kept
+        return self.block(text, member.columns, "DuckDB's own recursion")
+
+    # -- WITH MUTUALLY RECURSIVE
+
+    def mutual(self, members: list[_Member]) -> tuple[Binding, ...]:
+        """Bindings that start empty and are evaluated again, in order, until nothing changes."""
+        for member in members:
+            cte = member.cte
+            if not cte.types:
+                raise errors.ProgrammingError(
+                    f'table "{cte.label}" of WITH MUTUALLY RECURSIVE needs typed columns',
+                    hint=f"Write {cte.label} (name type, …) AS (…).",
+                    text=self.scan.text,
+                    position=cte.name.start,
+                    length=cte.name.end - cte.name.start,
+                )
+            types = self.column_types(cte)
+            member.columns = tuple(
+                Column(f"{member.variable}_{i}", label, t)
+                for i, (label, t) in enumerate(zip(cte.columns, types, strict=True))
+            )
+        bindings = []
+        self.define(members, "all")
+        for member in members:
+            body = member.cte.body
+            lets = self.with_frame(members, lambda b=body: self.prepare(b))
+            text = self.step_text(member, {}, body)
+            step = _around(lets, self.block(text, member.columns, "binding"))
+            self.undo()
+            bindings.append(Binding(member.variable, member.columns, None, (step,), "mutual"))
+        return tuple(bindings)
+
+    def column_types(self, cte: Cte) -> list[str]:
+        items = ", ".join(f"CAST(NULL AS {t})" for t in cte.types)
+        try:
+            return [t for _, t in self.describe(f"SELECT {items}")]
+        except duckdb.Error as error:
+            plain = errors.from_duckdb(error)
+            raise type(plain)(
+                plain.message, text=self.scan.text, position=cte.name.start, length=len(cte.label)
+            ) from None
+
+
+def _read(reference: Reference, member: _Member, part: RecPart) -> Splice:
+    wanted = Input(member.variable, part, member.columns)
+    alias = "" if reference.aliased else f" AS {quoted(reference.label)}"
+    return Splice(reference.name, f"({wanted.select}){alias}", (wanted,))
+
+
+def _step_spans(split: Parts, cte: Cte) -> list[Span]:
+    """The steps as one text where nothing stands between them; the query if it has no UNION."""
+    if split.operator is None:
+        return [cte.body]
+    whole = split.step
+    if any(whole.holds(a.span) for a in split.anchors):
+        return [s.span for s in split.steps]
+    return [whole]
+
+
+def _first(scanned: Scan, span: Span) -> int:
+    tokens = scanned.within(span)
+    return tokens[0].start if tokens else span.start
+
+
+def _around(lets: Sequence[LetRec], node: Node) -> Node:
+    for let in reversed(lets):
+        node = replace(let, body=node)
+    return node
+
+
+def _free(node: Node) -> set[str]:
+    """The variables that the bindings of a LetRec, or a node, read."""
+    from ..planner.logical import RecRef
+
+    if isinstance(node, RecRef):
+        return {node.variable}
+    found: set[str] = set()
+    for child in node.children:
+        found |= _free(child)
+    if isinstance(node, LetRec):
+        found -= {b.variable for b in node.bindings}
+    return found
+
+
+def _groups(scanned: Scan) -> dict[int, list[Cte]]:
+    """For each table that is recursive: the tables that it and that refer to each other."""
+    groups: dict[int, list[Cte]] = {}
+    for with_ in scanned.withs:
+        if not with_.recursive:
+            continue
+        if with_.mutually:
+            groups.update((id(c), with_.ctes) for c in with_.ctes)
+            continue
+        reads = {
+            id(c): {
+                id(target)
+                for r in scanned.references
+                if c.body.holds(r.name)
+                and (target := scanned.resolve(r)) is not None
+                and target.with_ is with_
+            }
+            for c in with_.ctes
+        }
+        reach = {k: set(v) for k, v in reads.items()}
+        changed = True
+        while changed:
+            changed = False
+            for found in reach.values():
+                more = set().union(*(reach[m] for m in found)) if found else set()
+                if not more <= found:
+                    found |= more
+                    changed = True
+        for cte in with_.ctes:
+            if id(cte) in reach[id(cte)]:
+                groups[id(cte)] = [
+                    c
+                    for c in with_.ctes
+                    if c is cte or (id(c) in reach[id(cte)] and id(cte) in reach[id(c)])
+                ]
+    return groups

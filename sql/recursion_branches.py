@@ -1,0 +1,176 @@
+"""The branches of a recursive table's query: which are its anchor, which its step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from . import errors
+from .recursion_scan import Cte, Reference, Scan, Span
+
+Operator = Literal["union", "union_all"]
+
+
+@dataclass(frozen=True)
+class Branch:
+    """A query between two UNIONs. `operator` stands before it, None for the first."""
+
+    span: Span
+    operator: Operator | None
+    operator_span: Span
+
+
+@dataclass(frozen=True)
+class Parts:
+    """A recursive table taken apart.
+
+    `operator` None: a query without UNION (it can only be part of a mutual recursion).
+    """
+
+    anchors: tuple[Branch, ...]
+    steps: tuple[Branch, ...]
+    operator: Operator | None
+
+    @property
+    def anchor(self) -> Span | None:
+        """From the first to the last anchor."""
+        if not self.anchors:
+            return None
+        return Span(self.anchors[0].span.start, self.anchors[-1].span.end)
+
+    @property
+    def step(self) -> Span:
+        """From the first to the last step."""
+        return Span(self.steps[0].span.start, self.steps[-1].span.end)
+
+
+def prelude(scan: Scan, body: Span) -> Span:
+    """The WITH clause that stands before a query at its own level; empty if there is none."""
+    for with_ in scan.withs:
+        if body.holds(with_.head) and not scan.text[body.start : with_.head.start].strip("( \n\t"):
+            if "(" in scan.text[body.start : with_.head.start]:
+                continue
+            return Span(with_.head.start, with_.ctes[-1].definition.end)
+    return Span(body.start, body.start)
+
+
+def split(scan: Scan, cte: Cte) -> list[Branch]:
+    """The branches of a body, left to right; INTERSECT and EXCEPT stay within a branch.
+
+    Errors: an ORDER BY or LIMIT that would apply to the whole recursion; EXCEPT or INTERSECT as
+    the outermost operation of a query that refers to itself is found by `parts`.
+    """
+    body = cte.body
+    start = prelude(scan, body).end
+    depth = 0
+    branches: list[Branch] = []
+    operator: Operator | None = None
+    operator_span = Span(start, start)
+    begin = start
+    tokens = scan.within(Span(start, body.end))
+    for i, token in enumerate(tokens):
+        if token.kind not in ("word", "punctuation"):
+            continue
+        word = token.text.upper()
+        depth += (word in ("(", "[", "{")) - (word in (")", "]", "}"))
+        if depth or word != "UNION":
+            continue
+        following = [t.text.upper() for t in tokens[i + 1 : i + 4]]
+        count = 1 if following[:1] in (["ALL"], ["DISTINCT"]) else 0
+        last = tokens[i + count]
+        end = last.start + len(last.text)
+        if following[count : count + 2] == ["BY", "NAME"]:
+            raise errors.NotSupportedError(
+                "UNION BY NAME is not allowed in a recursive query",
+                hint="Write UNION, with the columns of the anchor in their order.",
+                text=scan.text,
+                position=token.start,
+                length=5,
+            )
+        branches.append(Branch(Span(begin, token.start), operator, operator_span))
+        operator = "union_all" if following[:1] == ["ALL"] else "union"
+        operator_span = Span(token.start, end)
+        begin = end
+    branches.append(Branch(Span(begin, body.end), operator, operator_span))
+    return branches
+
+
+def parts(scan: Scan, cte: Cte, recursive: list[Reference]) -> Parts:
+    """Take `cte` apart; `recursive` are its references to itself and its companions.
+
+    The anchor is what does not refer to them. Several steps need one operator throughout, since
+    the meaning would depend on the order of evaluation otherwise.
+    """
+    branches = split(scan, cte)
+    own = [any(b.span.holds(r.name) for r in recursive) for b in branches]
+    lead = prelude(scan, cte.body)
+    if not any(own) and any(lead.holds(r.name) for r in recursive):
+        # Only a table of the query's own WITH refers back: whoever reads it is a step.
+        own = _reads_back(scan, lead, branches, recursive)
+    if len(branches) == 1:
+        return Parts((), tuple(branches), None)
+    _no_trailing_clause(scan, cte, branches[-1])
+    first = own.index(True) if True in own else len(own) - 1
+    steps = [b for b, o in zip(branches, own, strict=True) if o]
+    operators = {b.operator for b in branches[max(first, 1) :]}
+    if first == 0 or not all(own[first:]):
+        operators = {b.operator for b in branches[1:]}
+    if len(operators) > 1:
+        wrong = next(b for b in branches[1:] if b.operator != branches[-1].operator)
+        raise errors.ProgrammingError(
+            f'the steps of recursive table "{cte.label}" are joined by both UNION and UNION ALL',
+            hint="Use one of them throughout, or put parentheses around what belongs together.",
+            text=scan.text,
+            position=wrong.operator_span.start,
+            length=wrong.operator_span.end - wrong.operator_span.start,
+        )
+    anchors = [b for b, o in zip(branches, own, strict=True) if not o]
+    return Parts(tuple(anchors), tuple(steps), branches[-1].operator)
+
+
+def _reads_back(
+    scan: Scan, lead: Span, branches: list[Branch], recursive: list[Reference]
+) -> list[bool]:
+    """Which branches read, through tables of the leading WITH, the recursive ones."""
+    back = {
+        id(c)
+        for w in scan.withs
+        for c in w.ctes
+        if lead.holds(c.definition) and any(c.body.holds(r.name) for r in recursive)
+    }
+    while True:
+        more = {
+            id(c)
+            for w in scan.withs
+            for c in w.ctes
+            if lead.holds(c.definition)
+            and any(c.body.holds(r.name) and id(scan.resolve(r)) in back for r in scan.references)
+        }
+        if more <= back:
+            break
+        back |= more
+    return [
+        any(b.span.holds(r.name) and id(scan.resolve(r)) in back for r in scan.references)
+        for b in branches
+    ]
+
+
+def _no_trailing_clause(scan: Scan, cte: Cte, last: Branch) -> None:
+    depth = 0
+    for token in scan.within(last.span):
+        if token.kind not in ("word", "punctuation"):
+            continue
+        word = token.text.upper()
+        depth += (word in ("(", "[", "{")) - (word in (")", "]", "}"))
+        if depth == 0 and word in ("ORDER", "LIMIT", "OFFSET", "EXCEPT", "INTERSECT"):
+            if word in ("EXCEPT", "INTERSECT"):
+                hint = "A recursive query is: anchor UNION [ALL] step. Put the step in parentheses."
+            else:
+                hint = "Put it into the query that reads the table, or the step in parentheses."
+            raise errors.ProgrammingError(
+                f'{word} applies to the whole of recursive table "{cte.label}", which is not allowed',
+                hint=hint,
+                text=scan.text,
+                position=token.start,
+                length=len(token.text),
+            )

@@ -1,0 +1,432 @@
+"""What a recursion means, and whether it means anything: linear, monotone, stratified.
+
+A reference to a recursive table is *linear* in its query if new rows of the table add the query's
+rows over them alone: q(old ∪ new) = q(old) ∪ q(new). It is *monotone* if more rows of the table
+never take away a row of the query. A least fixpoint exists where every reference is monotone; where
+all are linear it is found from the new rows of each step.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from sqlglot import exp, parse_one
+from sqlglot.errors import SqlglotError
+
+from ..planner.logical import Column, RecKind
+from . import errors
+from .recursion_aggregates import Merge, merges, threshold
+from .recursion_branches import Branch, Parts
+from .recursion_scan import Cte, Reference, Scan, Span
+
+
+@dataclass(frozen=True)
+class Style:
+    """How a table's loop is run.
+
+    `reads_all`: the step reads all rows so far instead of the last step's. `terms`: a step with
+    several references is split into one term per reference. `native`: DuckDB's own recursion means
+    the same. `merge`: per column the aggregate that improves it, None for a key (kind "improve").
+    """
+
+    kind: RecKind
+    reads_all: bool = False
+    terms: bool = False
+    native: bool = False
+    merge: tuple[str | None, ...] = ()
+    keys: tuple[str, ...] = ()
+
+    def key(self, columns: tuple[Column, ...]) -> tuple[int, ...]:
+        """The positions of the key columns."""
+        if self.kind == "using_key":
+            labels = [c.label.lower() for c in columns]
+            return tuple(labels.index(k.strip('"').lower()) for k in self.keys)
+        return tuple(i for i, m in enumerate(self.merge) if m is None)
+
+
+@dataclass(frozen=True)
+class _Use:
+    """How a query depends on one reference. `why` and `place` are of what is not monotone."""
+
+    linear: bool
+    monotone: bool = True
+    why: str = ""
+    place: int | None = None
+
+
+def judge(scanned: Scan, cte: Cte, split: Parts, group: list[Cte]) -> Style:
+    """The meaning of one table of a recursive group.
+
+    Raises ProgrammingError where there is none: the clause, the reason, and what would be right.
+    """
+    branches = list(split.steps)
+    if cte.using_key is not None:
+        return _using_key(scanned, cte, split, group)
+    counts = [_count(scanned, b.span, cte, group) for b in branches]
+    alone = len(group) == 1
+    if alone and max(counts) <= 1:
+        return _linear(scanned, cte, split, group)
+    uses = {id(b): _uses(scanned, b, cte, group) for b in branches}
+    for branch in branches:
+        for use in uses[id(branch)]:
+            if not use.monotone:
+                raise _not_monotone(scanned, cte, group, use)
+    linear = all(u.linear for b in branches for u in uses[id(b)])
+    nonlinear = max(counts) > 1
+    if split.operator == "union":
+        return Style("union", reads_all=not linear, terms=linear and nonlinear)
+    if split.operator == "union_all" and (nonlinear or not linear):
+        place = _back(scanned, branches[0].span, cte, group)[-1]
+        raise errors.ProgrammingError(
+            f'recursive table "{cte.label}" is not linear: its step refers to the recursion '
+            "more than once, which has no meaning with UNION ALL",
+            hint="Write UNION for the least set of rows that satisfies the query.",
+            text=scanned.text,
+            position=place.name.start,
+            length=place.name.end - place.name.start,
+        )
+    if not linear:
+        return Style("mutual", reads_all=True)
+    return Style("union_all", terms=nonlinear)
+
+
+def _using_key(scanned: Scan, cte: Cte, split: Parts, group: list[Cte]) -> Style:
+    keys = cte.using_key or ()
+    if len(group) > 1:
+        raise errors.ProgrammingError(
+            f'table "{cte.label}" with USING KEY is part of a mutual recursion',
+            hint="Use WITH MUTUALLY RECURSIVE.",
+            text=scanned.text,
+            position=cte.name.start,
+            length=cte.name.end - cte.name.start,
+        )
+    return Style("using_key", native=True, keys=tuple(k for k in keys if "(" not in k))
+
+
+def _linear(scanned: Scan, cte: Cte, split: Parts, group: list[Cte]) -> Style:
+    """SQL's own recursion: the step sees the last step's rows, whatever it does with them."""
+    native = len(split.steps) == 1 and all(
+        b.span.end <= split.steps[0].span.start for b in split.anchors
+    )
+    if split.operator == "union_all":
+        return Style("union_all", native=native)
+    grouped = [b for b in split.steps if _grouped(scanned, b)]
+    if not grouped:
+        return Style("union", native=native)
+    if len(split.steps) > 1:
+        found = [_parse(scanned, b.span) for b in split.steps]
+    else:
+        found = [_parse(scanned, split.steps[0].span)]
+    labels = cte.columns
+    for branch, query in zip(split.steps, found, strict=True):
+        if not isinstance(query, exp.Select):
+            continue
+        uses = _uses(scanned, branch, cte, group, top_aggregates=True)
+        for use in uses:
+            if not use.monotone:
+                raise _not_monotone(scanned, cte, group, use)
+        aliases = _aliases(query, scanned, branch.span, cte)
+        if threshold(query, aliases):
+            return Style("union", reads_all=True)
+        merge = merges(query, labels, aliases)
+        if isinstance(merge, Merge):
+            return Style("improve", merge=merge.columns)
+        place = branch.span.start + (merge.offset or 0)
+        raise errors.ProgrammingError(
+            f'the step of recursive table "{cte.label}" is not monotone: {merge.reason}',
+            hint="A grouped step under UNION may use min, max, bool_or, bool_and, bit_or, bit_and "
+            "and arg_min or arg_max beside them, so that a new value can only improve the old. "
+            "For SQL's working table write UNION ALL; for any query, WITH MUTUALLY RECURSIVE.",
+            text=scanned.text,
+            position=place,
+            length=merge.length,
+        )
+    return Style("union", native=native)
+
+
+def _grouped(scanned: Scan, branch: Branch) -> bool:
+    """Does the branch itself have a GROUP BY?"""
+    depth = 0
+    for token in scanned.within(branch.span):
+        word = token.text.upper() if token.kind in ("word", "punctuation") else ""
+        depth += (word == "(") - (word == ")")
+        if depth == 0 and word == "GROUP":
+            return True
+    return False
+
+
+def _aliases(query: exp.Select, scanned: Scan, span: Span, cte: Cte) -> set[str]:
+    """The names by which a SELECT refers to the recursive table."""
+    found = set()
+    for table in query.find_all(exp.Table):
+        if table.name.lower() == cte.key and not table.args.get("db"):
+            found.add(table.alias_or_name.lower())
+    return found
+
+
+# -- references
+
+
+def _back(scanned: Scan, span: Span, cte: Cte, group: list[Cte]) -> list[Reference]:
+    return [
+        r
+        for r in scanned.references
+        if span.holds(r.name) and not r.recurring and scanned.resolve(r) in group
+    ]
+
+
+def _count(
+    scanned: Scan, span: Span, cte: Cte, group: list[Cte], seen: tuple[Cte, ...] = ()
+) -> int:
+    """How often a query reads the group, through its local tables, too."""
+    total = 0
+    for reference in scanned.references:
+        if not span.holds(reference.name) or reference.recurring:
+            continue
+        if any(
+            span.holds(c.definition) and c.body.holds(reference.name)
+            for w in scanned.withs
+            for c in w.ctes
+        ):
+            continue  # counted where that local table is read
+        target = scanned.resolve(reference)
+        if target in group:
+            total += 1
+        elif target is not None and target not in seen and cte.body.holds(target.definition):
+            total += _count(scanned, target.body, cte, group, (*seen, target))
+    return total
+
+
+@lru_cache(maxsize=256)
+def _parsed(text: str) -> exp.Expression | None:
+    try:
+        found = parse_one(text, dialect="duckdb")
+    except (SqlglotError, RecursionError):
+        return None
+    return found if isinstance(found, exp.Expression) else None
+
+
+def _parse(scanned: Scan, span: Span) -> exp.Expression | None:
+    return _parsed(scanned.text[span.start : span.end])
+
+
+def _uses(
+    scanned: Scan,
+    branch: Branch,
+    cte: Cte,
+    group: list[Cte],
+    top_aggregates: bool = False,
+    seen: tuple[Cte, ...] = (),
+) -> list[_Use]:
+    """How the branch depends on each of its references to the group."""
+    span = branch.span
+    query = _parse(scanned, span)
+    references = _back(scanned, span, cte, group)
+    indirect = _count(scanned, span, cte, group) > len(references)
+    if query is None:
+        return [_Use(False, False, "it cannot be analysed", span.start)]
+    by_start = {}
+    for table in query.find_all(exp.Table):
+        start = table.this.meta.get("start") if table.this is not None else None
+        if start is not None:
+            by_start[span.start + start] = table
+    found = []
+    for reference in references:
+        node = by_start.get(reference.name.start)
+        if node is None:
+            found.append(_Use(False, False, "it cannot be analysed", reference.name.start))
+        else:
+            found.append(_climb(node, query, span.start, top_aggregates))
+    if not references or indirect:
+        # The group is read through tables of the query's own WITH clause.
+        found.extend(_through_local(scanned, span, cte, group, query, top_aggregates, seen))
+    return found
+
+
+def _through_local(
+    scanned: Scan,
+    span: Span,
+    cte: Cte,
+    group: list[Cte],
+    query: exp.Expression,
+    top_aggregates: bool,
+    seen: tuple[Cte, ...],
+) -> list[_Use]:
+    found: list[_Use] = []
+    for reference in scanned.references:
+        target = scanned.resolve(reference)
+        if (
+            span.holds(reference.name)
+            and target is not None
+            and target not in group
+            and target not in seen
+            and cte.body.holds(target.definition)
+            and _count(scanned, target.body, cte, group)
+        ):
+            for table in query.find_all(exp.Table):
+                start = table.this.meta.get("start") if table.this is not None else None
+                if start is not None and span.start + start == reference.name.start:
+                    use = _climb(table, query, span.start, top_aggregates)
+                    found.append(_Use(False, use.monotone, use.why, use.place))
+            inner = Branch(target.body, None, target.body)
+            found.extend(
+                _Use(False, u.monotone, u.why, u.place)
+                for u in _uses(scanned, inner, cte, group, seen=(*seen, target))
+            )
+    return found
+
+
+def _climb(
+    table: exp.Expression, root: exp.Expression, offset: int, top_aggregates: bool
+) -> _Use:
+    """Follow a reference up to the query's root; what it passes decides."""
+    linear, anti = True, ""
+    place = _position(table, offset)
+    node: exp.Expression = table
+    while node is not root and node.parent is not None:
+        parent = node.parent
+        key = node.arg_key
+        if isinstance(parent, exp.Join):
+            problem = _join_problem(parent, is_right=key == "this")
+            if key == "on":
+                linear = False
+            if problem:
+                return _Use(False, False, problem, place)
+        elif isinstance(parent, exp.Select):
+            top = parent is root
+            problem = _select_problem(parent, node, key or "", top and top_aggregates)
+            if problem:
+                return _Use(False, False, problem, place)
+            if parent.args.get("limit") or parent.args.get("offset"):
+                return _Use(False, False, "it passes a LIMIT", place)
+        elif isinstance(parent, exp.Except):
+            if key == "expression":
+                return _Use(False, False, "it is on the right of EXCEPT", place)
+            linear = linear and bool(parent.args.get("distinct"))
+        elif isinstance(parent, exp.SetOperation):
+            if isinstance(parent, exp.Intersect) and not parent.args.get("distinct"):
+                linear = False
+        elif isinstance(parent, (exp.Exists, exp.In)):
+            if isinstance(parent, exp.In) and key == "this":
+                return _Use(False, False, "its rows are used as a value", place)
+            anti = _polarity(parent, root)
+            if anti:
+                return _Use(False, False, anti, place)
+            # From here on the predicate counts, not the reference: go on from its WHERE or ON.
+            while not isinstance(parent, (exp.Where, exp.Join, exp.Having)):
+                parent = parent.parent  # type: ignore[assignment]
+        elif isinstance(parent, exp.Subquery) and _is_scalar(parent):
+            return _Use(False, False, "it is in a scalar subquery", place)
+        elif isinstance(parent, exp.CTE):
+            linear = False
+        elif isinstance(parent, (exp.Pivot, exp.TableSample)) or parent.args.get("sample"):
+            return _Use(False, False, f"it passes a {type(parent).__name__.upper()}", place)
+        elif isinstance(parent, (exp.Any, exp.All)):
+            return _Use(False, False, "it is compared with ANY or ALL", place)
+        node = parent
+    return _Use(linear)
+
+
+def _is_scalar(subquery: exp.Subquery) -> bool:
+    """Is a parenthesised query used as a value, not as a table or as a part of a set operation?"""
+    parent = subquery.parent
+    return not (
+        parent is None
+        or isinstance(
+            parent,
+            (exp.From, exp.Join, exp.SetOperation, exp.Subquery, exp.CTE, exp.Lateral, exp.In, exp.Exists),
+        )
+        or (isinstance(parent, exp.Select) and subquery.arg_key in ("from_", "from", "joins", "laterals"))
+    )
+
+
+def _join_problem(join: exp.Join, is_right: bool) -> str:
+    side = (join.side or "").upper()
+    kind = (join.kind or "").upper()
+    method = (join.method or "").upper()
+    if side == "FULL":
+        return "it is in a FULL JOIN"
+    if side == "LEFT" and is_right and kind not in ("SEMI",):
+        return "it is on the nullable side of a LEFT JOIN"
+    if kind == "ANTI" and is_right:
+        return "it is on the right of an ANTI JOIN"
+    if method in ("ASOF", "POSITIONAL") or kind in ("ASOF", "POSITIONAL"):
+        return f"it is in {'an ASOF' if 'ASOF' in (method, kind) else 'a POSITIONAL'} JOIN"
+    return ""
+
+
+def _select_problem(select: exp.Select, child: exp.Expression, key: str, may_group: bool) -> str:
+    """What a SELECT does to the rows of its FROM that is not linear."""
+    if key in ("from_", "from"):
+        for join in select.args.get("joins") or ():
+            side, kind = (join.side or "").upper(), (join.kind or "").upper()
+            if side in ("RIGHT", "FULL"):
+                return f"it is on the nullable side of a {side} JOIN"
+            if (join.method or "").upper() in ("ASOF", "POSITIONAL") or kind == "POSITIONAL":
+                return f"it is in a {(join.method or kind).upper()} JOIN"
+    if key == "joins":
+        joins = select.args.get("joins") or []
+        later = joins[joins.index(child) + 1 :] if child in joins else []
+        if any((j.side or "").upper() in ("RIGHT", "FULL") for j in later):
+            return "it is on the nullable side of a RIGHT JOIN"
+    if key == "expressions":
+        return "it is in a subquery of the SELECT list"
+    if select.args.get("group") and not may_group:
+        return "it passes a GROUP BY"
+    distinct = select.args.get("distinct")
+    if distinct is not None and distinct.args.get("on"):
+        return "it passes a DISTINCT ON"
+    if select.args.get("qualify"):
+        return "it passes a QUALIFY"
+    for item in select.expressions:
+        for found in item.find_all(exp.AggFunc, exp.Window):
+            if found.find_ancestor(exp.Select) is not select:
+                continue
+            if isinstance(found, exp.Window):
+                return "it passes a window function"
+            if not may_group and found.find_ancestor(exp.Window) is None:
+                return f"it passes an aggregate ({found.sql_name().lower()})"
+    return ""
+
+
+def _polarity(predicate: exp.Expression, root: exp.Expression) -> str:
+    """Empty if a predicate that turns true can only add rows; else why not."""
+    node = predicate
+    while node.parent is not None and node is not root:
+        parent = node.parent
+        if isinstance(parent, (exp.Where, exp.Having)):
+            return ""
+        if isinstance(parent, exp.Join):
+            return "" if not parent.side else f"it is in the condition of a {parent.side} JOIN"
+        if isinstance(parent, exp.Not):
+            what = "NOT EXISTS" if isinstance(predicate, exp.Exists) else "NOT IN"
+            return f"it is negated ({what})"
+        if not isinstance(parent, (exp.And, exp.Or, exp.Paren)):
+            return "it is in a subquery whose truth is used as a value"
+        node = parent
+    return "it is in a subquery whose truth is used as a value"
+
+
+def _position(table: exp.Expression, offset: int) -> int | None:
+    start = table.this.meta.get("start") if table.this is not None else None
+    return None if start is None else offset + start
+
+
+def _not_monotone(
+    scanned: Scan, cte: Cte, group: list[Cte], use: _Use
+) -> errors.ProgrammingError:
+    cycle = " → ".join([*(c.label for c in group), group[0].label])
+    target = next(
+        (r for r in scanned.references if use.place is not None and r.name.start == use.place), None
+    )
+    what = f'the reference to "{target.label}"' if target else "a reference"
+    return errors.ProgrammingError(
+        f"recursion without a least fixpoint: in the cycle {cycle}, {what} is not monotone: "
+        f"{use.why}",
+        hint="Rows that are found later could take back what follows from it. Move it out of the "
+        "cycle, or write WITH MUTUALLY RECURSIVE, which evaluates any query until nothing changes.",
+        text=scanned.text,
+        position=use.place,
+        length=len(target.label) if target else 1,
+    )

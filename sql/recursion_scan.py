@@ -1,0 +1,421 @@
+"""Where the WITH clauses, their tables and the references to them stand in a text.
+
+Works on tokens alone, so that it also reads what sqlglot cannot parse, and so that every part can
+be cut out of the text exactly as it was written. It does not judge: a WITH clause that is not well
+formed is left out, and DuckDB will say what is wrong with it.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from dataclasses import dataclass, field
+from typing import Literal
+
+from .statements import Token, tokens
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Characters `start` … `end` (exclusive) of the text."""
+
+    start: int
+    end: int
+
+    def holds(self, other: Span) -> bool:
+        """Does `other` lie within this?"""
+        return self.start <= other.start and other.end <= self.end
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """``(RETURN | ERROR AT RECURSION LIMIT n)`` of WITH MUTUALLY RECURSIVE."""
+
+    action: Literal["return", "error"]
+    iterations: int
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """``SEARCH DEPTH | BREADTH FIRST BY by SET column``."""
+
+    order: Literal["depth", "breadth"]
+    by: tuple[str, ...]
+    column: str
+
+
+@dataclass(frozen=True, slots=True)
+class Cycle:
+    """``CYCLE columns SET mark [TO value DEFAULT other] USING path``; values as SQL text."""
+
+    columns: tuple[str, ...]
+    mark: str
+    value: str
+    default: str
+    path: str
+
+
+@dataclass(eq=False, slots=True)
+class Cte:
+    """One table of a WITH clause. `label` is its name unquoted, `key` what names compare by."""
+
+    with_: With
+    label: str
+    name: Span
+    columns: tuple[str, ...]
+    """The column list: names, unquoted."""
+    types: tuple[str, ...]
+    """The types of a typed column list (WITH MUTUALLY RECURSIVE), else empty."""
+    using_key: tuple[str, ...] | None
+    body: Span
+    """The query, without its parentheses."""
+    definition: Span
+    """Name to closing parenthesis, with a SEARCH or CYCLE clause."""
+    search: Search | None = None
+    cycle: Cycle | None = None
+
+    @property
+    def key(self) -> str:
+        """What its name is compared by."""
+        return self.label.lower()
+
+
+@dataclass(eq=False, slots=True)
+class With:
+    """A WITH clause. `scope` is where its tables can be seen, `head` WITH … up to the tables."""
+
+    recursive: bool
+    mutually: bool
+    limit: Limit | None
+    head: Span
+    scope: Span = field(default_factory=lambda: Span(0, 0))
+    ctes: list[Cte] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A name in a FROM clause. `recurring`: written ``recurring.name``."""
+
+    label: str
+    name: Span
+    recurring: bool
+    aliased: bool
+    """Does an alias follow?"""
+
+    @property
+    def key(self) -> str:
+        """What its name is compared by."""
+        return self.label.lower()
+
+
+_ENDS_FROM = frozenset(
+    ["WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "OFFSET", "UNION", "INTERSECT", "EXCEPT", "SELECT", "QUALIFY", "WINDOW", "SET", "VALUES", "RETURNING"]
+)
+_STARTS_QUERY = frozenset(["SELECT", "WITH", "FROM", "VALUES", "PIVOT", "UNPIVOT", "DESCRIBE", "SUMMARIZE", "TABLE"])
+_FROM_ARGUMENT = frozenset(["EXTRACT", "SUBSTRING", "TRIM", "OVERLAY", "POSITION"])
+_AFTER_TABLE = _ENDS_FROM | frozenset(
+    ["JOIN", "INNER", "LEFT", "RIGHT", "FULL", "OUTER", "CROSS", "NATURAL", "ASOF", "SEMI", "ANTI", "POSITIONAL", "ON", "USING", "TABLESAMPLE", "PIVOT", "UNPIVOT", "AT", "LATERAL"]
+)
+
+
+def unquote(token: Token) -> str | None:
+    """The name that a token spells; None if it is no identifier."""
+    if token.kind == "word":
+        return token.text
+    if token.kind == "string" and token.text.startswith('"'):
+        return token.text[1:-1].replace('""', '"')
+    return None
+
+
+@dataclass(slots=True)
+class Scan:
+    """All that a text says about WITH. Spans are positions in `text`."""
+
+    text: str
+    tokens: list[Token]
+    withs: list[With] = field(default_factory=list)
+    references: list[Reference] = field(default_factory=list)
+
+    def within(self, span: Span) -> list[Token]:
+        """The tokens of a span."""
+        first = bisect_left(self.tokens, span.start, key=lambda t: t.start)
+        last = bisect_left(self.tokens, span.end, key=lambda t: t.start)
+        return self.tokens[first:last]
+
+    def resolve(self, reference: Reference) -> Cte | None:
+        """The table of a WITH clause that a reference means; None: one of the catalog."""
+        best: Cte | None = None
+        for with_ in self.withs:
+            if not with_.scope.holds(reference.name):
+                continue
+            for cte in with_.ctes:
+                if cte.key != reference.key or not _sees(cte, reference):
+                    continue
+                if best is None or best.with_.scope.holds(with_.scope):
+                    best = cte
+        return best
+
+
+def _sees(cte: Cte, reference: Reference) -> bool:
+    """In a plain WITH a table is visible behind its definition, in a recursive one everywhere."""
+    return cte.with_.recursive or reference.name.start >= cte.definition.end
+
+
+def scan(text: str) -> Scan:
+    """Read `text`: one statement."""
+    found = Scan(text, [t for t in tokens(text) if t.kind != "end"])
+    _Scanner(found).group(0, False)
+    return found
+
+
+class _Scanner:
+    """A descent over parentheses; `group` reads to the one that closes it."""
+
+    def __init__(self, found: Scan) -> None:
+        self.found = found
+        self.tokens = found.tokens
+
+    def word(self, i: int) -> str:
+        """The token at `i` in upper case if it is a bare word or a symbol, else empty."""
+        if 0 <= i < len(self.tokens):
+            token = self.tokens[i]
+            if token.kind in ("word", "punctuation"):
+                return token.text.upper()
+        return ""
+
+    def end_of(self, i: int) -> int:
+        """The position behind token `i`."""
+        token = self.tokens[i]
+        return token.start + len(token.text)
+
+    def group(self, i: int, tables: bool, from_is_argument: bool = False) -> int:
+        """Read from token `i` to the closing parenthesis; its index, or the number of tokens."""
+        expecting, in_from = tables, tables
+        withs: list[With] = []
+        while i < len(self.tokens):
+            word = self.word(i)
+            if word == ")":
+                break
+            if word == "(":
+                nested_tables = expecting and self.word(i + 1) not in _STARTS_QUERY
+                argument = self.word(i - 1) in _FROM_ARGUMENT
+                i = self.group(i + 1, nested_tables, argument) + 1
+                expecting = False
+            elif word == "WITH" and (read := self.with_clause(i)) is not None:
+                with_, i = read
+                withs.append(with_)
+                expecting = False
+            elif word == "FROM" and not self.is_distinct(i) and not from_is_argument:
+                expecting = in_from = True
+                i += 1
+            elif word == "JOIN" or (word == "," and in_from) or (word in ("PIVOT", "UNPIVOT", "TABLE", "DESCRIBE", "SUMMARIZE") and not in_from):
+                expecting = True
+                i += 1
+            elif word in _ENDS_FROM:
+                expecting = in_from = False
+                from_is_argument = False
+                i += 1
+            elif expecting and word in ("LATERAL", "ONLY"):
+                i += 1
+            elif expecting:
+                i = self.table(i)
+                expecting = False
+            else:
+                i += 1
+        end = self.tokens[i].start if i < len(self.tokens) else len(self.found.text)
+        for with_ in withs:
+            with_.scope = Span(with_.head.start, end)
+        return i
+
+    def is_distinct(self, i: int) -> bool:
+        """Is the FROM at `i` part of IS [NOT] DISTINCT FROM?"""
+        return self.word(i - 1) == "DISTINCT" and self.word(i - 2) in ("IS", "NOT")
+
+    def table(self, i: int) -> int:
+        """Read a table's name at token `i`; the index behind it."""
+        label = unquote(self.tokens[i])
+        if label is None:
+            return i + 1
+        if self.word(i + 1) == ":" and self.word(i + 2) != ":":
+            return self.table(i + 2) if i + 2 < len(self.tokens) else i + 2
+        start, last, recurring = i, i, False
+        parts = [label]
+        while self.word(last + 1) == "." and last + 2 < len(self.tokens):
+            part = unquote(self.tokens[last + 2])
+            if part is None:
+                break
+            parts.append(part)
+            last += 2
+        if self.word(last + 1) == "(":
+            return last + 1
+        if len(parts) == 2 and parts[0].lower() == "recurring":
+            recurring, label = True, parts[1]
+        elif len(parts) > 1:
+            return last + 1
+        span = Span(self.tokens[start].start, self.end_of(last))
+        self.found.references.append(
+            Reference(label, span, recurring, aliased=self.alias_follows(last + 1))
+        )
+        return last + 1
+
+    def alias_follows(self, i: int) -> bool:
+        if i >= len(self.tokens):
+            return False
+        if self.word(i) == "AS":
+            return True
+        token = self.tokens[i]
+        return unquote(token) is not None and self.word(i) not in _AFTER_TABLE
+
+    def with_clause(self, i: int) -> tuple[With, int] | None:
+        """The WITH clause at token `i` and the index behind it; None if it is something else."""
+        start, i = i, i + 1
+        mutually = self.word(i) == "MUTUALLY" and self.word(i + 1) == "RECURSIVE"
+        i += mutually
+        recursive = self.word(i) == "RECURSIVE"
+        i += recursive
+        limit: Limit | None = None
+        if mutually and self.word(i) == "(":
+            limit = self.limit(i)
+            if limit is None:
+                return None
+            while self.word(i) != ")":
+                i += 1
+            i += 1
+        head = Span(self.tokens[start].start, self.end_of(i - 1))
+        with_ = With(recursive, mutually, limit, head)
+        kept = len(self.found.withs), len(self.found.references)
+        self.found.withs.append(with_)
+        while True:
+            read = self.cte(with_, i)
+            if read is None:
+                del self.found.withs[kept[0] :]
+                del self.found.references[kept[1] :]
+                return None
+            cte, i = read
+            with_.ctes.append(cte)
+            if self.word(i) != ",":
+                return with_, i
+            i += 1
+
+    def limit(self, i: int) -> Limit | None:
+        words = [self.word(j) or self.tokens[j].text for j in range(i, min(i + 8, len(self.tokens)))]
+        if words[1:2] in (["RETURN"], ["ERROR"]) and words[2:3] == ["AT"]:
+            words.pop(2)
+        action: Literal["return", "error"] = "return" if words[1:2] == ["RETURN"] else "error"
+        if words[1:2] in (["RETURN"], ["ERROR"]):
+            words.pop(1)
+        if words[1:3] == ["RECURSION", "LIMIT"] and len(words) > 4 and words[3].isdecimal():
+            return Limit(action, int(words[3])) if words[4] == ")" else None
+        return None
+
+    def cte(self, with_: With, i: int) -> tuple[Cte, int] | None:
+        if i >= len(self.tokens) or (label := unquote(self.tokens[i])) is None:
+            return None
+        name = Span(self.tokens[i].start, self.end_of(i))
+        i += 1
+        columns: list[str] = []
+        types: list[str] = []
+        if self.word(i) == "(":
+            items, i = self.items(i)
+            for item in items:
+                column = unquote(item[0]) if item else None
+                if column is None:
+                    return None
+                columns.append(column)
+                if len(item) > 1:
+                    end = item[-1].start + len(item[-1].text)
+                    types.append(self.found.text[item[1].start : end])
+        using_key: tuple[str, ...] | None = None
+        if self.word(i) == "USING" and self.word(i + 1) == "KEY" and self.word(i + 2) == "(":
+            items, i = self.items(i + 2)
+            using_key = tuple(self.slice(item) for item in items if item)
+        if self.word(i) != "AS":
+            return None
+        i += 1
+        if self.word(i) == "NOT":
+            i += 1
+        if self.word(i) == "MATERIALIZED":
+            i += 1
+        if self.word(i) != "(" or i + 1 >= len(self.tokens):
+            return None
+        opening = i
+        i = self.group(i + 1, False)
+        if i >= len(self.tokens):
+            return None
+        body = Span(self.end_of(opening), self.tokens[i].start)
+        i += 1
+        search, i = self.search(i)
+        cycle, i = self.cycle(i)
+        definition = Span(name.start, self.end_of(i - 1))
+        if types and len(types) != len(columns):
+            return None
+        cte = Cte(
+            with_, label, name, tuple(columns), tuple(types), using_key, body, definition, search, cycle
+        )
+        return cte, i
+
+    def items(self, i: int) -> tuple[list[list[Token]], int]:
+        """A parenthesised, comma-separated list at `i`: its items' tokens; the index behind."""
+        found: list[list[Token]] = [[]]
+        depth = 0
+        while i < len(self.tokens):
+            word = self.word(i)
+            if word == "(":
+                depth += 1
+            elif word == ")":
+                depth -= 1
+                if depth == 0:
+                    return found, i + 1
+            if word == "," and depth == 1:
+                found.append([])
+            elif not (word == "(" and depth == 1):
+                found[-1].append(self.tokens[i])
+            i += 1
+        return [[]], i
+
+    def slice(self, item: list[Token]) -> str:
+        """An item's text."""
+        return self.found.text[item[0].start : item[-1].start + len(item[-1].text)]
+
+    def names(self, i: int) -> tuple[tuple[str, ...], int]:
+        """Comma-separated identifiers from `i`; the index behind them."""
+        found: list[str] = []
+        while i < len(self.tokens) and (name := unquote(self.tokens[i])) is not None:
+            found.append(name)
+            if self.word(i + 1) != ",":
+                return tuple(found), i + 1
+            i += 2
+        return tuple(found), i
+
+    def search(self, i: int) -> tuple[Search | None, int]:
+        order = self.word(i + 1)
+        if self.word(i) != "SEARCH" or order not in ("DEPTH", "BREADTH"):
+            return None, i
+        if self.word(i + 2) != "FIRST" or self.word(i + 3) != "BY":
+            return None, i
+        by, j = self.names(i + 4)
+        columns, k = self.names(j + 1)
+        if self.word(j) != "SET" or len(columns) != 1:
+            return None, i
+        return Search("depth" if order == "DEPTH" else "breadth", by, columns[0]), k
+
+    def cycle(self, i: int) -> tuple[Cycle | None, int]:
+        if self.word(i) != "CYCLE":
+            return None, i
+        columns, j = self.names(i + 1)
+        if self.word(j) != "SET" or j + 2 >= len(self.tokens):
+            return None, i
+        mark = unquote(self.tokens[j + 1])
+        j += 2
+        value, default = "true", "false"
+        if self.word(j) == "TO":
+            middle = next((k for k in range(j, len(self.tokens)) if self.word(k) == "DEFAULT"), j)
+            last = next((k for k in range(middle, len(self.tokens)) if self.word(k) == "USING"), j)
+            if not j + 1 < middle + 1 <= last:
+                return None, i
+            value = self.slice(self.tokens[j + 1 : middle])
+            default = self.slice(self.tokens[middle + 1 : last])
+            j = last
+        path = unquote(self.tokens[j + 1]) if j + 1 < len(self.tokens) else None
+        if mark is None or path is None or self.word(j) != "USING":
+            return None, i
+        return Cycle(columns, mark, value, default, path), j + 2
