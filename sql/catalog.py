@@ -84,4 +84,7 @@ class Catalog:
                 "ON v.view_oid = c.table_oid AND v.database_oid = c.database_oid "
                 "WHERE NOT c.internal GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3"
             ).fetchall()
-        return [Relation(*row[:4], columns=tuple(tuple(c) for c in row[4])) for row in rows]
+        return [
+            Relation(database, schema, name, kind, tuple(tuple(c) for c in columns))
+            for database, schema, name, kind, columns in rows
+        ]

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from ..planner.context import Parameters
 from . import errors
-from .convert import Exporter, RowConverter, to_pandas
+from .convert import Exporter, RowConverter, to_pandas, to_text
 from .result import Result
 from .session import Session
 from .types import describe
@@ -55,6 +55,13 @@ class Connection:
     def executemany(self, sql: str, parameters: Iterable[Parameters]) -> Cursor:
         """Run `sql` once per set of parameters on a new cursor, all or nothing."""
         return self.cursor().executemany(sql, parameters)
+
+    def script(self, sql: str, parameters: Parameters = None) -> Iterator[Cursor]:
+        """Run the statements of `sql` one by one, each when it is asked for: a cursor for each."""
+        for statement, given in self._session.statements(sql, parameters):
+            cursor = self.cursor()
+            cursor._take(*self._session.run(statement, given))
+            yield cursor
 
     def begin(self) -> None:
         """Start a transaction; without one every statement commits by itself."""
@@ -118,8 +125,11 @@ class Cursor:
         as a mapping. Raises a subclass of `tidewheel.Error` that names the place.
         """
         self._reset()
-        self._result, self.rowcount = self._session.execute(sql, parameters)
+        self._take(*self._session.execute(sql, parameters))
         return self
+
+    def _take(self, result: Result | None, rowcount: int) -> None:
+        self._result, self.rowcount = result, rowcount
 
     def executemany(self, sql: str, parameters: Iterable[Parameters]) -> Self:
         """Run `sql` once for each set of parameters, in one transaction: all or nothing."""
@@ -216,6 +226,12 @@ class Cursor:
         frame = polars.from_arrow(self.to_arrow_table())
         assert isinstance(frame, polars.DataFrame)
         return frame
+
+    def text_batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows that are not yet read, every value as DuckDB writes it (VARCHAR or NULL)."""
+        result = self._need_rows()
+        for batch in self._unread(result):
+            yield from to_text(pa.Table.from_batches([batch])).to_batches()
 
     def _unread(self, result: Result) -> Iterator[pa.RecordBatch]:
         if self._rows:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import dataclasses
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
-from types import CodeType
 from typing import Any
 
 import duckdb
@@ -16,9 +15,10 @@ import pyarrow as pa
 from ..planner import execute, maintain
 from ..planner.context import Context, Parameters, Settings
 from ..planner.logical import Node
-from . import diagnose, errors, settings, view_text
+from . import diagnose, errors, hidden, settings, view_text
 from .catalog import Catalog
 from .database import Database
+from .parameters import distribute
 from .result import Result, TableStream
 from .sigint import Watch
 from .statements import Kind, Statement, split
@@ -65,20 +65,30 @@ class Session:
 
         Returns the last one's rows, or None, and the number of rows that it changed, or -1.
         """
-        statements = split(script)
-        values = _distribute(statements, parameters)
         outcome: tuple[Result | None, int] = (None, -1)
         with self.lock:
             self.check_open()
-            self.interrupted.clear()
-            for statement, given in zip(statements, values, strict=True):
+            for statement, given in self.statements(script, parameters):
                 if outcome[0] is not None:
                     outcome[0].close()
-                self.make_way()
-                outcome = self._run(statement, given)
-                # a subscription never ends and does not hold the connection
-                self._open = None if statement.words[0] == "SUBSCRIBE" else outcome[0]
+                outcome = self.run(statement, given)
         return outcome
+
+    def statements(self, script: str, parameters: Parameters) -> list[tuple[Statement, Parameters]]:
+        """The statements of a script, each with its share of the parameters."""
+        found = split(script)
+        return list(zip(found, distribute(found, parameters), strict=True))
+
+    def run(self, statement: Statement, given: Parameters) -> tuple[Result | None, int]:
+        """Run one statement; see `execute`."""
+        with self.lock:
+            self.check_open()
+            self.interrupted.clear()
+            self.make_way()
+            outcome = self._run(statement, given)
+            # a subscription never ends and does not hold the connection
+            self._open = None if statement.words[0] == "SUBSCRIBE" else outcome[0]
+            return outcome
 
     def execute_many(self, script: str, sets: Iterable[Parameters]) -> int:
         """Run `script` once per set of parameters, in a transaction; the rows changed, or -1.
@@ -272,7 +282,7 @@ class Session:
             with self.guard(statement):
                 if not statement.rows:
                     return None, self._count(statement, given)
-                relation = _hidden(_SQL, self.connection, statement.text, given)
+                relation = hidden.relation(self.connection, statement.text, given)
                 if relation is None:
                     return None, -1
                 table = relation.to_arrow_table()
@@ -286,8 +296,7 @@ class Session:
 
     def _count(self, statement: Statement, given: Parameters) -> int:
         """Run a statement that gives no rows; how many it changed, or -1."""
-        cursor = _hidden(_EXECUTE, self.connection, statement.text, given)
-        changed = cursor.fetchall()
+        changed = hidden.execute(self.connection, statement.text, given)
         if changed and len(changed[0]) == 1 and isinstance(changed[0][0], int):
             return int(changed[0][0])
         return -1
@@ -387,69 +396,6 @@ _DUCKDB_SETTINGS = (
     "SET errors_as_json = true",
     "SET arrow_lossless_conversion = true",
 )
-
-
-# DuckDB looks for unknown tables among the Python variables of the calling frame. Here that frame
-# holds nothing but these names.
-_EXECUTE = compile("__tw_connection.execute(__tw_sql, __tw_parameters)", "<statement>", "exec")
-_SQL = compile(
-    "__tw_out.append(__tw_connection.sql(__tw_sql, params=__tw_parameters))", "<statement>", "exec"
-)
-
-
-def _hidden(
-    code: CodeType, connection: duckdb.DuckDBPyConnection, text: str, parameters: Parameters
-) -> Any:
-    out: list[Any] = []
-    scope = {
-        "__tw_connection": connection,
-        "__tw_sql": text,
-        "__tw_parameters": parameters,
-        "__tw_out": out,
-    }
-    exec(code, scope)
-    return out[0] if out else connection
-
-
-def _distribute(statements: Sequence[Statement], given: Parameters) -> list[Parameters]:
-    """Each statement's share: positional values in order, named ones to whoever names them."""
-    fits = given is None or isinstance(given, (Sequence, Mapping))
-    if not fits or isinstance(given, (str, bytes)):
-        raise errors.ProgrammingError(
-            f"parameters are a sequence or a mapping, not {type(given).__name__}",
-            hint="one value is given as [value]",
-        )
-    if isinstance(given, Mapping):
-        return _by_name(statements, given)
-    values = list(given or ())
-    used = 0
-    shares: list[Parameters] = []
-    for statement in statements:
-        if statement.names:
-            raise diagnose.parameters_error(statement, None)
-        share = values[used : used + statement.positional]
-        if len(share) < statement.positional:
-            raise diagnose.parameters_error(statement, len(share))
-        used += statement.positional
-        shares.append(share or None)
-    if used < len(values) and statements:
-        last = statements[-1]
-        raise diagnose.parameters_error(last, len(values) - used + last.positional)
-    return shares
-
-
-def _by_name(statements: Sequence[Statement], given: Mapping[str, Any]) -> list[Parameters]:
-    shares: list[Parameters] = []
-    for statement in statements:
-        if statement.positional and given:
-            raise diagnose.parameters_error(statement, given.keys())
-        if not statement.names <= given.keys():
-            raise diagnose.parameters_error(statement, given.keys())
-        shares.append({n: given[n] for n in statement.names} or None)
-    unknown = given.keys() - {n for s in statements for n in s.names}
-    if unknown and statements:
-        raise diagnose.parameters_error(statements[-1], given.keys())
-    return shares
 
 
 def _plan_view(sql: str, reads: frozenset[str], scratch: Callable[..., pa.Table]) -> maintain.Plan:

@@ -21,14 +21,14 @@ class _Watcher:
         self._reading, self.writing = socket.socketpair()
         self.writing.setblocking(False)
         self.target: Callable[[], None] | None = None
-        self.fired = False
+        self.fired = 0
         threading.Thread(target=self._wait, name="tidewheel-sigint", daemon=True).start()
 
     def _wait(self) -> None:
         while received := self._reading.recv(64):
             target = self.target
             if target is not None and signal.SIGINT in received:
-                self.fired = True
+                self.fired += 1
                 target()
 
 
@@ -36,15 +36,14 @@ _watcher: _Watcher | None = None
 
 
 class Watch:
-    """While it is entered, SIGINT calls `interrupt` at once; `fired` tells whether it did.
+    """While it is entered, SIGINT calls `interrupt` at once; `fired` tells afterwards if it did.
 
     Does nothing outside the main thread, or where the program has a SIGINT handler of its own.
     """
 
     def __init__(self, interrupt: Callable[[], None]) -> None:
         self._interrupt = interrupt
-        self._active: _Watcher | None = None
-        self._before = -1
+        self._before: tuple[Callable[[], None] | None, int, int] | None = None
         self.fired = False
 
     def __enter__(self) -> Watch:
@@ -55,13 +54,9 @@ class Watch:
         ):
             if _watcher is None:
                 _watcher = _Watcher()
-            if _watcher.target is None:
-                self._active = _watcher
-                _watcher.fired = False
-                _watcher.target = self._interrupt
-                self._before = signal.set_wakeup_fd(
-                    _watcher.writing.fileno(), warn_on_full_buffer=False
-                )
+            descriptor = signal.set_wakeup_fd(_watcher.writing.fileno(), warn_on_full_buffer=False)
+            self._before = (_watcher.target, descriptor, _watcher.fired)
+            _watcher.target = self._interrupt
         return self
 
     def __exit__(
@@ -70,8 +65,8 @@ class Watch:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self._active is not None:
-            signal.set_wakeup_fd(self._before)
-            self._active.target = None
-            self.fired = self._active.fired
-            self._active = None
+        if self._before is not None and _watcher is not None:
+            _watcher.target, descriptor, fired = self._before
+            signal.set_wakeup_fd(descriptor)
+            self.fired = _watcher.fired > fired
+            self._before = None

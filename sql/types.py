@@ -45,11 +45,14 @@ def sql_name(t: pa.DataType) -> str:
     if t in _NAMES:
         return _NAMES[t]
     if isinstance(t, pa.OpaqueType):
-        return _OPAQUE.get(t.type_name, t.type_name.upper())
+        return _OPAQUE.get(t.type_name) or str(t.type_name).upper()
     if isinstance(t, pa.UuidType):
         return "UUID"
+    if isinstance(t, pa.Bool8Type):
+        return "BOOLEAN"
     if isinstance(t, pa.BaseExtensionType):
-        return str(t.extension_name).rpartition(".")[2].upper()
+        name: str = t.extension_name
+        return name.rpartition(".")[2].upper()
     if pa.types.is_decimal(t):
         return f"DECIMAL({t.precision},{t.scale})"
     if pa.types.is_timestamp(t):

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 Parameters = Sequence[Any] | Mapping[str, Any] | None
 
-_RELATION = compile("relation = connection.sql(sql, params=params)", "<kernel>", "exec")
+_RELATION = compile("__tw_r = __tw_c.sql(__tw_sql, params=__tw_p)", "<kernel>", "exec")
 
 
 def input_name(port: int) -> str:
@@ -44,16 +44,15 @@ def relation(
     params: Parameters = None,
 ) -> duckdb.DuckDBPyRelation:
     """Bind `sql` over `inputs`; nothing runs until the relation is read. Hold the lock."""
-    if not inputs:
-        return connection.sql(sql, params=params)
+    # Also without inputs: no variable of this frame may become a table of the user's query.
     scope: dict[str, Any] = {
-        **inputs,
-        "connection": connection,
-        "sql": sql,
-        "params": params,
+        **(inputs or {}),
+        "__tw_c": connection,
+        "__tw_sql": sql,
+        "__tw_p": params,
     }
     exec(_RELATION, scope)
-    result: duckdb.DuckDBPyRelation = scope["relation"]
+    result: duckdb.DuckDBPyRelation = scope["__tw_r"]
     return result
 
 

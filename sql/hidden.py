@@ -1,0 +1,31 @@
+"""Calls into DuckDB from a frame without variables.
+
+DuckDB looks for a table that the catalog lacks among the Python variables of the frame that calls
+it. Here that frame holds nothing but names that no query has.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import duckdb
+
+from ..planner.context import Parameters
+
+_EXECUTE = compile("__tw_c.execute(__tw_sql, __tw_p)", "<statement>", "exec")
+_RELATION = compile("__tw_r.append(__tw_c.sql(__tw_sql, params=__tw_p))", "<statement>", "exec")
+
+
+def execute(connection: duckdb.DuckDBPyConnection, sql: str, given: Parameters) -> list[Any]:
+    """`connection.execute(sql, given).fetchall()`."""
+    exec(_EXECUTE, {"__tw_c": connection, "__tw_sql": sql, "__tw_p": given})
+    return connection.fetchall()
+
+
+def relation(
+    connection: duckdb.DuckDBPyConnection, sql: str, given: Parameters
+) -> duckdb.DuckDBPyRelation | None:
+    """`connection.sql(sql, params=given)`."""
+    found: list[duckdb.DuckDBPyRelation | None] = []
+    exec(_RELATION, {"__tw_c": connection, "__tw_sql": sql, "__tw_p": given, "__tw_r": found})
+    return found[0]
