@@ -40,23 +40,59 @@ Progress
     it may be running at that moment (it is run again afterwards), so put them into a `deque`.
 """
 
+from typing import Any
+
+from tidewheel.engine.scheduler.double_buffer import DoubleBuffer
+from tidewheel.engine.scheduler.driver import Aborted, ProgressOwner, Scheduler, StreamStats
 from tidewheel.engine.scheduler.exec_stream import ExecResult, ExecStream, Quantum
 from tidewheel.engine.scheduler.graph import Output, StreamGraph
 from tidewheel.engine.scheduler.handoff import Handoff, HandoffState
-from tidewheel.engine.scheduler.serial import Aborted, ProgressOwner, SerialScheduler
-from tidewheel.engine.scheduler.transitions import StreamState, Transitions
+from tidewheel.engine.scheduler.interrupts import interrupt_watch
+from tidewheel.engine.scheduler.journal import Journal
+from tidewheel.engine.scheduler.parallel import ParallelScheduler
+from tidewheel.engine.scheduler.pool import shared_pool
+from tidewheel.engine.scheduler.recording import Step
+from tidewheel.engine.scheduler.replay import RandomScheduler, Replay
+from tidewheel.engine.scheduler.serial import SerialScheduler
+from tidewheel.engine.scheduler.spill import SpillingHandoff
+from tidewheel.engine.scheduler.transitions import SchedulerError, StreamState, Transitions
+
+
+def make_scheduler(
+    graph: StreamGraph, owner: ProgressOwner | None = None, *, degree: int = 1, **options: Any
+) -> Scheduler:
+    """The scheduler for a degree of parallelism: serial, without any thread, for 1."""
+    if degree < 1:
+        raise ValueError(f"the degree of parallelism is {degree}; it must be at least 1")
+    if degree == 1:
+        return SerialScheduler(graph, owner, **options)
+    return ParallelScheduler(graph, owner, degree=degree, **options)
+
 
 __all__ = [
     "Aborted",
+    "DoubleBuffer",
     "ExecResult",
     "ExecStream",
     "Handoff",
     "HandoffState",
+    "Journal",
     "Output",
+    "ParallelScheduler",
     "ProgressOwner",
     "Quantum",
+    "RandomScheduler",
+    "Replay",
+    "Scheduler",
+    "SchedulerError",
     "SerialScheduler",
+    "SpillingHandoff",
+    "Step",
     "StreamGraph",
     "StreamState",
+    "StreamStats",
     "Transitions",
+    "interrupt_watch",
+    "make_scheduler",
+    "shared_pool",
 ]

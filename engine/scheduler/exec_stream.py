@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import enum
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -43,6 +43,13 @@ class ExecStream(ABC):
     inputs: list[Handoff]
     outputs: list[Handoff]
 
+    #: True for a stream whose quanta may block on I/O: it gets a thread of its own, beyond the
+    #: degree of parallelism, so that it holds up nobody.
+    blocking: bool = False
+
+    #: Streams with the same key (a database connection, say) never run at the same time.
+    exclusive: Hashable | None = None
+
     @abstractmethod
     def execute(self, quantum: Quantum) -> ExecResult:
         """Run one quantum; called by a worker (or inline by the manager), never concurrently."""
@@ -58,4 +65,11 @@ class ExecStream(ABC):
         """Release everything; called once, also after an error."""
 
     def interrupt(self) -> None:
-        """End a running quantum soon; called from any thread, must not block."""
+        """End a running quantum soon; called from any thread, must not block.
+
+        Called again and again until the quantum has ended: a kernel that had not begun yet when the
+        first call came must not escape it.
+        """
+
+    def reset(self) -> None:
+        """Put back what an aborted run left half done; called by the scheduler's `reset`."""

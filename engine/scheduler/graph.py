@@ -27,11 +27,28 @@ class Output(ExecStream):
         self.prefetch = prefetch
         self.ready: deque[Item] = deque()
         self.ended = False
+        self.last_room = 0
+        self.forced_room: int | None = None  # in a replay: what it was in the recorded run
+
+    def room(self) -> int:
+        """How many batches this quantum may put into `ready`; asked once per quantum.
+
+        The caller empties `ready` at any time, so this is the one thing a quantum sees that may
+        change while it runs; it is recorded.
+        """
+        self.last_room = (
+            max(0, self.prefetch - len(self.ready))
+            if self.forced_room is None
+            else self.forced_room
+        )
+        return self.last_room
 
     def execute(self, quantum: Quantum) -> ExecResult:
         source = self.inputs[0]
-        while len(self.ready) < self.prefetch and not source.empty:
+        room = self.room()
+        while room > 0 and not source.empty:
             self.ready.append(source.take())
+            room -= 1
         if source.eos:
             self.ended = True
             return ExecResult.EOS

@@ -180,6 +180,17 @@ class Handoff:
 
     # -- for the scheduler
 
+    @property
+    def deliverable(self) -> bool:
+        """True when the consumer, run now, would find something."""
+        return bool(self._items)
+
+    def publish(self) -> None:
+        """The producer's quantum has ended. Called on `concurrent` handoffs only."""
+
+    def acquire(self, producer_running: bool) -> None:
+        """The consumer's quantum begins. Called on `concurrent` handoffs only."""
+
     def grow(self) -> None:
         """Double the bound: the scheduler's way out of an artificial deadlock."""
         if self.max_batches is not None:

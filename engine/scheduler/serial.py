@@ -3,93 +3,75 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import deque
-from collections.abc import Iterable, Sequence
-from typing import Any, Protocol
+from collections.abc import Iterable
+from typing import Any
 
-from tidewheel.engine.scheduler.exec_stream import ExecResult, ExecStream, Quantum
-from tidewheel.engine.scheduler.graph import StreamGraph
+from tidewheel.engine.scheduler.driver import Aborted, Scheduler
+from tidewheel.engine.scheduler.exec_stream import ExecResult, ExecStream
 from tidewheel.engine.scheduler.handoff import Item
-from tidewheel.engine.scheduler.transitions import Node, Transitions
+from tidewheel.engine.scheduler.transitions import Node
+
+#: Seconds between two attempts to interrupt a running quantum, and the longest that `abort` tries.
+INTERRUPT_EVERY, INTERRUPT_FOR = 0.01, 1.0
+
+_clock = time.perf_counter_ns
 
 
-class Aborted(Exception):
-    """The run was ended from outside before it was complete."""
-
-
-class ProgressOwner(Protocol):
-    """Keeps the progress of a graph; called by the manager only, between quanta."""
-
-    def apply(self, stream_id: int, updates: Sequence[Any]) -> Iterable[int]:
-        """Take over a stream's updates; the ids of streams with deliverable notifications.
-
-        Not called when a quantum made no updates.
-        """
-
-
-class SerialScheduler:
+class SerialScheduler(Scheduler):
     """Runs a graph in the caller's thread, one quantum at a time."""
 
-    degree = 1
-
-    def __init__(
-        self,
-        graph: StreamGraph,
-        owner: ProgressOwner | None = None,
-        *,
-        quantum: Quantum | None = None,
-    ) -> None:
-        self.graph = graph
-        self.owner = owner
-        self.quantum = quantum or Quantum()
-        self.transitions = Transitions(graph)
-        self.error: BaseException | None = None
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
         self._external: deque[int] = deque()
         self._arrived = threading.Event()
         self._waiting = False
         self._running: ExecStream | None = None
-        self._active = False
-        self._closed = False
-        self._opened: list[ExecStream] = []
+        self._runner: int | None = None  # the thread inside run_until_idle or read_stream
+        self._interrupting = threading.RLock()
 
     # -- from any thread
 
     def wake(self, stream_id: int) -> None:
-        """External input has arrived, or I/O has ended, for this stream. Runs nothing."""
         self._external.append(stream_id)
         if self._waiting:
             self._arrived.set()
 
     def abort(self, error: BaseException | None = None) -> None:
-        """End the run: interrupts the running quantum; the caller gets `error` (or `Aborted`)."""
-        if self.error is None:
-            self.error = error if error is not None else Aborted("the run was aborted")
-        running = self._running
-        if running is not None:
-            running.interrupt()
+        """As in Scheduler. Called from another thread, returns when the quantum has ended."""
+        self._aborted = True
+        self._fail(error if error is not None else Aborted("the run was aborted"))
         self._arrived.set()
+        deadline = time.monotonic() + INTERRUPT_FOR
+        while True:
+            with self._interrupting:
+                stream = self._running
+                if stream is None:
+                    return
+                stream.interrupt()
+            if self._runner == threading.get_ident() or time.monotonic() > deadline:
+                return
+            time.sleep(INTERRUPT_EVERY)
 
     # -- from one thread at a time
 
     def open(self) -> None:
-        """Open all streams. Streams added to the graph later are opened before they run."""
+        self._check()
         self._sync()
 
     def run_until_idle(self) -> None:
-        """Run until no stream has anything to do; raises the first error of any stream."""
         self._enter()
         try:
             while self._step(reading=False):
                 pass
+        except BaseException as exc:
+            self._escaped(exc)
+            raise
         finally:
-            self._active = False
+            self._leave()
 
     def read_stream(self, output_id: int) -> Item | None:
-        """The next `(time, batch)` of an output, produced on demand.
-
-        None when there is no more: for good when the output's `eos` is true, else until something
-        is put into the graph from outside.
-        """
         output = self.graph.output(output_id)
         self._enter()
         try:
@@ -100,97 +82,94 @@ class SerialScheduler:
             item = output.ready.popleft()
             self.transitions.wake(output_id)
             return item
+        except BaseException as exc:
+            self._escaped(exc)
+            raise
         finally:
-            self._active = False
-
-    def close(self) -> None:
-        """Close every stream, also after an error; the first error of closing is raised last."""
-        if self._closed:
-            return
-        self._closed = True
-        error: BaseException | None = None
-        for stream in reversed(self._opened):
-            try:
-                stream.close()
-            except BaseException as exc:
-                error = error or exc
-        self._opened.clear()
-        for handoff in self.graph.handoffs():
-            handoff.close()
-        if error is not None:
-            raise error
+            self._leave()
 
     def reset(self) -> None:
-        """After an error: drop what lies in handoffs and outputs, and be ready to run again.
-
-        What the streams themselves hold is theirs to put back.
-        """
-        self.error = None
+        if self._runner is not None:
+            raise RuntimeError("reset() while the scheduler runs")
         self._external.clear()
-        self.transitions.reset()
-        for _, stream in self.graph.items():
-            reset = getattr(stream, "reset", None)
-            if reset is not None:
-                reset()
+        self._reset_state()
+
+    def close(self) -> None:
+        if self._runner is not None:
+            raise RuntimeError("close() while the scheduler runs; abort() it first")
+        if not self._closed:
+            self._closed = True
+            self._close_streams()
 
     # -- inside
 
     def _enter(self) -> None:
-        if self._closed:
-            raise RuntimeError("the scheduler is closed")
-        if self._active:
-            raise RuntimeError(
-                "the scheduler is already running: a stream may not run its own graph"
-            )
-        if self.error is not None:
-            raise self.error
+        if self._runner is not None:
+            raise RuntimeError("the scheduler is already running: a stream may not run its graph")
+        self._check()
         if self.transitions.version != self.graph.version:
             self._sync()
-        self._active = True
+        self._runner = threading.get_ident()
+        self._quiet()
 
-    def _sync(self) -> None:
-        added, removed = self.transitions.sync()
-        for node in removed:
-            if node.stream in self._opened:
-                self._opened.remove(node.stream)
-            node.stream.close()
-        for node in added:
-            node.stream.open()
-            self._opened.append(node.stream)
+    def _leave(self) -> None:
+        self._running = None
+        if self._aborted:
+            with self._interrupting:  # nobody interrupts a stream after the caller has gone on
+                pass
+        self._runner = None
+        self._unquiet()
+
+    def _escaped(self, error: BaseException) -> None:
+        """An exception, Ctrl-C for one, may come between any two steps: the state is in doubt."""
+        if error is not self.error:
+            self._fail(error)
 
     def _step(self, *, reading: bool) -> bool:
         """Run one quantum; False when idle."""
         transitions, external = self.transitions, self._external
         if self.error is not None:
-            raise self.error
+            self._check()
         while external:
-            transitions.wake(external.popleft())
-        node = transitions.next()
-        if node is None:
-            if transitions.unblock(reading=reading):
-                return True
-            if transitions.yielded:
-                self._wait()
-                return True
-            return False
-        self._quantum(node)
-        return True
+            stream_id = external.popleft()
+            transitions.wake(stream_id)
+            if self.journal is not None:
+                self._note("wake", stream_id)
+        node = self._next()
+        if node is not None:
+            self._quantum(node)
+            return True
+        if transitions.unblock(reading=reading):
+            return True
+        if transitions.yielded:
+            self._wait()
+            return True
+        return False
+
+    def _next(self) -> Node | None:
+        return self.transitions.next()
 
     def _quantum(self, node: Node) -> None:
         stream = self._running = node.stream
         woken: Iterable[int] = ()
+        start = _clock()
         try:
             result = stream.execute(self.quantum)
             updates = stream.take_progress()
             if updates and self.owner is not None:
                 woken = self.owner.apply(node.id, updates)
         except BaseException as exc:
-            if self.error is None:
-                self.error = exc
+            self._fail(exc, node)
             result = ExecResult.UNDERFLOW
-        finally:
-            self._running = None
+        self._running = None
+        end = _clock()
+        node.quanta += 1
+        node.busy_ns += end - start
+        if self.journal is not None:
+            self.journal.add(("quantum", node.id, start, end, result.name, "caller"))
         self.transitions.complete(node, result, woken)
+        if end > self._quiet_until > 0:
+            self._unquiet()
 
     def _wait(self) -> None:
         """Every stream that could go on waits for something outside: sleep until it comes."""

@@ -7,9 +7,11 @@ schedulers differ only in how they carry that out.
 
 States of a stream, and what moves it:
 
-    SLEEPING --wake--> READY --next, no neighbour runs--> RUNNING --complete--> SLEEPING
-                         |                                    ^
-                         +--next, a neighbour runs--> INHIBITED (last neighbour completes) --> READY
+    SLEEPING --wake--> READY --next, nothing in the way--> RUNNING --complete--> SLEEPING
+                         | ^
+           next, a neigh-| | the last neighbour completes,
+           bour runs     v | the resource becomes free
+                       INHIBITED
 
 LucidDB does not tell READY from RUNNING; kept apart here, so that a stream that only waits for a
 worker inhibits nobody. Inhibition is a count per stream, changed when a neighbour starts and ends:
@@ -23,7 +25,7 @@ from __future__ import annotations
 
 import enum
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Hashable, Iterable
 
 from tidewheel.engine.scheduler.exec_stream import ExecResult, ExecStream
 from tidewheel.engine.scheduler.graph import StreamGraph
@@ -33,8 +35,12 @@ from tidewheel.engine.scheduler.handoff import Handoff
 class StreamState(enum.Enum):
     SLEEPING = "sleeping"  # running it would make no sense now
     READY = "ready"  # wants to run, waits for its turn
-    INHIBITED = "inhibited"  # wants to run, a neighbour is running
+    INHIBITED = "inhibited"  # wants to run; a neighbour, or a stream with its resource, is running
     RUNNING = "running"
+
+
+class SchedulerError(RuntimeError):
+    """A rule of the scheduler itself was broken; the message tells the streams' story."""
 
 
 _SLEEPING, _READY = StreamState.SLEEPING, StreamState.READY
@@ -42,24 +48,42 @@ _INHIBITED, _RUNNING = StreamState.INHIBITED, StreamState.RUNNING
 _UNDERFLOW, _OVERFLOW, _EOS = ExecResult.UNDERFLOW, ExecResult.OVERFLOW, ExecResult.EOS
 _EXPIRED, _YIELD = ExecResult.QUANTUM_EXPIRED, ExecResult.YIELD
 
-#: How often a neighbour may be started before an inhibited stream before that one has precedence.
+#: How often neighbours may be started past an inhibited stream before it takes precedence.
 PATIENCE = 4
 
 
+class Resource:
+    """What several streams use, one at a time."""
+
+    __slots__ = ("busy", "waiting")
+
+    def __init__(self) -> None:
+        self.busy = False
+        self.waiting: deque[Node] = deque()
+
+
 class Node:
-    """What the scheduler knows of one stream. Changed by `Transitions` only."""
+    """What the scheduler knows of one stream. Its states are changed by `Transitions` only."""
 
     __slots__ = (
         "blocked",
+        "buffers_in",
+        "buffers_out",
+        "busy_ns",
         "claimed",
         "consumers",
         "done",
+        "estimate",
         "id",
         "inhibition",
         "neighbours",
         "passed",
         "producers",
+        "quanta",
+        "queued",
+        "quick",
         "reached",
+        "resource",
         "result",
         "state",
         "stream",
@@ -74,6 +98,10 @@ class Node:
         self.neighbours: list[Node] = []
         self.producers: list[tuple[Handoff, Node]] = []
         self.consumers: list[tuple[Handoff, Node]] = []
+        self.buffers_in: list[tuple[Handoff, Node]] = []  # the concurrent ones among these
+        self.buffers_out: list[tuple[Handoff, Node]] = []
+        self.resource: Resource | None = None
+        self.queued = False  # waits for its resource
         self.result: ExecResult | None = None  # of its last quantum
         self.blocked = False  # its last quantum ended on a full output
         self.wanted = False  # woken while it could not be made READY
@@ -81,6 +109,11 @@ class Node:
         self.done = False
         self.passed = 0  # neighbours started while it was INHIBITED
         self.claimed = False  # it inhibits its neighbours although it does not run yet
+        # Kept by the driver:
+        self.quick = False  # expected to be short
+        self.estimate = -1  # expected duration of a quantum, ns; -1 is unknown
+        self.quanta = 0
+        self.busy_ns = 0
 
     def __repr__(self) -> str:
         return f"{self.stream.name}#{self.id} {self.state.name} inhibition={self.inhibition}"
@@ -93,10 +126,13 @@ class Transitions:
         self.graph = graph
         self.nodes: dict[int, Node] = {}
         self.ready: deque[Node] = deque()
-        self.urgent: deque[Node] = deque()  # consumers of soft handoffs past their bound
+        self.quick: deque[Node] = deque()  # READY ones that are expected to be short
+        self.resources: dict[Hashable, Resource] = {}
         self.running = 0
         self.yielded = 0  # streams that wait for something outside
         self.version = -1
+        #: Gives the recent events of some streams as text, for errors.
+        self.story: Callable[..., str] = lambda *stream_ids: ""
 
     # -- the graph
 
@@ -117,19 +153,21 @@ class Transitions:
                 gone = nodes.pop(stream_id)
                 self._forget(gone)
                 removed.append(gone)
-        for stream_id in touched:
-            if stream_id in nodes:
-                self._wire(nodes[stream_id])
+        rewired = [nodes[i] for i in touched if i in nodes]
+        for node in rewired:
+            self._wire(node)
         for node in added:
             if graph.is_eager(node.id):
                 self.reach(node.id)
-        for node in [nodes[i] for i in touched if i in nodes]:
+        for node in rewired:
             # A stream put before, or behind, running ones joins in at once.
             if not node.reached and any(consumer.reached for _, consumer in node.consumers):
                 self.reach(node.id)
             for handoff, consumer in node.consumers:
-                if not handoff.empty:
+                if handoff.deliverable:
                     self._wake(consumer)
+            if node.blocked and not any(handoff.full for handoff, _ in node.consumers):
+                self._wake(node)
         self.version = graph.version
         return added, removed
 
@@ -142,12 +180,21 @@ class Transitions:
             if not handoff.concurrent and other is not node:
                 neighbours[other.id] = other
         node.neighbours = list(neighbours.values())
+        node.buffers_in = [(h, other) for h, other in node.producers if h.concurrent]
+        node.buffers_out = [(h, other) for h, other in node.consumers if h.concurrent]
+        node.resource = None
+        if stream.exclusive is not None:
+            node.resource = self.resources.setdefault(stream.exclusive, Resource())
 
     def _forget(self, node: Node) -> None:
         if node.claimed:
-            self._release(node)
+            node.claimed = False
+            for other in node.neighbours:
+                other.inhibition -= 1
         if node.result is _YIELD:
             self.yielded -= 1
+        if node.queued and node.resource is not None:
+            node.resource.waiting.remove(node)
         node.done = True
         node.state = _SLEEPING
 
@@ -183,27 +230,38 @@ class Transitions:
         self.running -= 1
         for other in node.neighbours:
             other.inhibition -= 1
-            if other.inhibition == 0 and other.state is _INHIBITED:
-                other.state = _READY
-                # A claimed stream has waited longest: it goes before whatever is READY.
-                (self.urgent if other.claimed else self.ready).append(other)
+            if other.inhibition == 0 and other.state is _INHIBITED and not other.queued:
+                self._ready(other, first=other.claimed)
+        resource = node.resource
+        if resource is not None:
+            resource.busy = False
+            if resource.waiting:
+                first = resource.waiting.popleft()
+                first.queued = False
+                self._ready(first, first=True)
         if result is _EOS:
-            self._end(node)
+            node.done = True
+            node.wanted = False
+            for handoff, _ in node.consumers:
+                handoff.finish()
+            for handoff, _ in node.producers:
+                handoff.abandon()
+        if node.buffers_out:
+            for handoff, _ in node.buffers_out:
+                handoff.publish()
         for handoff, consumer in node.consumers:
-            if handoff.concurrent:
-                handoff.publish()  # type: ignore[attr-defined]
-            if not handoff.empty or result is _EOS:
-                self._wake(consumer, handoff.soft and handoff.over)
+            if handoff.deliverable or result is _EOS:
+                self._wake(consumer, first=handoff.soft and handoff.over)
         for handoff, producer in node.producers:
             if producer.blocked and not handoff.full:
-                producer.blocked = False
                 self._wake(producer)
         for stream_id in woken:
-            self.wake(stream_id)
+            notified = self.nodes.get(stream_id)
+            if notified is not None:
+                self._wake(notified)
         if result is _UNDERFLOW:
             for handoff, _ in node.producers:
-                if handoff.empty:
-                    handoff.requested = True
+                handoff.requested = True
         elif result is _EXPIRED:
             self._wake(node)
         elif result is _OVERFLOW:
@@ -216,15 +274,7 @@ class Transitions:
             node.wanted = False
             self._wake(node)
 
-    def _end(self, node: Node) -> None:
-        node.done = True
-        node.wanted = False
-        for handoff, _ in node.consumers:
-            handoff.finish()
-        for handoff, _ in node.producers:
-            handoff.abandon()
-
-    def _wake(self, node: Node, urgent: bool = False) -> None:
+    def _wake(self, node: Node, *, first: bool = False) -> None:
         state = node.state
         if state is _SLEEPING:
             if node.done:
@@ -236,53 +286,87 @@ class Transitions:
                 self.yielded -= 1
                 node.result = None
             node.blocked = False
-            node.state = _READY
-            (self.urgent if urgent else self.ready).append(node)
+            self._ready(node, first=first)
         elif state is _RUNNING:
             node.wanted = True
+
+    def _ready(self, node: Node, *, first: bool) -> None:
+        node.state = _READY
+        lane = self.quick if node.quick else self.ready
+        if first:
+            lane.appendleft(node)
+        else:
+            lane.append(node)
 
     # -- instructions
 
     def next(self) -> Node | None:
         """The stream to run now, already counted as RUNNING; None when none may start."""
-        urgent, ready = self.urgent, self.ready
-        while urgent or ready:
-            node = urgent.popleft() if urgent else ready.popleft()
-            if node.state is not _READY:
-                continue  # removed meanwhile
-            if node.inhibition:
-                node.state = _INHIBITED
-                continue
-            node.state = _RUNNING
-            node.wanted = False
-            self.running += 1
-            if node.claimed:
-                node.claimed = False  # its neighbours are inhibited already
-                node.passed = 0
+        if self.quick:
+            node = self.next_of(self.quick)
+            if node is not None:
                 return node
-            for other in node.neighbours:
+        return self.next_of(self.ready)
+
+    def next_of(self, lane: deque[Node]) -> Node | None:
+        """As `next`, from one of the two lanes, `ready` and `quick`."""
+        while lane:
+            node = lane.popleft()
+            if self.start(node):
+                return node
+        return None
+
+    def start(self, node: Node) -> bool:
+        """Make a READY stream (already taken off its lane) RUNNING; False when it is INHIBITED."""
+        if node.state is not _READY:
+            return False  # removed meanwhile
+        if node.inhibition:
+            node.state = _INHIBITED
+            return False
+        resource = node.resource
+        if resource is not None:
+            if resource.busy:
+                node.state = _INHIBITED
+                node.queued = True
+                resource.waiting.append(node)
+                return False
+            resource.busy = True
+        node.state = _RUNNING
+        node.wanted = False
+        self.running += 1
+        claimed = node.claimed  # then its neighbours are inhibited already
+        for other in node.neighbours:
+            state = other.state
+            if state is _RUNNING:
+                raise SchedulerError(
+                    f"{node} was started while its neighbour {other} runs\n"
+                    + self.story(node.id, other.id)
+                )
+            if not claimed:
                 other.inhibition += 1
-                if other.state is _INHIBITED:
+                if state is _INHIBITED:
                     other.passed += 1
                     if other.passed >= PATIENCE:
                         self._claim(other)
-            return node
-        return None
+        node.claimed = False
+        node.passed = 0
+        if node.buffers_in:
+            for handoff, producer in node.buffers_in:
+                handoff.acquire(producer.state is _RUNNING)
+                if producer.blocked and not handoff.full:
+                    self._wake(producer)
+        return True
 
     def _claim(self, node: Node) -> None:
         """Let `node` inhibit its neighbours before it runs, so that they cannot overtake it.
 
         Two adjacent streams never both claim: each would wait for the other.
         """
-        if not node.claimed and not any(other.claimed for other in node.neighbours):
-            node.claimed = True
-            for other in node.neighbours:
-                other.inhibition += 1
-
-    def _release(self, node: Node) -> None:
-        node.claimed = False
+        if node.claimed or node.queued or any(other.claimed for other in node.neighbours):
+            return
+        node.claimed = True
         for other in node.neighbours:
-            other.inhibition -= 1
+            other.inhibition += 1
 
     def unblock(self, *, reading: bool) -> bool:
         """Nothing runs and nothing is READY: let the smallest full handoff grow, if that helps.
@@ -294,29 +378,31 @@ class Transitions:
         Returns whether something was made READY.
         """
         blocked = [node for node in self.nodes.values() if node.blocked and not node.done]
-        if not blocked:
-            return False
-        full = [(h, n) for n in blocked for h, _ in n.consumers if h.full]
-        if not reading:
-            waits_outside = self._waits_outside()
-            full = [(h, n) for h, n in full if h.consumer not in waits_outside]
-        if not full:
-            return False
-        smallest = min((h for h, _ in full), key=lambda handoff: (handoff.nbytes, len(handoff)))
-        while smallest.full:
+        outside = set() if reading or not blocked else self._waits_outside()
+        while True:
+            full = [
+                handoff
+                for node in blocked
+                for handoff, consumer in node.consumers
+                if handoff.full and consumer.id not in outside
+            ]
+            if not full:
+                return False
+            smallest = min(full, key=lambda handoff: (handoff.nbytes, len(handoff)))
             smallest.grow()
-        node = self.nodes[smallest.producer]
-        if not any(handoff.full for handoff, _ in node.consumers):
-            self._wake(node)
-            return True
-        return self.unblock(reading=reading)
+            node = self.nodes[smallest.producer]
+            if not any(handoff.full for handoff, _ in node.consumers):
+                self._wake(node)
+                return True
 
     def _waits_outside(self) -> set[int]:
         """Streams stopped by something outside: a caller who does not read, or I/O."""
         found = {
             node.id
             for node in self.nodes.values()
-            if node.result is _YIELD or (node.result is _OVERFLOW and not node.consumers)
+            if node.result is _YIELD
+            or (node.result is _OVERFLOW and not node.consumers)
+            or not node.reached
         }
         stack = list(found)
         while stack:
@@ -327,29 +413,36 @@ class Transitions:
         return found
 
     def reset(self) -> None:
-        """Forget everything that was under way, as after an error; streams stay as they are."""
-        if self.running:
-            raise RuntimeError("reset() while a quantum runs")
+        """Forget all that was under way, as after an error. Only when no quantum runs."""
         self.ready.clear()
-        self.urgent.clear()
-        self.yielded = 0
+        self.quick.clear()
+        self.resources.clear()
+        self.running = self.yielded = 0
         for handoff in self.graph.handoffs():
             handoff.reset()
-        for stream_id, node in list(self.nodes.items()):
-            fresh = Node(stream_id, node.stream)
-            fresh.reached = node.reached
-            self.nodes[stream_id] = fresh
+        for stream_id, old in list(self.nodes.items()):
+            node = self.nodes[stream_id] = Node(stream_id, old.stream)
+            node.reached = old.reached
+            node.quick, node.estimate = old.quick, old.estimate
+            node.quanta, node.busy_ns = old.quanta, old.busy_ns
         for node in self.nodes.values():
             self._wire(node)
 
     def validate(self) -> None:
-        """Check the invariants; for tests. An AssertionError names the streams."""
+        """Check the invariants; for tests. A SchedulerError names the streams."""
         running = [node for node in self.nodes.values() if node.state is _RUNNING]
-        assert len(running) == self.running, f"{self.running} counted, running: {running}"
+        self._check(len(running) == self.running, f"{self.running} counted", *running)
         for node in self.nodes.values():
-            holders = [n for n in node.neighbours if n.state is _RUNNING or n.claimed]
-            assert node.inhibition == len(holders), f"{node} has {holders} beside it"
+            near = [n for n in node.neighbours if n.state is _RUNNING or n.claimed]
+            self._check(node.inhibition == len(near), "wrong inhibition count", node, *near)
             if node.state is _RUNNING:
-                assert not any(n.state is _RUNNING for n in node.neighbours), f"{node}: {holders}"
+                overlap = [n for n in near if n.state is _RUNNING]
+                self._check(not overlap, "neighbours run together", node, *overlap)
             if node.state is _INHIBITED:
-                assert node.inhibition > 0, f"{node} waits for nobody"
+                self._check(node.inhibition > 0 or node.queued, "waits for nobody", node)
+            if node.state is _READY:
+                self._check(node in (self.quick if node.quick else self.ready), "lost", node)
+
+    def _check(self, holds: bool, what: str, *nodes: Node) -> None:
+        if not holds:
+            raise SchedulerError(f"{what}: {list(nodes)}\n" + self.story(*(n.id for n in nodes)))
