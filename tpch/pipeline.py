@@ -1,15 +1,14 @@
 """The PySpark job: the generator's text becomes typed, checked Parquet.
 
-Layout of the files. A base table is a few files of about 128 MB, sorted by its date where it has
-one, so that the minimum and maximum of a date in each row group let a reader skip the others; row
-groups are small enough that two or more threads share a file. There is no folder per date: at
-these sizes it would only multiply small files. The refresh sets are partitioned by epoch, since
+Layout of the files. A base table is a few files, each sorted by the table's date where it has one,
+so that the minimum and maximum of a date in each row group let a reader skip the others; row groups
+are small enough that two or more threads share a file. There is no folder per date: at these sizes
+it would only multiply small files. The refresh sets are partitioned by epoch, since
 each epoch is read by itself.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 
     from ..engine.kernels.spark import Spark
 
-_FILE_ROWS = 4_000_000
+_FILE_ROWS = 1_000_000
 _ROW_GROUP_BYTES = 32 << 20
 _COMPRESSION = "zstd"
 
@@ -56,15 +55,17 @@ def read_raw(spark: Spark, raw: Path, table: Table) -> DataFrame:
     fields = [f"{name} {_text_type(kind)}" for name, kind in table.columns]
     reader = spark.session.read.schema(", ".join([*fields, "line_end STRING"]))
     reader = reader.option("sep", "|").option("quote", "").option("escape", "")
-    reader = reader.option("mode", "FAILFAST").option("dateFormat", "yyyy-MM-dd")
+    reader = reader.option("mode", "FAILFAST")
     return reader.csv(str(raw / f"{table.name}.tbl")).drop("line_end")
 
 
-def write(frame: DataFrame, path: Path, order: tuple[str, ...], files: int) -> None:
-    """Writes Parquet, sorted by `order` within and across `files` files."""
-    if files > 1:
-        frame = frame.repartitionByRange(files, *order)
-    else:
+def write(frame: DataFrame, path: Path, order: tuple[str, ...], rows: float) -> None:
+    """Writes Parquet, each file sorted by `order`; `rows` is about how many there are.
+
+    A large table keeps the splits in which it was read, a file of some 100 MB of text each: no
+    shuffle, and a range of dates is one run of row groups in every file. A small one is one file.
+    """
+    if rows < _FILE_ROWS:
         frame = frame.coalesce(1)
     _writer(frame.sortWithinPartitions(*order)).parquet(str(path))
 
@@ -79,12 +80,7 @@ def convert(spark: Spark, raw: Path, tables: Path, scale: float, report: Report)
     for table in BASE:
         report(f"{table.name}: typing and writing Parquet")
         rows = expected_rows(table, scale) or 6_000_000 * scale
-        write(
-            read_raw(spark, raw, table),
-            tables / table.name,
-            table.order,
-            max(1, math.ceil(rows / _FILE_ROWS)),
-        )
+        write(read_raw(spark, raw, table), tables / table.name, table.order, rows)
         register(spark, tables, table.name)
 
 
@@ -103,7 +99,7 @@ def derive(spark: Spark, tables: Path, scale: float, report: Report) -> None:
     statements = {"bill_of_materials": _bill_of_materials(scale), "trade": _trade()}
     for table in DERIVED:
         report(f"{table.name}: deriving")
-        write(spark.sql(statements[table.name]), tables / table.name, table.order, 1)
+        write(spark.sql(statements[table.name]), tables / table.name, table.order, 450_000 * scale)
         register(spark, tables, table.name)
 
 

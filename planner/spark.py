@@ -1,0 +1,311 @@
+"""Writes a query in Spark's SQL.
+
+sqlglot translates syntax and most functions; the rules in `MENDS` carry over the meaning where
+the two engines differ, for example that ``/`` divides decimals as doubles here. A rule sees typed
+trees: names are resolved and types inferred first, from the schemas of the tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+from sqlglot.optimizer.annotate_types import annotate_types
+from sqlglot.optimizer.qualify import qualify
+from sqlglot.schema import MappingSchema
+
+from ..engine.kernels.spark import SparkError
+
+DIALECT = "duckdb"
+
+# Relation name → column name → type. The types are Spark's spelling, e.g. ``decimal(15,2)``.
+Schemas = Mapping[str, Mapping[str, str]]
+
+_INTEGERS = {
+    exp.DataType.Type.TINYINT,
+    exp.DataType.Type.SMALLINT,
+    exp.DataType.Type.INT,
+    exp.DataType.Type.BIGINT,
+    exp.DataType.Type.INT128,
+    exp.DataType.Type.UTINYINT,
+    exp.DataType.Type.USMALLINT,
+    exp.DataType.Type.UINT,
+    exp.DataType.Type.UBIGINT,
+    exp.DataType.Type.UINT128,
+}
+_FLOATS = {exp.DataType.Type.FLOAT, exp.DataType.Type.DOUBLE}
+_DECIMALS = {exp.DataType.Type.DECIMAL}
+_DATES = {exp.DataType.Type.DATE}
+_INTERVALS = {exp.DataType.Type.INTERVAL}
+
+# DuckDB's types that Spark lacks, and the narrowest one that holds their values.
+TYPES = {
+    exp.DataType.Type.UTINYINT: "SMALLINT",
+    exp.DataType.Type.USMALLINT: "INT",
+    exp.DataType.Type.UINT: "BIGINT",
+    exp.DataType.Type.UBIGINT: "DECIMAL(20, 0)",
+    exp.DataType.Type.INT128: "DECIMAL(38, 0)",
+    exp.DataType.Type.UINT128: "DECIMAL(38, 0)",
+    exp.DataType.Type.UUID: "STRING",
+    exp.DataType.Type.JSON: "STRING",
+    exp.DataType.Type.ENUM: "STRING",
+    exp.DataType.Type.TIMESTAMP: "TIMESTAMP_NTZ",
+    exp.DataType.Type.TIMESTAMP_S: "TIMESTAMP_NTZ",
+    exp.DataType.Type.TIMESTAMP_MS: "TIMESTAMP_NTZ",
+    exp.DataType.Type.TIMESTAMP_NS: "TIMESTAMP_NTZ",
+    exp.DataType.Type.TIMESTAMPTZ: "TIMESTAMP_LTZ",
+}
+
+# Their answers depend on the run or on an engine's own algorithm: comparing them says nothing.
+_NOT_COMPARABLE = {
+    "RANDOM", "RAND", "UUID", "GEN_RANDOM_UUID", "UUIDV4", "UUIDV7", "SETSEED", "NEXTVAL", "CURRVAL",
+    "NOW", "CURRENT_TIMESTAMP", "CURRENT_DATE", "CURRENT_TIME", "TODAY", "GET_CURRENT_TIMESTAMP",
+    "TRANSACTION_TIMESTAMP", "HASH", "APPROX_COUNT_DISTINCT", "APPROX_DISTINCT", "APPROX_QUANTILE",
+    "RESERVOIR_QUANTILE", "VERSION", "TXID_CURRENT",
+}  # fmt: skip
+
+
+def to_spark(query: exp.Expression, schemas: Schemas) -> str:
+    """The text of `query` (parsed with DuckDB's dialect) for Spark.
+
+    `schemas` are the tables that the query reads. Raises SparkError where the query has a part
+    whose answer cannot be compared, such as ``random()``.
+    """
+    refuse(query)
+    return mended(_resolve(query.copy(), schemas)).sql("spark")
+
+
+def mended(query: exp.Expression) -> exp.Expression:
+    """Applies `MENDS` from the leaves up; a replacement keeps the type of what it replaces."""
+    for node in reversed(list(query.dfs())):
+        current = node
+        for mend in MENDS:
+            replacement = mend(current)
+            if replacement is current:
+                continue
+            if replacement.type is None:
+                replacement.type = current.type
+            if current is query:
+                query = replacement
+            else:
+                current.replace(replacement)
+            current = replacement
+    return query
+
+
+def refuse(query: exp.Expression) -> None:
+    """Raises SparkError if the query calls what gives another answer on every run or engine."""
+    for call in query.find_all(exp.Func):
+        name = call.name.upper() if isinstance(call, exp.Anonymous) else call.sql_name()
+        if name in _NOT_COMPARABLE:
+            raise SparkError(
+                f"{name.lower()}() gives another answer on each engine or run; nothing to compare"
+            )
+    if query.find(exp.TableSample) is not None:
+        raise SparkError("a sample is another one on each engine; nothing to compare")
+
+
+def _resolve(query: exp.Expression, schemas: Schemas) -> exp.Expression:
+    """Expands stars and aliases and infers types, as far as sqlglot can."""
+    schema = MappingSchema(
+        {
+            table: {
+                column: exp.DataType.build(kind, dialect="spark")
+                for column, kind in columns.items()
+            }
+            for table, columns in schemas.items()
+        },
+        dialect=DIALECT,
+    )
+    try:
+        resolved = qualify(
+            query.copy(),
+            schema=schema,
+            dialect=DIALECT,
+            validate_qualify_columns=False,
+            quote_identifiers=False,
+        )
+        return annotate_types(resolved, schema=schema, dialect=DIALECT)
+    except SqlglotError:
+        return query  # Spark resolves names itself; the rules then see no types
+
+
+def _kind(node: exp.Expression | None) -> exp.DataType.Type | None:
+    """The inferred type of an expression, None where it is not known."""
+    found = node.type if node is not None else None
+    if found is None or found.this == exp.DataType.Type.UNKNOWN:
+        return None
+    return found.this  # type: ignore[no-any-return]
+
+
+def _double(node: exp.Expression) -> exp.Expression:
+    return exp.Cast(this=node, to=exp.DataType.build("DOUBLE"))
+
+
+def _unwrapped(node: exp.Expression | None) -> exp.Expression | None:
+    while isinstance(node, (exp.Paren, exp.Neg)):
+        node = node.this
+    return node
+
+
+def divide(node: exp.Expression) -> exp.Expression:
+    """``a / b`` divides doubles, by zero too: infinity or NaN, where Spark raises an error."""
+    if not isinstance(node, exp.Div) or _kind(node.this) in _INTERVALS:
+        return node
+    over, under = _double(node.this), _double(node.expression)
+    divisor = _unwrapped(node.expression)
+    quotient = exp.Div(this=over, expression=under, typed=False, safe=False)
+    if isinstance(divisor, exp.Literal) and float(divisor.this) != 0:
+        return exp.Paren(this=quotient)
+    infinity = exp.Anonymous(this="DOUBLE", expressions=[exp.Literal.string("Infinity")])
+    return exp.If(
+        this=exp.EQ(this=under.copy(), expression=exp.Literal.number(0)),
+        true=exp.Mul(this=over.copy(), expression=infinity),
+        false=quotient,
+    )
+
+
+def average(node: exp.Expression) -> exp.Expression:
+    """``avg`` of decimals is a double here; summed exactly there, and divided once."""
+    if not isinstance(node, exp.Avg):
+        return node
+    if _kind(_argument(node)) not in _DECIMALS:
+        return node
+    # FILTER and OVER belong to both calls, so they are rewritten from outside in `ratio`.
+    if isinstance(node.parent, (exp.Filter, exp.Window)):
+        return node
+    return _ratio(node, lambda call: call)
+
+
+def average_in_context(node: exp.Expression) -> exp.Expression:
+    """As `average`, for ``avg(…) FILTER (…)`` and ``avg(…) OVER (…)``."""
+    if not isinstance(node, (exp.Filter, exp.Window)) or isinstance(node.parent, exp.Window):
+        return node
+    inner = node.this.this if isinstance(node.this, exp.Filter) else node.this
+    if not isinstance(inner, exp.Avg) or _kind(_argument(inner)) not in _DECIMALS:
+        return node
+
+    def around(call: exp.Expression) -> exp.Expression:
+        copy = node.copy()
+        place = copy.this.this if isinstance(copy.this, exp.Filter) else copy.this
+        place.replace(call)
+        return copy
+
+    return _ratio(inner, around)
+
+
+def _argument(call: exp.Expression) -> exp.Expression:
+    argument = call.this
+    return argument.expressions[0] if isinstance(argument, exp.Distinct) else argument
+
+
+def _ratio(call: exp.Avg, around: Callable[[exp.Expression], exp.Expression]) -> exp.Expression:
+    total = _double(around(exp.Sum(this=call.this.copy())))
+    count = around(exp.Count(this=call.this.copy()))
+    return exp.Paren(this=exp.Div(this=total, expression=count, typed=False, safe=False))
+
+
+def cast(node: exp.Expression) -> exp.Expression:
+    """A cast to an integer rounds here and truncates there; types that Spark lacks are replaced."""
+    if not isinstance(node, (exp.Cast, exp.TryCast)):
+        return node
+    target = node.to.this
+    source = _kind(node.this)
+    if target in _INTEGERS and source in _DECIMALS:
+        node.set("this", exp.Anonymous(this="ROUND", expressions=[node.this]))
+    elif target in _INTEGERS and source in _FLOATS:
+        node.set("this", exp.Anonymous(this="RINT", expressions=[node.this]))
+    return node
+
+
+def data_type(node: exp.Expression) -> exp.Expression:
+    """Spark's name of a type."""
+    if not isinstance(node, exp.DataType) or node.this not in TYPES:
+        return node
+    return exp.DataType(this=exp.DataType.Type.USERDEFINED, kind=TYPES[node.this])
+
+
+def date_difference(node: exp.Expression) -> exp.Expression:
+    """``date - date`` is a number of days here and an interval there."""
+    if not isinstance(node, exp.Sub):
+        return node
+    if _kind(node.this) not in _DATES or _kind(node.expression) not in _DATES:
+        return node
+    days = exp.Anonymous(this="DATEDIFF", expressions=[node.this, node.expression])
+    return exp.Cast(this=days, to=exp.DataType.build("BIGINT"))
+
+
+def element(node: exp.Expression) -> exp.Expression:
+    """``list[i]`` counts from 1 and is NULL beyond the ends."""
+    if not isinstance(node, exp.Bracket) or len(node.expressions) != 1:
+        return node
+    index = node.expressions[0]
+    if isinstance(index, exp.Slice) or _kind(node.this) == exp.DataType.Type.STRUCT:
+        return node
+    # sqlglot's parser has taken 1 from constant indexes, and from those only.
+    constant = index.this if isinstance(index, exp.Neg) else index
+    if isinstance(constant, exp.Literal) and not constant.is_string:
+        number = int(constant.this) * (-1 if isinstance(index, exp.Neg) else 1) + 1
+        index = exp.Literal.number(number)
+    return exp.Anonymous(this="TRY_ELEMENT_AT", expressions=[node.this, index])
+
+
+def logarithm(node: exp.Expression) -> exp.Expression:
+    """``log(x)`` is the decimal logarithm here and the natural one there."""
+    if isinstance(node, exp.Log) and node.args.get("expression") is None:
+        return exp.Anonymous(this="LOG10", expressions=[node.this])
+    return node
+
+
+def day_of_week(node: exp.Expression) -> exp.Expression:
+    """Sunday is 0 here and 1 there."""
+    if isinstance(node, exp.DayOfWeek):
+        number = exp.Anonymous(this="DAYOFWEEK", expressions=[node.this])
+    elif isinstance(node, exp.Extract) and node.name.upper() in ("DOW", "DAYOFWEEK", "WEEKDAY"):
+        number = exp.Anonymous(this="DAYOFWEEK", expressions=[node.expression])
+    else:
+        return node
+    return exp.Paren(this=exp.Sub(this=number, expression=exp.Literal.number(1)))
+
+
+def quantile(node: exp.Expression) -> exp.Expression:
+    """``quantile_cont(x, p)`` and ``quantile_disc(x, p)`` are ordered-set aggregates there."""
+    if isinstance(node, exp.PercentileCont) and node.expression is not None:
+        name = "PERCENTILE_CONT"
+    elif isinstance(node, (exp.PercentileDisc, exp.Quantile)):
+        name = "PERCENTILE_DISC"
+    else:
+        return node
+    fraction = node.args.get("expression") or node.args.get("quantile")
+    if fraction is None:
+        return node
+    return exp.WithinGroup(
+        this=exp.Anonymous(this=name, expressions=[fraction]),
+        expression=exp.Order(expressions=[exp.Ordered(this=node.this)]),
+    )
+
+
+def map_literal(node: exp.Expression) -> exp.Expression:
+    """``map {k: v}`` as a call of ``map(k, v, …)``."""
+    if not isinstance(node, exp.ToMap) or not isinstance(node.this, exp.Struct):
+        return node
+    arguments: list[exp.Expression] = []
+    for pair in node.this.expressions:
+        arguments += [pair.this, pair.expression]
+    return exp.Anonymous(this="MAP", expressions=arguments)
+
+
+MENDS: tuple[Callable[[exp.Expression], exp.Expression], ...] = (
+    average_in_context,
+    average,
+    date_difference,
+    divide,
+    cast,
+    element,
+    logarithm,
+    day_of_week,
+    quantile,
+    map_literal,
+    data_type,
+)
