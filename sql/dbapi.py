@@ -13,6 +13,7 @@ from . import errors
 from .convert import Exporter, RowConverter, to_pandas, to_text
 from .result import Result
 from .session import Session
+from .statements import explained
 from .types import describe
 
 if TYPE_CHECKING:
@@ -56,9 +57,16 @@ class Connection:
         """Run `sql` once per set of parameters on a new cursor, all or nothing."""
         return self.cursor().executemany(sql, parameters)
 
-    def script(self, sql: str, parameters: Parameters = None) -> Iterator[Cursor]:
-        """Run the statements of `sql` one by one, each when it is asked for: a cursor for each."""
+    def script(
+        self, sql: str, parameters: Parameters = None, *, explain: bool = False
+    ) -> Iterator[Cursor]:
+        """Run the statements of `sql` one by one, each when it is asked for: a cursor for each.
+
+        With `explain` queries are explained instead of run.
+        """
         for statement, given in self._session.statements(sql, parameters):
+            if explain:
+                statement = explained(statement)
             cursor = self.cursor()
             cursor._take(*self._session.run(statement, given))
             yield cursor
@@ -82,6 +90,14 @@ class Connection:
     def unregister(self, name: str) -> None:
         """Forget a frame."""
         self._session.unregister(name)
+
+    def enable_progress(self) -> None:
+        """Have `progress` tell how far a statement is."""
+        self._session.enable_progress()
+
+    def progress(self) -> float | None:
+        """How far the running statement is, from 0 to 1; None if that is not known."""
+        return self._session.progress()
 
     def interrupt(self) -> None:
         """Stop the running statement, from another thread: it raises `OperationalError`."""

@@ -339,6 +339,17 @@ class Session:
         names = self.catalog.names() if report.kind == "Catalog" and not self.in_transaction else ()
         return diagnose.translate(error, report, statement, names, as_written)
 
+    def enable_progress(self) -> None:
+        """From now on `progress` knows how far a statement is."""
+        with self.lock:
+            for setting in ("enable_progress_bar = true", "enable_progress_bar_print = false"):
+                self.connection.execute(f"SET {setting}").fetchall()
+
+    def progress(self) -> float | None:
+        """How far the running statement is, from 0 to 1; None if that is not known. No lock."""
+        percent = -1.0 if self.closed else self.connection.query_progress()
+        return None if percent < 0 else min(percent / 100, 1.0)
+
     def interrupt(self) -> None:
         """Stop the running statement; may be called from any thread, takes no lock."""
         self.interrupted.set()

@@ -201,3 +201,18 @@ def _after_ctes(parts: list[Token]) -> str:
             if word in _QUERY or word in _CHANGE:
                 return word
     return "SELECT"
+
+
+def explained(statement: Statement) -> Statement:
+    """EXPLAIN of a query; any other statement as it is. Places of errors stay right."""
+    if statement.kind is not Kind.QUERY:
+        return statement
+    verb = "EXPLAIN "
+    return dataclasses.replace(
+        statement,
+        text=verb + statement.text,
+        start=statement.start - len(verb),
+        kind=Kind.EXPLAIN,
+        words=("EXPLAIN", *statement.words),
+        rows=True,
+    )
