@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from tidewheel.engine.dataflow.graph import Graph, Stream
 from tidewheel.engine.dataflow.loop_context import Feedback, LoopContext
@@ -22,10 +23,11 @@ def build(
     kernels: Sequence[KernelPlan],
     connection: KernelConnection,
     parameters: Parameters = None,
+    context: Any = None,
 ) -> Graph:
-    """A graph whose output `OUTPUT` is the flow's root."""
+    """A graph whose output `OUTPUT` is the flow's root. `context` is given to `Operator.make`."""
     graph = Graph()
-    builder = _Builder(graph, connection, parameters)
+    builder = _Builder(graph, connection, parameters, context)
     by_root = {k.root: k for k in kernels}
     for operator in flow.operators:
         if operator.kind == "feedback":
@@ -44,8 +46,15 @@ def build(
 
 
 class _Builder:
-    def __init__(self, graph: Graph, connection: KernelConnection, parameters: Parameters) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        connection: KernelConnection,
+        parameters: Parameters,
+        context: Any = None,
+    ) -> None:
         self.graph = graph
+        self.context = context
         self.connection = connection
         self.parameters = parameters
         self.streams: dict[Operator, Stream] = {}
@@ -89,6 +98,11 @@ class _Builder:
         parameters = used_parameters(plan.sql, self.parameters)
         return lambda: Kernel(plan.sql, inputs, self.connection, parameters, stream=is_root)
 
+    def _made(self, operator: Operator) -> Callable[[], Vertex]:
+        make, context = operator.make, self.context
+        assert make is not None
+        return lambda: make(context)
+
     def other(self, operator: Operator) -> None:
         sources = [self.streams[i] for i in operator.inputs]
         if operator.kind == "ingress":
@@ -101,10 +115,12 @@ class _Builder:
         elif operator.kind == "concat":
             stream = self.graph.concat(operator.name, sources)
         else:
-            assert operator.factory is not None
+            factory = operator.factory
+            if factory is None:
+                factory = self._made(operator)
             stream = self.graph.stage(
                 operator.name,
-                operator.factory,
+                factory,
                 sources,
                 schemas=[_types(operator.columns)],
                 **operator.options,

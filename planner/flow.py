@@ -17,7 +17,7 @@ from sqlglot import exp
 from tidewheel.engine.dataflow.vertex import Vertex
 from tidewheel.planner.logical import Column, PlanError
 
-Build = Callable[[Sequence[exp.Expression]], exp.Query]
+Build = Callable[[Sequence[exp.Expr]], exp.Query]
 """Writes an operator as a query. It is given one FROM item per input, whose columns have their
 plan-unique names, and selects the operator's columns under theirs, in order."""
 
@@ -60,6 +60,7 @@ class Operator:
     fusible: bool = True
     is_scan: bool = False
     options: dict[str, Any] = field(default_factory=dict)
+    make: Callable[[Any], Vertex] | None = None  # a factory that is given the execution's Context
 
 
 class Flow:

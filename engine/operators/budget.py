@@ -1,0 +1,101 @@
+"""How far a recursion may go: iterations, rows, bytes, time; and what to say when it went too far."""
+
+from __future__ import annotations
+
+import threading
+import time as clock
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Literal
+
+
+class RecursionLimitError(Exception):
+    """A recursion reached one of its bounds; the message says which, where and probably why."""
+
+
+class RecursionInterrupted(Exception):
+    """The statement was interrupted while a recursion ran."""
+
+
+@dataclass(frozen=True)
+class Budget:
+    """The bounds of every recursion of one statement. None: no bound. `deadline` in monotonic s."""
+
+    iterations: int | None = None
+    rows: int | None = None
+    bytes: int | None = None
+    deadline: float | None = None
+    on_limit: Literal["error", "return"] = "error"
+    interrupted: threading.Event | None = None
+
+    def stop_if_asked(self) -> None:
+        """Raise if the statement was interrupted."""
+        if self.interrupted is not None and self.interrupted.is_set():
+            raise RecursionInterrupted("the statement was interrupted")
+
+
+@dataclass
+class Meter:
+    """What one run of a loop used up."""
+
+    budget: Budget
+    name: str
+    kind: str
+    rows: int = 0
+    bytes: int = 0
+    iteration: int = 0
+    deltas: deque[int] = field(default_factory=lambda: deque(maxlen=10))
+
+    def spend(self, iteration: int, rows: int, size: int) -> str | None:
+        """Count a step's new rows; the name of the bound that they pass, or None.
+
+        Raises RecursionInterrupted.
+        """
+        budget = self.budget
+        budget.stop_if_asked()
+        self.iteration = iteration
+        self.rows += rows
+        self.bytes += size
+        self.deltas.append(rows)
+        if rows == 0:
+            return None
+        if budget.iterations is not None and iteration > budget.iterations:
+            return f"max_iterations = {budget.iterations:,}"
+        if budget.rows is not None and self.rows > budget.rows:
+            return f"max_recursive_rows = {budget.rows:,}"
+        if budget.bytes is not None and self.bytes > budget.bytes:
+            return f"max_recursive_bytes = {budget.bytes:,}"
+        if budget.deadline is not None and clock.monotonic() > budget.deadline:
+            return "statement_timeout"
+        return None
+
+    def error(self, bound: str, repeats: bool = False) -> RecursionLimitError:
+        """The error for a bound that was passed. `repeats`: the last step gave no row that is new."""
+        sizes = ", ".join(f"{d:,}" for d in self.deltas)
+        name = bound.partition(" ")[0]
+        return RecursionLimitError(
+            f"recursive table {self.name} does not end within {bound}: it is at iteration "
+            f"{self.iteration:,} with {self.rows:,} rows; the last steps added {sizes} rows. "
+            f"{self._guess(repeats)} If it is meant to go on, SET {name} to more."
+        )
+
+    def _guess(self, repeats: bool) -> str:
+        deltas = list(self.deltas)
+        growing = len(deltas) > 1 and deltas[-1] > deltas[0]
+        if self.kind == "union_all" and repeats:
+            return (
+                "The last step gave only rows that were there before: the data probably have a "
+                "cycle, which UNION ALL follows for ever; write UNION, or add a CYCLE clause."
+            )
+        if self.kind == "union_all":
+            how = "more and more rows" if growing else "new rows"
+            return (
+                f"Each step adds {how}: a condition that ends the recursion is missing, or the "
+                "data have a cycle."
+            )
+        if self.kind == "mutual":
+            return "Its tables keep changing: some rows may come and go for ever."
+        return (
+            "Each step makes values that were not there before (a counter, a sum, a longer text): "
+            "a condition that bounds them is missing."
+        )

@@ -1,0 +1,147 @@
+"""`LetRec` to a loop context: ingress, the variables, their steps, feedback, egress.
+
+    anchor ──▶ ingress ─▶ iterate ─┬─▶ pick ─▶ step ─▶ feedback ─▶ iterate
+                                   └─▶ pick ─▶ egress ─▶ body
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any, Literal, cast
+
+from sqlglot import exp
+
+from tidewheel.engine.dataflow.vertex import Vertex
+from tidewheel.engine.operators.budget import Budget
+from tidewheel.engine.operators.iterate import Iterate, Part, Pick
+from tidewheel.engine.operators.variable import VariableSpec
+from tidewheel.planner.context import Context
+from tidewheel.planner.flow import Loop, Operator
+from tidewheel.planner.logical import Binding, Block, LetRec, Node, RecRef
+from tidewheel.planner.lower import Lowering, lowers
+from tidewheel.planner.text import select_all, typed_nulls
+
+DEFAULT_ITERATIONS = 100_000
+DEFAULT_ROWS = 100_000_000
+
+
+def budget(context: Context) -> Budget:
+    """The bounds of a statement's recursions: the session's settings, or what is sensible."""
+    settings = context.settings
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    on_limit: Literal["error", "return"] = "return" if settings.on_limit == "return" else "error"
+    return Budget(
+        iterations=settings.max_iterations or DEFAULT_ITERATIONS,
+        rows=settings.max_recursive_rows or DEFAULT_ROWS,
+        bytes=settings.max_recursive_bytes or memory // 4,
+        on_limit=on_limit,
+        interrupted=context.interrupted,
+    )
+
+
+@lowers(RecRef)
+def _rec_ref(low: Lowering, node: RecRef) -> Operator:
+    return low.variables[f"{node.variable}.{node.part}"]
+
+
+@lowers(LetRec)
+def _let_rec(low: Lowering, node: LetRec) -> Operator:
+    outer = dict(low.variables)
+    names = [b.variable for b in node.bindings]
+    loop = Loop("_".join(names), low.loop, frozenset(names))
+    anchors = [low(b.anchor or _nothing(b)) for b in node.bindings]
+    ingresses = [low.flow.ingress(loop, a) for a in anchors]
+    feedbacks = [[low.flow.feedback(loop, b.columns) for _ in b.steps] for b in node.bindings]
+    wanted = _wanted(node)
+    ports = list(range(len(names)))
+    sources = list(ingresses)
+    for i, own in enumerate(feedbacks):
+        ports += [i] * len(own)
+        sources += own
+    specs = tuple(_spec(b, i, wanted) for i, b in enumerate(node.bindings))
+    limit = node.limit
+
+    def make(context: Any) -> Vertex:
+        return Iterate(specs, ports, wanted, budget(context), limit)
+
+    head = low.flow.vertex("Iterate", sources, (), None, detail=_detail(node), buffer=None)  # type: ignore[arg-type]
+    head.make = make
+    for i, part in wanted:
+        if part != "answer":
+            low.variables[f"{names[i]}.{part}"] = _pick(low, node, head, i, part)
+    low.loop = loop
+    try:
+        for i, binding in enumerate(node.bindings):
+            for step, feedback in zip(binding.steps, feedbacks[i], strict=True):
+                operator = low(step)
+                if binding.kind == "mutual":
+                    # In order, so that two evaluations can be compared.
+                    operator = low.flow.sql("Sort", [operator], binding.columns, _ordered)
+                low.flow.connect(feedback, operator)
+                if binding.kind == "mutual" and node.bindings[0].kind == "mutual":
+                    # Those behind it read what it has just become.
+                    low.variables[f"{names[i]}.all"] = operator
+    finally:
+        low.loop = loop.parent
+    if loop.parent is not None:
+        # What reads these variables has to be placed in the loop around this one, too.
+        loop.parent.variables |= frozenset(names)
+    low.variables = outer
+    for i, name in enumerate(names):
+        if (i, "answer") in wanted:
+            answer = _pick(low, node, head, i, "answer")
+            low.variables[f"{name}.delta"] = low.flow.egress(loop, answer)
+    body = low(node.body)
+    low.variables = {**outer, **{k: v for k, v in low.variables.items() if k not in outer}}
+    return body
+
+
+def _ordered(sources: Sequence[exp.Expr]) -> exp.Query:
+    query = select_all(cast(Any, sources[0]))
+    query.set("order", exp.Order(expressions=[exp.Var(this="ALL")]))
+    return query
+
+
+def _nothing(binding: Binding) -> Node:
+    return Block(typed_nulls(binding.columns), (), (), binding.columns, "starts empty")
+
+
+def _pick(low: Lowering, node: LetRec, head: Operator, i: int, part: Part) -> Operator:
+    binding = node.bindings[i]
+    return low.flow.vertex(
+        "Pick", [head], binding.columns, lambda: Pick(i, part), detail=f"{binding.variable} {part}"
+    )
+
+
+def _wanted(node: LetRec) -> list[tuple[int, Part]]:
+    """Which parts of which variables the steps and the body read."""
+    positions = {b.variable: i for i, b in enumerate(node.bindings)}
+    found: dict[tuple[int, Part], None] = {}
+
+    def walk(part: Node, inside: bool) -> None:
+        if isinstance(part, RecRef) and part.variable in positions:
+            found[positions[part.variable], part.part if inside else "answer"] = None
+        for child in part.children:
+            walk(child, inside)
+
+    for binding in node.bindings:
+        for step in binding.steps:
+            walk(step, True)
+    walk(node.body, False)
+    if not any(part == "answer" for _, part in found):
+        found[0, "answer"] = None  # the loop has to have a way out
+    return list(found)
+
+
+def _spec(binding: Binding, i: int, wanted: Sequence[tuple[int, Part]]) -> VariableSpec:
+    keep = (i, "all") in wanted or (i, "old") in wanted
+    label = binding.variable.rpartition("_")[0] or binding.variable
+    return VariableSpec(label, binding.kind, binding.key, binding.merge, keep)
+
+
+def _detail(node: LetRec) -> str:
+    parts = [f"{b.variable} {b.kind.replace('_', ' ')}" for b in node.bindings]
+    if node.limit is not None:
+        parts.append(f"{node.limit[0]} at recursion limit {node.limit[1]}")
+    return ", ".join(parts)
