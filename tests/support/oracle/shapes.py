@@ -1,0 +1,138 @@
+"""The tables, the view shapes and the random edits that the oracles share."""
+
+# ruff: noqa: E501
+from __future__ import annotations
+
+from hypothesis import strategies as st
+
+SCHEMA = """
+CREATE TABLE t (id INTEGER, g INTEGER, x INTEGER, d DOUBLE, s VARCHAR);
+CREATE TABLE u (k INTEGER, w INTEGER, s VARCHAR);
+CREATE TABLE e (src INTEGER, dst INTEGER);
+CREATE TABLE p (k INTEGER PRIMARY KEY, v INTEGER);
+"""
+
+SHAPES: dict[str, str] = {
+    # linear
+    "project": "SELECT id, x * 2 + 1 AS y, upper(s) AS s FROM t",
+    "filter": "SELECT * FROM t WHERE x > 2 AND s IS NOT NULL",
+    "filter_or_null": "SELECT id FROM t WHERE x > 2 OR s = 'a'",
+    "case": "SELECT id, CASE WHEN x > 2 THEN 'big' WHEN x IS NULL THEN 'none' ELSE 'small' END AS k FROM t",
+    "unnest": "SELECT id, unnest([x, g, id]) AS v FROM t",
+    "unnest_from": "SELECT id, v FROM t, unnest([x, g]) AS q(v) WHERE v > 1",
+    "constant": "SELECT 1 AS one",
+    "values_join": "SELECT t.id, q.n FROM t JOIN (VALUES (1, 'one'), (2, 'two')) AS q(g, n) ON t.g = q.g",
+    # joins
+    "inner": "SELECT t.id, u.w FROM t JOIN u ON t.g = u.k",
+    "inner_residual": "SELECT t.id, u.w FROM t JOIN u ON t.g = u.k AND t.x < u.w",
+    "inner_expression": "SELECT t.id, u.w FROM t JOIN u ON t.g + 1 = u.k * 2",
+    "inner_string": "SELECT t.id, u.k FROM t JOIN u ON t.s = u.s",
+    "inner_two_keys": "SELECT t.id, u.w FROM t JOIN u ON t.g = u.k AND t.s = u.s",
+    "null_safe": "SELECT t.id, u.k FROM t JOIN u ON t.s IS NOT DISTINCT FROM u.s",
+    "left": "SELECT t.id, u.w FROM t LEFT JOIN u ON t.g = u.k",
+    "left_residual": "SELECT t.id, u.w FROM t LEFT JOIN u ON t.g = u.k AND u.w > 2",
+    "right": "SELECT t.id, u.k, u.w FROM t RIGHT JOIN u ON t.g = u.k",
+    "full": "SELECT t.id, t.g, u.k, u.w FROM t FULL JOIN u ON t.g = u.k",
+    "semi": "SELECT * FROM u SEMI JOIN t ON t.g = u.k",
+    "anti": "SELECT * FROM u ANTI JOIN t ON t.g = u.k",
+    "cross": "SELECT t.id, u.k FROM t, u WHERE t.id < 3",
+    "inequality": "SELECT t.id, u.k FROM t JOIN u ON t.x < u.w",
+    "self": "SELECT a.id AS i, b.id AS j FROM t a JOIN t b ON a.g = b.g AND a.id < b.id",
+    "three": "SELECT t.id, u.w, p.v FROM t JOIN u ON t.g = u.k JOIN p ON p.k = u.w",
+    "using": "SELECT k, w, v FROM u JOIN p USING (k)",
+    "triangle": "SELECT a.src, b.src AS mid, c.src AS last FROM e a JOIN e b ON a.dst = b.src JOIN e c ON b.dst = c.src AND c.dst = a.src",
+    # subqueries
+    "exists": "SELECT id FROM t WHERE EXISTS (SELECT 1 FROM u WHERE u.k = t.g AND u.w > t.x)",
+    "not_exists": "SELECT id FROM t WHERE NOT EXISTS (SELECT 1 FROM u WHERE u.k = t.g)",
+    "in": "SELECT id FROM t WHERE g IN (SELECT k FROM u)",
+    "not_in": "SELECT id FROM t WHERE g NOT IN (SELECT k FROM u WHERE k IS NOT NULL)",
+    "not_in_nulls": "SELECT id FROM t WHERE g NOT IN (SELECT k FROM u)",
+    "scalar": "SELECT id, (SELECT max(w) FROM u) AS m FROM t",
+    "scalar_correlated": "SELECT id, (SELECT sum(w) FROM u WHERE u.k = t.g) AS m FROM t",
+    "count_bug": "SELECT id, (SELECT count(*) FROM u WHERE u.k = t.g) AS n FROM t",
+    "above_average": "SELECT id FROM t WHERE x > (SELECT avg(x) FROM t t2 WHERE t2.g = t.g)",
+    # aggregates
+    "count_all": "SELECT count(*) AS n, count(x) AS nx, sum(x) AS sx FROM t",
+    "group": "SELECT g, count(*) AS n, sum(x) AS sx, avg(x) AS ax FROM t GROUP BY g",
+    "group_minmax": "SELECT g, min(x) AS lo, max(x) AS hi, min(s) AS s FROM t GROUP BY g",
+    "group_expression": "SELECT x % 3 AS m, count(*) AS n FROM t GROUP BY x % 3",
+    "having": "SELECT g, count(*) AS n FROM t GROUP BY g HAVING count(*) > 1",
+    "double": "SELECT g, sum(d) AS sd, avg(d) AS ad FROM t GROUP BY g",
+    "variance": "SELECT g, round(var_pop(x), 9) AS v, round(stddev_samp(x), 9) AS sd FROM t GROUP BY g",
+    "filtered": "SELECT g, count(*) FILTER (WHERE x > 2) AS n, sum(x) FILTER (WHERE s = 'a') AS sa FROM t GROUP BY g",
+    "distinct_aggregate": "SELECT g, count(DISTINCT s) AS n, sum(DISTINCT x) AS sx FROM t GROUP BY g",
+    "list_sorted": "SELECT g, list(x ORDER BY x, id) AS xs, string_agg(s, ',' ORDER BY s, id) AS ss FROM t GROUP BY g",
+    "median": "SELECT g, median(x) AS m, quantile_disc(x, 0.25) AS q FROM t GROUP BY g",
+    "bools": "SELECT g, bool_and(x > 1) AS a, bool_or(x > 3) AS o FROM t GROUP BY g",
+    "arg_max": "SELECT g, max(x * 100 + id) AS best FROM t GROUP BY g",
+    "rollup": "SELECT g, s, count(*) AS n, sum(x) AS sx FROM t GROUP BY ROLLUP (g, s)",
+    "grouping_sets": "SELECT g, s, count(*) AS n, GROUPING(g, s) AS gr FROM t GROUP BY GROUPING SETS ((g), (s), ())",
+    "agg_over_join": "SELECT u.k, sum(t.x) AS sx, count(*) AS n FROM t JOIN u ON t.g = u.k GROUP BY u.k",
+    "agg_of_agg": "SELECT n, count(*) AS groups FROM (SELECT g, count(*) AS n FROM t GROUP BY g) GROUP BY n",
+    # distinct, sets
+    "distinct": "SELECT DISTINCT g, s FROM t",
+    "distinct_on": "SELECT DISTINCT ON (g) g, id, x FROM t ORDER BY g, x DESC NULLS LAST, id, d, s",
+    "union": "SELECT g FROM t UNION SELECT k FROM u",
+    "union_all": "SELECT g FROM t UNION ALL SELECT k FROM u",
+    "except": "SELECT g FROM t EXCEPT SELECT k FROM u",
+    "except_all": "SELECT g FROM t EXCEPT ALL SELECT k FROM u",
+    "intersect": "SELECT g FROM t INTERSECT SELECT k FROM u",
+    "intersect_all": "SELECT g FROM t INTERSECT ALL SELECT k FROM u",
+    # order, windows
+    "topk": "SELECT id, x FROM t ORDER BY x DESC NULLS LAST, id, g, d, s LIMIT 3",
+    "topk_offset": "SELECT id, x FROM t ORDER BY x, id, g, d, s LIMIT 2 OFFSET 1",
+    "row_number": "SELECT id, g, row_number() OVER (PARTITION BY g ORDER BY x, id, d, s) AS r FROM t",
+    "running": "SELECT id, g, sum(x) OVER (PARTITION BY g ORDER BY id ROWS UNBOUNDED PRECEDING) AS r FROM (SELECT DISTINCT id, g, x FROM t WHERE x IS NOT NULL) q QUALIFY count(*) OVER (PARTITION BY g, id) = 1",
+    "rank": "SELECT id, rank() OVER (PARTITION BY g ORDER BY x) AS r, dense_rank() OVER (PARTITION BY g ORDER BY x) AS dr FROM t",
+    "window_total": "SELECT id, sum(x) OVER () AS total FROM t",
+    "qualify": "SELECT id, g, x FROM t QUALIFY rank() OVER (PARTITION BY g ORDER BY x DESC) = 1",
+    "lag": "SELECT k, v, lag(v) OVER (ORDER BY k) AS before FROM p",
+    # composite
+    "cte_twice": "WITH q AS (SELECT g, sum(x) AS sx FROM t GROUP BY g) SELECT a.g, b.sx FROM q a JOIN q b ON a.sx = b.sx",
+    "share": "SELECT g, sum(x) * 1.0 / (SELECT sum(x) FROM t) AS share FROM t GROUP BY g",
+    "best_group": "SELECT g FROM (SELECT g, sum(x) AS sx FROM t GROUP BY g) WHERE sx = (SELECT max(sx) FROM (SELECT sum(x) AS sx FROM t GROUP BY g))",
+    "pivoted": "SELECT g, sum(CASE WHEN s = 'a' THEN x END) AS a, sum(CASE WHEN s = 'b' THEN x END) AS b FROM t GROUP BY ALL",
+    # recursion
+    "reach": "WITH RECURSIVE r(n) AS (SELECT 0 UNION SELECT e.dst FROM r JOIN e ON r.n = e.src) SELECT * FROM r",
+    "closure": "WITH RECURSIVE r(a, b) AS (SELECT src, dst FROM e UNION SELECT r.a, e.dst FROM r JOIN e ON r.b = e.src) SELECT * FROM r",
+    "reach_anchor": "WITH RECURSIVE r(n) AS (SELECT k FROM p WHERE v > 2 UNION SELECT e.dst FROM r JOIN e ON r.n = e.src WHERE e.dst <> 3) SELECT n FROM r",
+    "levels": "WITH RECURSIVE r(n, l) AS (SELECT 0, 0 UNION ALL SELECT e.dst, r.l + 1 FROM r JOIN e ON r.n = e.src WHERE r.l < 3) SELECT * FROM r",
+    "reach_count": "WITH RECURSIVE r(a, b) AS (SELECT src, dst FROM e UNION SELECT r.a, e.dst FROM r JOIN e ON r.b = e.src) SELECT a, count(*) AS n FROM r GROUP BY a",
+}
+"""View queries by name. Every one has one right answer (no ties broken by chance)."""
+
+_value = st.integers(0, 5)
+_maybe = st.one_of(st.just("NULL"), _value.map(str))
+_text = st.sampled_from(["'a'", "'b'", "'ab'", "NULL"])
+_double = st.sampled_from(["0.1", "0.2", "1e16", "-1e16", "3.5", "NULL"])
+
+
+def _insert(table: str, *columns: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+    row = st.tuples(*columns).map(lambda r: f"({', '.join(r)})")
+    return st.lists(row, min_size=1, max_size=4).map(
+        lambda rows: f"INSERT INTO {table} VALUES {', '.join(rows)}"
+    )
+
+
+_number = _value.map(str)
+EDITS: st.SearchStrategy[str] = st.one_of(
+    _insert("t", _number, _maybe, _maybe, _double, _text),
+    _insert("t", _number, _maybe, _maybe, _double, _text),
+    _insert("u", _maybe, _maybe, _text),
+    _insert("e", _number, _number),
+    _insert("e", _number, _number),
+    st.tuples(_number, _number).map(
+        lambda r: f"INSERT INTO p VALUES ({r[0]}, {r[1]}) ON CONFLICT (k) DO UPDATE SET v = excluded.v"
+    ),
+    _number.map(lambda v: f"DELETE FROM t WHERE id = {v}"),
+    _number.map(lambda v: f"DELETE FROM u WHERE k = {v}"),
+    st.tuples(_number, _number).map(lambda r: f"DELETE FROM e WHERE src = {r[0]} AND dst = {r[1]}"),
+    _number.map(lambda v: f"DELETE FROM e WHERE src = {v}"),
+    _number.map(lambda v: f"DELETE FROM p WHERE k = {v}"),
+    st.tuples(_maybe, _number).map(lambda r: f"UPDATE t SET x = {r[0]} WHERE id = {r[1]}"),
+    st.tuples(_maybe, _number).map(lambda r: f"UPDATE t SET g = {r[0]} WHERE id = {r[1]}"),
+    st.tuples(_number, _number).map(lambda r: f"UPDATE u SET w = w + {r[0]} WHERE k = {r[1]}"),
+    st.tuples(_number, _number).map(lambda r: f"UPDATE e SET dst = {r[0]} WHERE src = {r[1]}"),
+    st.just("DELETE FROM u"),
+)
+"""One DML statement on the tables of `SCHEMA`."""
