@@ -1,7 +1,7 @@
 """`LetRec` to a loop context: ingress, the variables, their steps, feedback, egress.
 
-    anchor ──▶ ingress ─▶ iterate ─┬─▶ pick ─▶ step ─▶ feedback ─▶ iterate
-                                   └─▶ pick ─▶ egress ─▶ body
+anchor ──▶ ingress ─▶ iterate ─┬─▶ pick ─▶ step ─▶ feedback ─▶ iterate
+                               └─▶ pick ─▶ egress ─▶ body
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ from .recursion_branches import Parts, parts
 from .recursion_scan import Cte, Reference, Scan, Span, scan
 from .recursion_search import desugar
 from .recursion_text import Cutter, Input, Splice, Text, quoted, renamed
-from .statements import split
+from .statements import Statement, split, tokens
 
 Describe = Callable[[str], Sequence[tuple[str, str]]]
 """Names and types of a query's columns, from DuckDB's binder; raises duckdb.Error."""
@@ -48,22 +48,23 @@ class Plan:
     sources: tuple[tuple[str, Node], ...]
 
 
-def describer(
-    connection: duckdb.DuckDBPyConnection, parameters: object = None
-) -> Describe:
+def describer(connection: duckdb.DuckDBPyConnection, parameters: object = None) -> Describe:
     """A `Describe` that asks `connection`; nothing runs."""
-    values: Any = parameters
-    if isinstance(parameters, Sequence):
-        values = {str(i): v for i, v in enumerate(parameters, 1)}
 
     def describe(sql: str) -> Sequence[tuple[str, str]]:
-        given = used_parameters(sql, values)
-        if parameters is not None and "?" in sql and given is None:
-            given = parameters
-        found = relation(connection, sql, params=given)
+        found = relation(connection, sql, params=numbered(sql, parameters))
         return list(zip(found.columns, (str(t) for t in found.types), strict=True))
 
     return describe
+
+
+def numbered(sql: str, parameters: Any) -> Any:
+    """The parameters that a text needs which was cut from a statement, or is one itself."""
+    if not isinstance(parameters, Sequence):
+        return used_parameters(sql, parameters)
+    if any(t.kind == "parameter" and t.text == "?" for t in tokens(sql)):
+        return parameters
+    return used_parameters(sql, {str(i): v for i, v in enumerate(parameters, 1)})
 
 
 def mentions(text: str) -> bool:
@@ -85,6 +86,24 @@ def plan(text: str, describe: Describe, is_query: bool = True) -> Plan | None:
     if any(c.search or c.cycle for w in scanned.withs for c in w.ctes):
         scanned = scan(desugar(scanned))
     return _Planner(scanned, describe).statement(is_query)
+
+
+def plan_statement(statement: Statement, describe: Describe, is_query: bool = True) -> Plan | None:
+    """`plan` for a statement of a script: places are given in the script."""
+    try:
+        return plan(statement.text, describe, is_query)
+    except errors.Error as error:
+        if error.line is None or error.column is None:
+            raise
+        lines = statement.text.split("\n")
+        position = sum(len(line) + 1 for line in lines[: error.line - 1]) + error.column - 1
+        raise type(error)(
+            error.message,
+            hint=error.hint,
+            text=statement.script,
+            position=statement.start + position,
+            length=error.length,
+        ) from None
 
 
 @dataclass
@@ -394,7 +413,10 @@ class _Planner:
             self.define(members, "all" if style.reads_all else "delta")
             inner = self.with_frame(members, lambda s=span: self.prepare(s))
             lets.extend(inner)
-            texts = [self.step_text(member, local, span) for local in self.terms(span, members, group, style)]
+            texts = [
+                self.step_text(member, local, span)
+                for local in self.terms(span, members, group, style)
+            ]
             text = Text()
             for i, term in enumerate(texts):
                 text.add("\nUNION ALL\n" if i else "")
@@ -446,9 +468,7 @@ class _Planner:
             result.append(local)
         return result
 
-    def native(
-        self, member: _Member, members: list[_Member], style: check.Style
-    ) -> Block | None:
+    def native(self, member: _Member, members: list[_Member], style: check.Style) -> Block | None:
         """The whole relation as DuckDB's own recursion, where it means the same there."""
         if len(members) > 1 or not style.native:
             return None

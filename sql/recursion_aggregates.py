@@ -61,9 +61,7 @@ def _offset(node: exp.Expression) -> tuple[int | None, int]:
     return None, 1
 
 
-def merges(
-    select: exp.Select, labels: Sequence[str], aliases: Collection[str]
-) -> Merge | Refusal:
+def merges(select: exp.Select, labels: Sequence[str], aliases: Collection[str]) -> Merge | Refusal:
     """How the columns of a grouped step are merged; why they cannot be.
 
     `labels` are the recursive table's columns as far as they are named, `aliases` its names in the

@@ -277,9 +277,7 @@ def _through_local(
     return found
 
 
-def _climb(
-    table: exp.Expression, root: exp.Expression, offset: int, top_aggregates: bool
-) -> _Use:
+def _climb(table: exp.Expression, root: exp.Expression, offset: int, top_aggregates: bool) -> _Use:
     """Follow a reference up to the query's root; what it passes decides."""
     linear, anti = True, ""
     place = _position(table, offset)
@@ -335,9 +333,21 @@ def _is_scalar(subquery: exp.Subquery) -> bool:
         parent is None
         or isinstance(
             parent,
-            (exp.From, exp.Join, exp.SetOperation, exp.Subquery, exp.CTE, exp.Lateral, exp.In, exp.Exists),
+            (
+                exp.From,
+                exp.Join,
+                exp.SetOperation,
+                exp.Subquery,
+                exp.CTE,
+                exp.Lateral,
+                exp.In,
+                exp.Exists,
+            ),
         )
-        or (isinstance(parent, exp.Select) and subquery.arg_key in ("from_", "from", "joins", "laterals"))
+        or (
+            isinstance(parent, exp.Select)
+            and subquery.arg_key in ("from_", "from", "joins", "laterals")
+        )
     )
 
 
@@ -413,9 +423,7 @@ def _position(table: exp.Expression, offset: int) -> int | None:
     return None if start is None else offset + start
 
 
-def _not_monotone(
-    scanned: Scan, cte: Cte, group: list[Cte], use: _Use
-) -> errors.ProgrammingError:
+def _not_monotone(scanned: Scan, cte: Cte, group: list[Cte], use: _Use) -> errors.ProgrammingError:
     cycle = " → ".join([*(c.label for c in group), group[0].label])
     target = next(
         (r for r in scanned.references if use.place is not None and r.name.start == use.place), None

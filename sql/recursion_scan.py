@@ -108,12 +108,50 @@ class Reference:
 
 
 _ENDS_FROM = frozenset(
-    ["WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "OFFSET", "UNION", "INTERSECT", "EXCEPT", "SELECT", "QUALIFY", "WINDOW", "SET", "VALUES", "RETURNING"]
+    [
+        "WHERE",
+        "GROUP",
+        "HAVING",
+        "ORDER",
+        "LIMIT",
+        "OFFSET",
+        "UNION",
+        "INTERSECT",
+        "EXCEPT",
+        "SELECT",
+        "QUALIFY",
+        "WINDOW",
+        "SET",
+        "VALUES",
+        "RETURNING",
+    ]
 )
-_STARTS_QUERY = frozenset(["SELECT", "WITH", "FROM", "VALUES", "PIVOT", "UNPIVOT", "DESCRIBE", "SUMMARIZE", "TABLE"])
+_STARTS_QUERY = frozenset(
+    ["SELECT", "WITH", "FROM", "VALUES", "PIVOT", "UNPIVOT", "DESCRIBE", "SUMMARIZE", "TABLE"]
+)
 _FROM_ARGUMENT = frozenset(["EXTRACT", "SUBSTRING", "TRIM", "OVERLAY", "POSITION"])
 _AFTER_TABLE = _ENDS_FROM | frozenset(
-    ["JOIN", "INNER", "LEFT", "RIGHT", "FULL", "OUTER", "CROSS", "NATURAL", "ASOF", "SEMI", "ANTI", "POSITIONAL", "ON", "USING", "TABLESAMPLE", "PIVOT", "UNPIVOT", "AT", "LATERAL"]
+    [
+        "JOIN",
+        "INNER",
+        "LEFT",
+        "RIGHT",
+        "FULL",
+        "OUTER",
+        "CROSS",
+        "NATURAL",
+        "ASOF",
+        "SEMI",
+        "ANTI",
+        "POSITIONAL",
+        "ON",
+        "USING",
+        "TABLESAMPLE",
+        "PIVOT",
+        "UNPIVOT",
+        "AT",
+        "LATERAL",
+    ]
 )
 
 
@@ -207,7 +245,11 @@ class _Scanner:
             elif word == "FROM" and not self.is_distinct(i) and not from_is_argument:
                 expecting = in_from = True
                 i += 1
-            elif word == "JOIN" or (word == "," and in_from) or (word in ("PIVOT", "UNPIVOT", "TABLE", "DESCRIBE", "SUMMARIZE") and not in_from):
+            elif (
+                word == "JOIN"
+                or (word == "," and in_from)
+                or (word in ("PIVOT", "UNPIVOT", "TABLE", "DESCRIBE", "SUMMARIZE") and not in_from)
+            ):
                 expecting = True
                 i += 1
             elif word in _ENDS_FROM:
@@ -297,7 +339,9 @@ class _Scanner:
             i += 1
 
     def limit(self, i: int) -> Limit | None:
-        words = [self.word(j) or self.tokens[j].text for j in range(i, min(i + 8, len(self.tokens)))]
+        words = [
+            self.word(j) or self.tokens[j].text for j in range(i, min(i + 8, len(self.tokens)))
+        ]
         if words[1:2] in (["RETURN"], ["ERROR"]) and words[2:3] == ["AT"]:
             words.pop(2)
         action: Literal["return", "error"] = "return" if words[1:2] == ["RETURN"] else "error"
@@ -349,7 +393,16 @@ class _Scanner:
         if types and len(types) != len(columns):
             return None
         cte = Cte(
-            with_, label, name, tuple(columns), tuple(types), using_key, body, definition, search, cycle
+            with_,
+            label,
+            name,
+            tuple(columns),
+            tuple(types),
+            using_key,
+            body,
+            definition,
+            search,
+            cycle,
         )
         return cte, i
 

@@ -31,14 +31,17 @@ def _rewrite(scanned: Scan, cutter: Cutter, cte: Cte) -> None:
     label = cte.label
     if not cte.columns:
         raise _wrong(
-            scanned, cte.name, f'SEARCH and CYCLE need the columns of "{label}" to be named',
+            scanned,
+            cte.name,
+            f'SEARCH and CYCLE need the columns of "{label}" to be named',
             f"Write {label}(column, …) AS (…).",
         )
     own = [r for r in scanned.references if cte.body.holds(r.name) and scanned.resolve(r) is cte]
     split = parts(scanned, cte, own)
     if not split.anchors or len(split.steps) != 1 or len(own) != 1:
         raise _wrong(
-            scanned, cte.name,
+            scanned,
+            cte.name,
             f'SEARCH and CYCLE need "{label}" to be: anchor UNION [ALL] one linear step',
             "Refer to the table once, in the query behind the last UNION.",
         )
@@ -47,7 +50,9 @@ def _rewrite(scanned: Scan, cutter: Cutter, cte: Cte) -> None:
     for name in asked:
         if name.lower() not in known:
             raise _wrong(
-                scanned, cte.name, f'"{name}", named by SEARCH or CYCLE, is no column of "{label}"',
+                scanned,
+                cte.name,
+                f'"{name}", named by SEARCH or CYCLE, is no column of "{label}"',
                 f"Its columns are: {', '.join(cte.columns)}.",
             )
     columns = [quoted(c) for c in cte.columns]
@@ -111,7 +116,8 @@ def _step(
             continue
         if word in _FORBIDDEN:
             raise _wrong(
-                scanned, Span(token.start, token.start + len(word)),
+                scanned,
+                Span(token.start, token.start + len(word)),
                 f"{word} is not allowed in a step with SEARCH or CYCLE",
                 "The step must be a plain SELECT … FROM … WHERE.",
             )
@@ -119,13 +125,16 @@ def _step(
             from_at = token.start
         if word == "*" and from_at is None and _is_star(scanned, token.start):
             raise _wrong(
-                scanned, Span(token.start, token.start + 1),
+                scanned,
+                Span(token.start, token.start + 1),
                 "* is not allowed in a step with SEARCH or CYCLE",
                 "Name the columns.",
             )
     if from_at is None or not from_at < own.name.start:
         raise _wrong(
-            scanned, own.name, f'"{cte.label}" must stand in the FROM clause of the step itself',
+            scanned,
+            own.name,
+            f'"{cte.label}" must stand in the FROM clause of the step itself',
             "Write the step as SELECT … FROM … WHERE.",
         )
     alias = _alias(scanned, own)

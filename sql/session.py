@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
 import threading
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from typing import Any
@@ -12,20 +10,20 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
+from ..engine.operators.budget import RecursionInterrupted, RecursionLimitError
 from ..planner import execute, maintain
 from ..planner.context import Context, Parameters, Settings
-from ..planner.logical import Node
-from . import diagnose, errors, hidden, settings, view_text
+from . import diagnose, errors, hidden, planning, recursion, settings, view_text
 from .catalog import Catalog
 from .database import Database
 from .parameters import distribute
+from .planning import Plans
 from .result import Result, TableStream
 from .sigint import Watch
 from .statements import Kind, Statement, split
 from .subscribe import Subscription, SubscriptionReader
 from .views import Views
 
-_PLANS = 256
 _NO_STATEMENT = Statement("", 0, "", Kind.OTHER, (), 0, frozenset(), False)
 
 
@@ -40,7 +38,7 @@ class Session:
         self.in_transaction = False
         self.closed = False
         self._open: Result | None = None
-        self._plans: OrderedDict[tuple[object, ...], Node] = OrderedDict()
+        self._plans = Plans()
         theirs = dict(config)
         for name in [n for n in theirs if n in settings.NAMES]:
             value = theirs[name] if name == "threads" else theirs.pop(name)
@@ -179,6 +177,36 @@ class Session:
 
     def _change(self, statement: Statement, given: Parameters) -> tuple[Result | None, int]:
         """DML: the changes of watched tables are captured, and in autocommit mode are an epoch."""
+        with self._recursions(statement, given) as (statement, given):
+            return self._change_plain(statement, given)
+
+    @contextmanager
+    def _recursions(
+        self, statement: Statement, given: Parameters
+    ) -> Iterator[tuple[Statement, Parameters]]:
+        """A statement that changes rows, with the recursions in it run beforehand."""
+        found = None
+        if recursion.mentions(statement.text):
+            with self.guard(statement):
+                describe = recursion.describer(self.connection, given)
+                found = recursion.plan_statement(statement, describe, is_query=False)
+        if found is None:
+            yield statement, given
+            return
+        try:
+            with self.guard(statement), self.database.reading:
+                for name, node in found.sources:
+                    stream = execute.run(node, self._context(given))
+                    rows = pa.Table.from_batches(list(stream), stream.schema)
+                    rows = rows.rename_columns([c.name for c in node.schema])
+                    self.connection.register(name, rows)
+            rest = split(found.text)[0]
+            yield rest, recursion.numbered(found.text, given)
+        finally:
+            for name, _ in found.sources:
+                self.connection.unregister(name)
+
+    def _change_plain(self, statement: Statement, given: Parameters) -> tuple[Result | None, int]:
         own = not self.in_transaction
         self.views.lock_for_write()
         try:
@@ -209,7 +237,8 @@ class Session:
         """Run a query to its end, within the open transaction if there is one."""
         statement = split(sql)[0]
         with self.guard(statement):
-            stream = execute.run(self.plan(statement), self._context(None))
+            context = self._context(None)
+            stream = execute.run(planning.logical(statement, context), context)
             try:
                 return pa.Table.from_batches(list(stream), stream.schema)
             finally:
@@ -221,24 +250,13 @@ class Session:
 
     def _query(self, statement: Statement, given: Parameters) -> Result:
         version = (self.catalog.version, self.database.catalog_version)
-        key = (statement.text, version, dataclasses.astuple(self.settings))
         # the views' rows and DuckDB's snapshot are of one epoch
         with self.guard(statement), self.database.reading:
             self.views.prepare(statement.text)
-            plan = self._plans.get(key)
-            if plan is None:
-                plan = self.plan(statement)
-                self._plans[key] = plan
-                if len(self._plans) > _PLANS:
-                    self._plans.popitem(last=False)
-            else:
-                self._plans.move_to_end(key)
-            stream = execute.run(plan, self._context(given))
+            context = self._context(given)
+            plan = self._plans.get(statement, version, context)
+            stream = execute.start(plan, context)
         return Result(stream, lambda: self.guard(statement))
-
-    def plan(self, statement: Statement) -> Node:
-        """The logical plan of a query."""
-        return execute.whole(statement.text)
 
     def _context(self, parameters: Parameters) -> Context:
         return Context(
@@ -324,6 +342,10 @@ class Session:
     def _translated(
         self, error: Exception, statement: Statement, as_written: bool
     ) -> errors.Error | None:
+        if isinstance(error, RecursionLimitError):
+            return errors.OperationalError(str(error))
+        if isinstance(error, RecursionInterrupted):
+            return errors.Interrupted(str(error))
         report = diagnose.read(error)
         if report is None:
             return None
@@ -401,6 +423,13 @@ class Session:
             self.connection.unregister(name)
             self.frames.pop(name, None)
             self.catalog.changed()
+
+
+def _types(given: Parameters) -> tuple[object, ...]:
+    """What a plan depends on of the parameters: their types."""
+    if isinstance(given, Mapping):
+        return tuple((k, type(v)) for k, v in sorted(given.items()))
+    return tuple(type(v) for v in given or ())
 
 
 _DUCKDB_SETTINGS = (
