@@ -167,8 +167,7 @@ class Scheduler(ABC):
                 handoff.profile = True
 
     def _adopt(self, node: Node) -> None:
-        if isinstance(node.stream, Output):
-            node.quick = True
+        node.quick = node.stream.blocking or isinstance(node.stream, Output)
         if self.journal is not None:
             self.journal.name(node.id, node.stream.name)
         self._opened[node.id] = node.stream  # before `open`: also a half-opened stream is closed

@@ -44,7 +44,7 @@ class ExecStream(ABC):
     outputs: list[Handoff]
 
     #: True for a stream whose quanta may block on I/O: it gets a thread of its own, beyond the
-    #: degree of parallelism, so that it holds up nobody.
+    #: degree of parallelism. Put a `DoubleBuffer` behind it, else its neighbours wait with it.
     blocking: bool = False
 
     #: Streams with the same key (a database connection, say) never run at the same time.

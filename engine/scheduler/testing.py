@@ -143,13 +143,9 @@ class Apply(MockStream):
 
     def step(self, quantum: Quantum) -> ExecResult:
         left = self._left
+        if not self._deliver():
+            return OVERFLOW
         for _ in range(quantum.batches):
-            while left:
-                if any(handoff.full for handoff in self.outputs):
-                    return OVERFLOW
-                item = left.popleft()
-                for handoff in self.outputs:
-                    handoff.put(*item)
             source = next((handoff for handoff in self.inputs if not handoff.empty), None)
             if source is None:
                 return EOS if all(handoff.eos for handoff in self.inputs) else UNDERFLOW
@@ -158,7 +154,20 @@ class Apply(MockStream):
             when, value = source.take()
             made = self.function(value)
             left.extend((when, one) for one in (made if isinstance(made, list) else [made]))
+            if not self._deliver():
+                return OVERFLOW
         return EXPIRED
+
+    def _deliver(self) -> bool:
+        """Put what is left; False when there is no room for all of it."""
+        left = self._left
+        while left:
+            if any(handoff.full for handoff in self.outputs):
+                return False
+            item = left.popleft()
+            for handoff in self.outputs:
+                handoff.put(*item)
+        return True
 
     def reset(self) -> None:
         self._left.clear()

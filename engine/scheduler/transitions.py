@@ -221,7 +221,7 @@ class Transitions:
             if node.wanted or not node.producers:
                 node.wanted = False
                 self._wake(node)
-            stack.extend(producer for _, producer in node.producers)
+            stack.extend(producer for _, producer in reversed(node.producers))
 
     def complete(self, node: Node, result: ExecResult, woken: Iterable[int] = ()) -> None:
         """A quantum of `node` ended with `result`; `woken` are streams with new notifications."""
