@@ -34,7 +34,7 @@ class Error(Exception):
         self.line: int | None = None
         self.column: int | None = None
         self.source_line: str | None = None
-        self._length = max(length, 1)
+        self.length = max(length, 1)
         self._place(text, position)
 
     def _place(self, text: str | None, position: int | None) -> None:
@@ -45,12 +45,12 @@ class Error(Exception):
         self.source_line = text[start : end if end >= 0 else len(text)].rstrip("\r")
         self.line = text.count("\n", 0, position) + 1
         self.column = position - start + 1
-        self._length = max(1, min(self._length, len(self.source_line) - self.column + 1))
+        self.length = max(1, min(self.length, len(self.source_line) - self.column + 1))
 
     def __str__(self) -> str:
         parts = [self.message]
         if self.source_line is not None and self.line is not None and self.column is not None:
-            parts.append(_underlined(self.source_line, self.line, self.column, self._length))
+            parts.append(_underlined(self.source_line, self.line, self.column, self.length))
         if self.hint:
             parts.append(f"Hint: {self.hint}")
         return "\n".join(parts)

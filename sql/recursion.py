@@ -328,14 +328,23 @@ class _Planner:
         else:
             return _Native()
         found = diagnose.translate(error, report, statement, as_written=False)
-        if found.line is None:
-            found = type(found)(
-                found.message,
-                hint=found.hint,
-                text=self.scan.text,
-                position=_first(self.scan, span),
-            )
-        return found
+        place = self.named_in(found.message, span)
+        return type(found)(
+            found.message,
+            hint=found.hint,
+            text=self.scan.text,
+            position=place[0],
+            length=place[1],
+        )
+
+    def named_in(self, message: str, span: Span) -> tuple[int, int]:
+        """Where a part has the first name that a message quotes and the part has; else its start."""
+        for name in re.findall(r'"([^"]+)"|name (\w+)', message):
+            wanted = (name[0] or name[1]).lower()
+            for token in self.scan.within(span):
+                if token.text.strip('"').lower() == wanted:
+                    return token.start, len(token.text)
+        return _first(self.scan, span), 1
 
     def no_anchor(self, member: _Member) -> errors.ProgrammingError:
         label = member.cte.label
