@@ -7,6 +7,7 @@ neighbours that run together.
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -103,7 +104,7 @@ def read_all(scheduler: Scheduler, output: int) -> list[Any]:
 
 def chain(graph: StreamGraph, first: MockStream, *rest: MockStream, **bounds: Any) -> list[int]:
     ids = [graph.add_stream(stream) for stream in (first, *rest)]
-    for before, after in zip(ids, ids[1:], strict=False):
+    for before, after in itertools.pairwise(ids):
         graph.connect(before, after, Handoff(**bounds))
     return ids
 
@@ -175,7 +176,7 @@ def bucket_brigade_with_double_buffers(run: Runner) -> None:
     graph = StreamGraph()
     streams = [Values("values", range(20)), *(Apply(f"stage{n}") for n in range(3))]
     ids = [graph.add_stream(stream) for stream in streams]
-    for before, after in zip(ids, ids[1:], strict=False):
+    for before, after in itertools.pairwise(ids):
         graph.connect(before, after, DoubleBuffer(max_batches=2))
     output = graph.add_output("out", ids[-1])
     with run(graph, quantum=Quantum(3)) as scheduler:
@@ -480,10 +481,9 @@ def an_error_reaches_the_reader(run: Runner) -> None:
     )
     output = graph.add_output("out", ids[-1])
     with run(graph) as scheduler:
-        got = []
+        got: list[Any] = []
         with pytest.raises(Boom) as caught:
-            while (item := scheduler.read_stream(output)) is not None:
-                got.append(item[1])
+            got.extend(iter(lambda: scheduler.read_stream(output)[1], None))  # type: ignore[index]
         assert caught.value is boom
         assert isinstance(boom.__cause__, ValueError)
         assert got == list(range(7))[: len(got)]
@@ -701,4 +701,4 @@ def test_random_graphs_agree_with_paths(
     with Runner(make)(graph, quantum=Quantum(quantum)) as scheduler:
         scheduler.run_until_idle()
         for n, sink in zip(sinks, collected, strict=True):
-            assert Counter(graph[sink].values) == Counter({v: paths[n] for v in range(5)})
+            assert Counter(graph[sink].values) == Counter(dict.fromkeys(range(5), paths[n]))

@@ -1,0 +1,232 @@
+"""The scheduler by itself: overhead per quantum, pauses, and what threads gain.
+
+    python benchmarks/scheduler.py [--quick]
+
+Prints one table. "bare threads" is what two Python threads gain on the same DuckDB kernels without
+any scheduler: the most that one can hope for on this machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import statistics
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import duckdb
+
+from tidewheel.engine.scheduler import (
+    DoubleBuffer,
+    Handoff,
+    Quantum,
+    Scheduler,
+    StreamGraph,
+    Transitions,
+    make_scheduler,
+    shared_pool,
+)
+from tidewheel.engine.scheduler.pauses import SWITCH_INTERVAL
+from tidewheel.engine.scheduler.testing import Apply, Collect, Inbox, Values
+
+
+def drain(scheduler: Scheduler, output: int) -> float:
+    start = time.perf_counter()
+    while scheduler.read_stream(output) is not None:
+        pass
+    return time.perf_counter() - start
+
+
+def overhead(degree: int, batches: int) -> tuple[float, float]:
+    """Quanta per second, and µs per quantum, of a chain of streams that do nothing."""
+    graph = StreamGraph()
+    inbox = Inbox("inbox")
+    ids = [graph.add_stream(inbox)]
+    for n in range(8):
+        ids.append(graph.add_stream(Apply(f"stage{n}")))
+        graph.connect(ids[-2], ids[-1], Handoff(max_batches=1))
+    sink = graph.add_stream(Collect("sink"), eager=True)
+    graph.connect(ids[-1], sink)
+    with make_scheduler(graph, degree=degree, quantum=Quantum(1)) as scheduler:
+        for n in range(batches):
+            inbox.put(n)
+        scheduler.wake(ids[0])
+        start = time.perf_counter()
+        scheduler.run_until_idle()
+        took = time.perf_counter() - start
+        quanta = sum(s.quanta for s in scheduler.stats())
+    return quanta / took, took / quanta * 1e6
+
+
+def flatness(size: int, rounds: int = 20_000) -> float:
+    """µs of `Transitions` per completed quantum in a graph of `size` streams, all of them ready."""
+    from tidewheel.engine.scheduler import ExecResult
+
+    graph = StreamGraph()
+    ids = [graph.add_stream(Values(f"s{n}", [])) for n in range(size // 2)]
+    for n in ids:
+        sink = graph.add_stream(Collect(f"sink{n}"), eager=True)
+        graph.connect(n, sink)
+    transitions = Transitions(graph)
+    transitions.sync()
+    start = time.perf_counter()
+    for _ in range(rounds):
+        node = transitions.next()
+        assert node is not None
+        transitions.complete(node, ExecResult.QUANTUM_EXPIRED)
+    return (time.perf_counter() - start) / rounds * 1e6
+
+
+def pauses(epochs: int, degree: int, quiet: bool) -> tuple[float, float, float]:
+    """Median, p99 and maximum of a small epoch in µs, beside a heap that is slow to collect.
+
+    With degree 1 this is the thread's own time, which other processes cannot disturb; with more, it
+    is the time on the wall.
+    """
+    clock = time.thread_time if degree == 1 else time.perf_counter
+    heap = [{"n": n} for n in range(500_000)]
+    graph = StreamGraph()
+    inbox = Inbox("inbox")
+    ids = [graph.add_stream(inbox)]
+    for n in range(6):
+        # Each value allocates containers, as real operators do.
+        ids.append(graph.add_stream(Apply(f"stage{n}", lambda v: [[{"v": v} for _ in range(20)]])))
+        graph.connect(ids[-2], ids[-1])
+    sink = Collect("sink")
+    graph.connect(ids[-1], graph.add_stream(sink, eager=True))
+    times = []
+    with make_scheduler(graph, degree=degree) as scheduler:
+        if not quiet:
+            scheduler._quiet = lambda: None  # type: ignore[method-assign]
+        for n in range(epochs):
+            start = clock()
+            inbox.put(n)
+            scheduler.wake(ids[0])
+            scheduler.run_until_idle()
+            times.append((clock() - start) * 1e6)
+    del heap
+    gc.collect()
+    times.sort()
+    return statistics.median(times), times[int(len(times) * 0.99)], times[-1]
+
+
+class Kernel:
+    """A DuckDB statement of about `ms` milliseconds on one thread of DuckDB, per instance."""
+
+    def __init__(self, ms: float) -> None:
+        self.connection = duckdb.connect(config={"threads": 1})
+        rows = 1_000_000
+        self.sql = "SELECT sum(hash(range)) FROM range({})"
+        start = time.perf_counter()
+        self.connection.execute(self.sql.format(rows)).fetchall()
+        self.connection.execute(self.sql.format(rows)).fetchall()
+        took = (time.perf_counter() - start) / 2 * 1e3
+        self.rows = max(1, int(rows * ms / took))
+
+    def __call__(self, value: Any) -> Any:
+        self.connection.execute(self.sql.format(self.rows)).fetchall()
+        return value
+
+
+class Nap:
+    """What a kernel on another machine would be: it takes `ms`, and no processor."""
+
+    def __init__(self, ms: float) -> None:
+        self.seconds = ms / 1e3
+
+    def __call__(self, value: Any) -> Any:
+        time.sleep(self.seconds)
+        return value
+
+
+Work = list[Callable[[Any], Any]]
+
+
+def bare_threads(kernels: Work, runs: int) -> float:
+    """Speed-up of two threads that run a kernel each, `runs` times, over one after the other."""
+
+    def work(kernel: Callable[[Any], Any]) -> None:
+        for n in range(runs):
+            kernel(n)
+
+    start = time.perf_counter()
+    for kernel in kernels:
+        work(kernel)
+    serial = time.perf_counter() - start
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(SWITCH_INTERVAL)
+    threads = [threading.Thread(target=work, args=(kernel,)) for kernel in kernels]
+    start = time.perf_counter()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    parallel = time.perf_counter() - start
+    sys.setswitchinterval(before)
+    return serial / parallel
+
+
+def diamond(kernels: Work, degree: int, runs: int) -> float:
+    graph = StreamGraph()
+    source = graph.add_stream(Values("splitter", range(runs)))
+    merge = graph.add_stream(Apply("merge"))
+    for n, kernel in enumerate(kernels):
+        branch = graph.add_stream(Apply(f"branch{n}", kernel))
+        graph.connect(source, branch)
+        graph.connect(branch, merge)
+    output = graph.add_output("out", merge)
+    with make_scheduler(graph, degree=degree, quantum=Quantum(1)) as scheduler:
+        return drain(scheduler, output)
+
+
+def brigade(kernels: Work, degree: int, runs: int) -> float:
+    graph = StreamGraph()
+    ids = [graph.add_stream(Values("values", range(runs)))]
+    for n, kernel in enumerate(kernels):
+        ids.append(graph.add_stream(Apply(f"stage{n}", kernel)))
+        make: Callable[..., Handoff] = DoubleBuffer if degree > 1 else Handoff
+        graph.connect(ids[-2], ids[-1], make(max_batches=2))
+    output = graph.add_output("out", ids[-1])
+    with make_scheduler(graph, degree=degree, quantum=Quantum(1)) as scheduler:
+        return drain(scheduler, output)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="a tenth of the work")
+    scale = 10 if parser.parse_args().quick else 1
+    hold = shared_pool().hold()
+    print(f"{'':44}{'serial':>12}{'parallel 2':>12}")
+    one, two = (overhead(degree, 10_000 // scale) for degree in (1, 2))
+    print(f"{'quanta per second':44}{one[0]:12,.0f}{two[0]:12,.0f}")
+    print(f"{'µs per quantum, with its own work':44}{one[1]:12.1f}{two[1]:12.1f}")
+    for size in (10, 100, 1_000, 10_000):
+        print(f"{f'µs of decisions per quantum, {size:,} streams':44}{flatness(size):12.2f}")
+    for quiet in (False, True):
+        name = "epoch beside a large heap" + (", collector kept out" if quiet else ", as Python is")
+        serial, parallel = (pauses(10_000 // scale, degree, quiet) for degree in (1, 2))
+        for what, a, b in zip(("median µs", "p99 µs", "max µs"), serial, parallel, strict=True):
+            print(f"{name + ': ' + what:56}{a:10.0f}{b:12.0f}")
+        print(f"{'p99 / median':56}{serial[1] / serial[0]:10.1f}{parallel[1] / parallel[0]:12.1f}")
+    print(f"{'speed-up by 2 threads':32}{'bare threads':>16}{'diamond':>12}{'brigade':>12}")
+    for make in (Kernel, Nap):
+        for ms, runs in ((50, 20), (1, 400)):
+            kernels: Work = [make(ms), make(ms)]
+            runs = max(4, runs // scale)
+            bare = statistics.median(bare_threads(kernels, runs) for _ in range(3))
+            gains = [
+                statistics.median(
+                    shape(kernels, 1, runs) / shape(kernels, 2, runs) for _ in range(3)
+                )
+                for shape in (diamond, brigade)
+            ]
+            name = f"{make.__name__.lower()}s of {ms} ms"
+            print(f"{name:32}{bare:16.2f}{gains[0]:12.2f}{gains[1]:12.2f}")
+    hold.leave()
+
+
+if __name__ == "__main__":
+    main()
