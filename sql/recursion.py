@@ -251,7 +251,7 @@ class _Planner:
             ready = next((m for m in todo if self.reads_only(m, typed, group)), None)
             if ready is None:
                 raise self.no_anchor(todo[0])
-            self.with_frame(members, lambda m=ready: self.prepare(m.cte.body))
+            self.with_frame(members, ready.cte.body)
             text = self.cutter.query(ready.cte.body)
             ready.columns = self.named(ready, self.columns(text, ready.cte.body))
             todo.remove(ready)
@@ -264,14 +264,14 @@ class _Planner:
             if self.is_back(r, member.cte, group)
         )
 
-    def with_frame(self, members: list[_Member], work: Callable[[], None]) -> list[LetRec]:
-        """Do `work` for a part inside the loop of `members`; the loops that it needs inside."""
+    def with_frame(self, members: list[_Member], span: Span) -> list[LetRec]:
+        """Plan what a part inside the loop of `members` needs; the loops that stand inside."""
         frame = _Frame(frozenset(m.variable for m in members))
         before = set(self.cutter.splices)
         settled = set(self.settled)
         self.frames.append(frame)
         try:
-            work()
+            self.prepare(span)
         finally:
             self.frames.pop()
             if frame.lets:
@@ -420,7 +420,7 @@ class _Planner:
         lets: list[LetRec] = []
         for span in spans:
             self.define(members, "all" if style.reads_all else "delta")
-            inner = self.with_frame(members, lambda s=span: self.prepare(s))
+            inner = self.with_frame(members, span)
             lets.extend(inner)
             texts = [
                 self.step_text(member, local, span)
@@ -514,7 +514,7 @@ class _Planner:
         self.define(members, "all")
         for member in members:
             body = member.cte.body
-            lets = self.with_frame(members, lambda b=body: self.prepare(b))
+            lets = self.with_frame(members, body)
             text = self.step_text(member, {}, body)
             step = _around(lets, self.block(text, member.columns, "binding"))
             self.undo()
@@ -526,9 +526,12 @@ class _Planner:
         try:
             return [t for _, t in self.describe(f"SELECT {items}")]
         except duckdb.Error as error:
-            plain = errors.from_duckdb(error)
-            raise type(plain)(
-                plain.message, text=self.scan.text, position=cte.name.start, length=len(cte.label)
+            report = diagnose.read(error)
+            raise errors.ProgrammingError(
+                report.message if report is not None else str(error),
+                text=self.scan.text,
+                position=cte.name.start,
+                length=len(cte.label),
             ) from None
 
 

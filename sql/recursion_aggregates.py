@@ -53,12 +53,16 @@ def _own_aggregates(item: exp.Expression, select: exp.Select) -> list[exp.AggFun
 
 
 def _offset(node: exp.Expression) -> tuple[int | None, int]:
-    """Where a node stands in the text, by the first position that sqlglot kept of it."""
-    for inner in node.walk():
-        start, end = inner.meta.get("start"), inner.meta.get("end")
-        if start is not None and end is not None:
-            return start, end - start + 1
-    return None, 1
+    """Where a node stands in the text, by the first of the positions that sqlglot kept."""
+    spans = [
+        (inner.meta["start"], inner.meta["end"])
+        for inner in node.walk()
+        if inner.meta.get("start") is not None and inner.meta.get("end") is not None
+    ]
+    if not spans:
+        return None, 1
+    first = min(spans)
+    return first[0], first[1] - first[0] + 1
 
 
 def merges(select: exp.Select, labels: Sequence[str], aliases: Collection[str]) -> Merge | Refusal:
