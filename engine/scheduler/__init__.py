@@ -37,7 +37,32 @@ Progress
     After every quantum with updates the manager calls `owner.apply(stream_id, updates)`, which
     returns the ids of the streams that now have deliverable notifications; these are woken.
     The stream itself finds its notifications where the owner put them: under the parallel scheduler
-    it may be running at that moment (it is run again afterwards), so put them into a `deque`.
+    it may be running at that moment (it is run again afterwards), so put them into a `deque`, and
+    take no more of them in a quantum than were there when it began, if runs are to be replayed.
+
+Degree of parallelism
+    `make_scheduler(graph, owner, degree=n)`: 1 is serial and has no thread; n > 1 has a manager and
+    up to n workers from `shared_pool()`. Both have the same methods. Under the parallel one change
+    the graph, and touch the owner from outside, only inside `with scheduler.paused():`.
+    A `DoubleBuffer` in place of a `Handoff` lets both its ends run at once; a graph built with them
+    differs from one without, so the degree belongs into the key of whatever caches graphs.
+    A connection keeps the pool's threads from one statement to the next with
+    `hold = shared_pool().hold()` and `hold.leave()` when it closes.
+    Streams with equal `exclusive` never run together: give all kernels on one DuckDB connection
+    that connection as their key. `blocking = True`: quanta that wait for I/O.
+
+Ending a run
+    `abort` calls `interrupt` of each running stream again and again until its quantum has ended; a
+    kernel's is `connection.interrupt()`. DuckDB does not look for signals, so for Ctrl-C in the
+    main thread a connection calls `interrupt_watch.start()` on opening and `.stop()` on closing,
+    and runs each statement inside
+    `with interrupt_watch.calling(lambda: scheduler.abort(KeyboardInterrupt())):`.
+
+Looking inside
+    `scheduler.stats()`: quanta, busy seconds, batches and (with `profile=True`) rows in and out,
+    per stream: what EXPLAIN ANALYZE prints. `Journal()` given as `journal=` keeps the last events:
+    `story(*ids)`, `overlaps()`, `write_trace(path)` for Perfetto. `record=[]` takes the decisions,
+    which `Replay` repeats; `RandomScheduler(graph, seed=n)` explores other ones.
 """
 
 from typing import Any

@@ -30,6 +30,8 @@ from tidewheel.engine.scheduler.transitions import Node
 QUICK = 200_000
 #: As above, when there is nothing else that could run at the same time.
 QUICK_ALONE = 5_000_000
+#: As many short quanta may be run before workers get what they could be doing.
+QUICK_RUNS = 4
 #: Seconds between two attempts to interrupt quanta that run on after an abort.
 INTERRUPT_EVERY = 0.01
 
@@ -86,6 +88,7 @@ class ParallelScheduler(Scheduler):
         self._flying: dict[int, Node] = {}  # on workers and extra threads
         self._slots = 0  # of `_flying`, those that count for the degree
         self._inline: Node | None = None
+        self._quick_runs = 0  # short quanta since work was last handed out
         self._busy = False  # in a burst of activity
         self._interrupting = threading.Lock()
 
@@ -317,9 +320,17 @@ class ParallelScheduler(Scheduler):
     # -- quanta
 
     def _dispatch(self) -> bool:
-        """Hand out what workers can take, then run one short quantum, if there is any."""
+        """Run some short quanta, then hand out what workers can take; True after a short one.
+
+        Short ones first, as they are mostly what drains the results of long ones, but not for ever.
+        """
         transitions = self.transitions
         ready, quick = transitions.ready, transitions.quick
+        if quick and self._quick_runs < QUICK_RUNS:
+            self._quick_runs += 1
+            if self._run_quick():
+                return True
+        self._quick_runs = 0
         while ready and self._slots < self.degree:
             node = transitions.next_of(ready)
             if node is None:
@@ -330,10 +341,12 @@ class ParallelScheduler(Scheduler):
                 return True
             self._slots += 1
             self._launch(node)
-        while quick:
-            node = transitions.next_of(quick)
-            if node is None:
-                break
+        return self._run_quick()
+
+    def _run_quick(self) -> bool:
+        """Run the next short quantum; blocking ones before it get a thread of their own."""
+        transitions = self.transitions
+        while (node := transitions.next_of(transitions.quick)) is not None:
             if not node.stream.blocking:
                 self._run_here(node)
                 return True
@@ -385,7 +398,9 @@ class ParallelScheduler(Scheduler):
         took = end - start
         node.quanta += 1
         node.busy_ns += took
-        node.estimate = took if node.estimate < 0 else (node.estimate + took) >> 1
+        # Slow to be forgotten: a quantum that found nothing to do says little about the next.
+        expected = node.estimate
+        node.estimate = took if took > expected else expected - ((expected - took) >> 3)
         node.quick = stream.blocking or node.estimate < QUICK or isinstance(stream, Output)
         woken: Iterable[int] = ()
         if error is None:

@@ -48,8 +48,9 @@ _INHIBITED, _RUNNING = StreamState.INHIBITED, StreamState.RUNNING
 _UNDERFLOW, _OVERFLOW, _EOS = ExecResult.UNDERFLOW, ExecResult.OVERFLOW, ExecResult.EOS
 _EXPIRED, _YIELD = ExecResult.QUANTUM_EXPIRED, ExecResult.YIELD
 
-#: How often neighbours may be started past an inhibited stream before it takes precedence.
-PATIENCE = 4
+#: How often neighbours may be started past an inhibited stream before it takes precedence. That
+#: costs the neighbours on average half a quantum each time: at 4 a diamond at degree 2 lost a fifth.
+PATIENCE = 16
 
 
 class Resource:
@@ -250,8 +251,11 @@ class Transitions:
             for handoff, _ in node.buffers_out:
                 handoff.publish()
         for handoff, consumer in node.consumers:
-            if handoff.deliverable or result is _EOS:
+            # One that is stopped by a full output can do nothing with more input.
+            if (handoff.deliverable or result is _EOS) and not consumer.blocked:
                 self._wake(consumer, first=handoff.soft and handoff.over)
+        if result is _EXPIRED:
+            self._wake(node)  # before its producers: draining comes first
         for handoff, producer in node.producers:
             if producer.blocked and not handoff.full:
                 self._wake(producer)
@@ -262,8 +266,6 @@ class Transitions:
         if result is _UNDERFLOW:
             for handoff, _ in node.producers:
                 handoff.requested = True
-        elif result is _EXPIRED:
-            self._wake(node)
         elif result is _OVERFLOW:
             node.blocked = any(handoff.full for handoff, _ in node.consumers)
             if not node.blocked and node.consumers:
