@@ -88,7 +88,8 @@ class OurSession:
         cursor = self.con.cursor()
         try:
             cursor.execute(sql)
-            return None if cursor.description is None else cursor.to_arrow_table()
+            result = cursor._result  # in the form that keeps every type, as DuckSession has it
+            return None if result is None else pa.Table.from_batches(result, result.schema)
         finally:
             cursor.close()
 
