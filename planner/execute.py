@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Protocol
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
 
+import duckdb
 import pyarrow as pa
 
-from tidewheel.engine.kernels.duckdb import KernelReader
-from tidewheel.planner.context import Context
+from tidewheel.engine.dataflow.runtime import Dataflow, Output
+from tidewheel.engine.kernels.duckdb import KernelConnection
+from tidewheel.planner import lower_recursion  # noqa: F401  (registers LetRec)
+from tidewheel.planner.build import OUTPUT, build
+from tidewheel.planner.context import Context, Settings
+from tidewheel.planner.flow import Flow
+from tidewheel.planner.fuse import KernelPlan, fuse
 from tidewheel.planner.logical import Block, Node
+from tidewheel.planner.lower import lower
+from tidewheel.planner.rewrites import rewritten
+
+PREFETCH = 2
+"""Batches that a result holds ready for its reader."""
 
 
 class BatchStream(Protocol):
@@ -33,14 +45,150 @@ def whole(sql: str, reason: str = "as written") -> Block:
     return Block(sql, (), (), (), reason)
 
 
+@dataclass(frozen=True, slots=True)
+class Physical:
+    """A plan made ready: the operators and the kernels that they were cut into."""
+
+    flow: Flow
+    kernels: tuple[KernelPlan, ...]
+    labels: tuple[str, ...] | None  # None: as DuckDB names them
+
+
+def physical(node: Node, settings: Settings) -> Physical:
+    """Rewrite, lower and fuse a plan."""
+    if not _is_whole(node):
+        node = rewritten(node)
+    flow = lower(node, settings.fusion)
+    kernels = tuple(fuse(flow, settings.fusion))
+    labels = None if _is_whole(node) else tuple(c.label for c in node.schema)
+    return Physical(flow, kernels, labels)
+
+
 def run(node: Node, context: Context) -> BatchStream:
     """Start a plan. Errors of binding are raised here, errors of running by the stream."""
-    if isinstance(node, Block) and not node.inputs:
-        return KernelReader(
-            context.connection,
-            context.lock,
-            node.sql,
-            params=context.parameters,
-            batch_rows=context.settings.batch_rows,
-        )
-    raise NotImplementedError(type(node).__name__)
+    return start(physical(node, context.settings), context)
+
+
+def start(plan: Physical, context: Context) -> Result:
+    """Put a plan on the scheduler and compute its first batch."""
+    connection = KernelConnection(context.connection, context.lock, context.settings.batch_rows)
+    parameters: Any = context.parameters
+    if plan.labels is not None and parameters is not None and not isinstance(parameters, Mapping):
+        # Parts of a text name its parameters by number.
+        parameters = {str(i): value for i, value in enumerate(parameters, 1)}
+    graph = build(plan.flow, plan.kernels, connection, parameters, context)
+    return Result(
+        Dataflow(graph, context.settings.threads, prefetch=PREFETCH), plan, context, connection
+    )
+
+
+def _is_whole(node: Node) -> bool:
+    return isinstance(node, Block) and not node.inputs and not node.columns
+
+
+class Result:
+    """Reads the output of a dataflow that runs as far as it is read.
+
+    Kernels that read tables must see one snapshot: a plan of several runs inside a transaction of
+    its own, unless the user has one open.
+    """
+
+    schema: pa.Schema
+
+    def __init__(
+        self, dataflow: Dataflow, plan: Physical, context: Context, connection: KernelConnection
+    ) -> None:
+        self.dataflow = dataflow
+        self._context = context
+        self._connection = connection
+        self._labels = plan.labels
+        self._transaction = False
+        self._closed = False
+        self._output: Output | None = None
+        self._ahead: pa.RecordBatch | None = None
+        try:
+            if len(plan.kernels) > 1 or any(k.inputs for k in plan.kernels):
+                connection.open()
+                if not context.in_transaction:
+                    with context.lock:
+                        context.connection.begin()
+                    self._transaction = True
+            self._output = dataflow.output(OUTPUT)
+            # The first batch tells the schema, and raises what DuckDB says of the text.
+            self._ahead = self._read()
+            if self._ahead is None:
+                raise RuntimeError("internal: the plan ended without a batch")
+            self.schema = self._ahead.schema
+        except BaseException:
+            self.close()
+            raise
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        return self
+
+    def __next__(self) -> pa.RecordBatch:
+        return self.read_next_batch()
+
+    def read_next_batch(self) -> pa.RecordBatch:
+        """The next batch; StopIteration at the end."""
+        if self._ahead is not None:
+            batch, self._ahead = self._ahead, None
+            return batch
+        if self._closed:
+            raise StopIteration
+        try:
+            found = self._read()
+        except BaseException:
+            self.close()
+            raise
+        if found is None:
+            self.close()
+            raise StopIteration
+        return found
+
+    def _read(self) -> pa.RecordBatch | None:
+        assert self._output is not None
+        if self._context.interrupted.is_set():
+            raise duckdb.InterruptException("INTERRUPT Error: Interrupted!")
+        item = self._output.read()
+        if item is None:
+            return None
+        return self._labelled(item[1])
+
+    def _labelled(self, batch: pa.RecordBatch | pa.Table) -> pa.RecordBatch:
+        if isinstance(batch, pa.Table):
+            batches = batch.combine_chunks().to_batches()
+            schema = batch.schema
+            batch = batches[0] if batches else _empty(schema)
+        if self._labels is None:
+            return batch
+        names = list(self._labels)
+        fields = [f.with_name(n) for f, n in zip(batch.schema, names, strict=True)]
+        return pa.RecordBatch.from_arrays(batch.columns, schema=pa.schema(fields))
+
+    def close(self) -> None:
+        """Stop, and give the connection free."""
+        if self._closed:
+            return
+        self._closed = True
+        try:
+            self.dataflow.close()
+        finally:
+            if self._transaction:
+                with self._context.lock:
+                    self._context.connection.rollback()
+            self._connection.close()
+
+
+def _empty(schema: pa.Schema) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays(
+        [
+            pa.array([], type=t) if not isinstance(t, pa.ExtensionType) else _no_values(t)
+            for t in schema.types
+        ],
+        schema=schema,
+    )
+
+
+def _no_values(type_: pa.ExtensionType) -> pa.Array:
+    return pa.ExtensionArray.from_storage(type_, pa.array([], type=type_.storage_type))

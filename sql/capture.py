@@ -314,7 +314,7 @@ class Capture:
         con = self.connection
         names = [(key, self.tables[key], f"{_BEFORE}_{i}") for i, key in enumerate(targets)]
         for _, info, before in names:
-            con.execute(f"CREATE OR REPLACE TEMP TABLE {before} AS FROM {info.name}")
+            con.execute(f"CREATE OR REPLACE TEMP TABLE {before} AS FROM {info.name}").fetchall()
         rows = self._run(text, params)
         outcome = Outcome(rows=rows)
         for key, info, before in names:
@@ -326,7 +326,7 @@ class Capture:
                 [weighted(gone, -1), weighted(come, +1)], promote_options="permissive"
             )
         for _, _, before in names:  # after an error the rollback drops them
-            con.execute(f"DROP TABLE temp.{before}")
+            con.execute(f"DROP TABLE temp.{before}").fetchall()
         if rows is not None and rows.column_names == ["Count"]:
             outcome.rows, outcome.count = None, _count(rows)
         return outcome

@@ -142,14 +142,14 @@ class Views:
             with self._implicit():
                 if replaced:
                     self._drop_one(key, relation)
-                con.execute(_CATALOG)
+                self._do(_CATALOG)
                 rows = self.host_query(
                     parsed.query, frozenset(names.reads(parsed.query, self._keys()))
                 )
                 columns = self._columns(rows, parsed, statement)
                 con.register(row_name(key), rows.rename_columns(columns))
                 self._registered.pop(key, None)
-                con.execute(
+                self._do(
                     f"CREATE VIEW {target} AS SELECT {', '.join(map(quote, columns))} "
                     f"FROM {quote(row_name(key))}"
                 )
@@ -157,7 +157,7 @@ class Views:
                 if parsed.columns:
                     listed = ", ".join(map(quote, columns))
                     sql = f"WITH __tw_view({listed}) AS ({sql}\n) SELECT * FROM __tw_view"
-                con.execute(
+                self._do(
                     f"INSERT INTO {SCHEMA}.views SELECT ?, ?, coalesce(max(position), 0) + 1 "
                     f"FROM {SCHEMA}.views",
                     [key, sql],
@@ -254,14 +254,17 @@ class Views:
         return next((r for r in Names(self.host.connection).relations if r.key == key), None)
 
     def _drop_one(self, key: str, relation: Relation | None) -> None:
-        con = self.host.connection
         if relation is not None:
-            con.execute(f"DROP VIEW {relation.quoted}")
-        con.execute(f"DELETE FROM {SCHEMA}.views WHERE key = ?", [key])
+            self._do(f"DROP VIEW {relation.quoted}")
+        self._do(f"DELETE FROM {SCHEMA}.views WHERE key = ?", [key])
         if self.host.in_transaction:
             self._dropped.append(key)
         else:
             self._forget(key)
+
+    def _do(self, sql: str, parameters: list[Any] | None = None) -> None:
+        """Run a statement to its end: an open result would block the connection."""
+        self.host.connection.execute(sql, parameters).fetchall()
 
     def _forget(self, key: str) -> None:
         self._maintainer.views.pop(key, None)

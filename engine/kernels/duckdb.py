@@ -137,11 +137,12 @@ class KernelConnection:
     def open(self) -> None:
         """Make inputs findable."""
         with self._lock:
-            row = self._connection.execute(
+            # fetchall: a result that is not read to its end blocks the connection
+            rows = self._connection.execute(
                 "SELECT current_setting('python_enable_replacements')"
-            ).fetchone()
-            if row is not None and not row[0]:
-                self._connection.execute("SET python_enable_replacements = true")
+            ).fetchall()
+            if not rows[0][0]:
+                self._connection.execute("SET python_enable_replacements = true").fetchall()
                 self._restore = "SET python_enable_replacements = false"
 
     def close(self) -> None:
@@ -149,7 +150,7 @@ class KernelConnection:
         restore, self._restore = self._restore, None
         if restore is not None:
             with self._lock:
-                self._connection.execute(restore)
+                self._connection.execute(restore).fetchall()
 
     def table(
         self,
