@@ -162,7 +162,7 @@ _CANDIDATES = re.compile(
 
 def _plain(report: Report, names: Iterable[str]) -> tuple[str, str | None]:
     """The message without DuckDB's appendices, and a hint made of them."""
-    message = report.message
+    message = report.message.partition(" when casting from source column")[0]
     if report.kind == "INTERRUPT":
         return "the statement was interrupted", None
     functions = message.find("\n\tCandidate functions:")
@@ -188,7 +188,7 @@ def _plain(report: Report, names: Iterable[str]) -> tuple[str, str | None]:
             hint = f"available: {', '.join(dict.fromkeys(candidates))}"
     if "found that match the pattern" in message:
         hint = _file_hint(_last_quoted(message)) or hint
-    if message.startswith("No magic bytes") or "magic bytes" in message:
+    if "No magic bytes" in message or "too small to be a Parquet" in message:
         hint = "the file is not a Parquet file; read_csv or read_json may read it"
     return message, hint
 

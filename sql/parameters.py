@@ -57,8 +57,8 @@ def _error(
     places = [t for t in tokens(statement.text) if t.kind == "parameter"]
     if isinstance(wanted, str):
         places = [t for t in places if t.text[1:] == wanted]
-    elif wanted is not None:
-        places = places[wanted:]
+    else:
+        places = [] if wanted is None else places[wanted:]
     return errors.ProgrammingError(
         message,
         hint=hint,

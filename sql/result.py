@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+import threading
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
@@ -30,13 +31,20 @@ class Result:
 
     While it is `open` it keeps the connection from running anything else. `buffer()` reads the
     rest into memory, and beyond `BUFFER_BYTES` into a temporary file. `guard` surrounds each
-    read from the connection: it takes the lock, watches for Ctrl-C and translates errors.
+    read from the connection: it watches for Ctrl-C and translates errors. `lock` is the
+    connection's: another thread's statement may set the result aside at any time.
     """
 
-    def __init__(self, stream: Stream, guard: Callable[[], AbstractContextManager[object]]) -> None:
+    def __init__(
+        self,
+        stream: Stream,
+        guard: Callable[[], AbstractContextManager[object]],
+        lock: threading.RLock,
+    ) -> None:
         self.schema: pa.Schema = stream.schema
         self._stream: Stream | None = stream
         self._guard = guard
+        self._lock = lock
         self._held: deque[pa.RecordBatch] = deque()
         self._spilled: pa.RecordBatchReader | None = None
         self._file: IO[bytes] | None = None
@@ -49,17 +57,18 @@ class Result:
 
     def next_batch(self) -> pa.RecordBatch | None:
         """The next batch that is not empty; None at the end."""
-        if self._held:
-            return self._held.popleft()
-        if self._spilled is not None:
-            try:
-                return self._spilled.read_next_batch()
-            except StopIteration:
-                self.close()
-        if self._error is not None:
-            error, self._error = self._error, None
-            raise error
-        return self._pull()
+        with self._lock:
+            if self._held:
+                return self._held.popleft()
+            if self._spilled is not None:
+                try:
+                    return self._spilled.read_next_batch()
+                except StopIteration:
+                    self.close()
+            if self._error is not None:
+                error, self._error = self._error, None
+                raise error
+            return self._pull()
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         while (batch := self.next_batch()) is not None:
@@ -70,11 +79,7 @@ class Result:
             return None
         try:
             with self._guard():
-                # Another thread may have closed it while this one waited for the lock.
-                while self._stream is not None:
-                    batch = next(self._stream, None)
-                    if batch is None:
-                        break
+                while (batch := next(self._stream, None)) is not None:
                     if batch.num_rows:
                         return batch
         except BaseException:

@@ -151,12 +151,12 @@ class Session:
         elif verb == "DROP":
             self.views.drop(statement)
         elif verb == "VERIFY":
-            return Result(TableStream(self.views.verify(statement)), lambda: self.guard(statement))
+            return self._complete(self.views.verify(statement), statement)
         else:
             named = view_text.parse_subscribe(statement)
             key = self.views.resolve(named.parts, statement, named.name_at)
             start = int(named.rest[0]) if named.rest else None
-            return Result(SubscriptionReader(self.views.subscribe(key, start)), nullcontext)
+            return self._followed(self.views.subscribe(key, start))
         return None
 
     def _transaction(self, statement: Statement) -> None:
@@ -219,7 +219,7 @@ class Session:
                 self.views.release()
         if outcome.rows is None or not statement.rows:
             return None, outcome.count
-        return Result(TableStream(outcome.rows), lambda: self.guard(statement)), outcome.count
+        return self._complete(outcome.rows, statement), outcome.count
 
     def _other(self, statement: Statement, given: Parameters) -> tuple[Result | None, int]:
         """DDL and all the rest."""
@@ -255,8 +255,10 @@ class Session:
             self.views.prepare(statement.text)
             context = self._context(given)
             plan = self._plans.get(statement, version, context)
-            stream = execute.start(plan, context)
-        return Result(stream, lambda: self.guard(statement))
+            written = plan.labels is None
+            with self.guard(statement, written):
+                stream = execute.start(plan, context)
+        return Result(stream, lambda: self.guard(statement, written), self.lock)
 
     def _context(self, parameters: Parameters) -> Context:
         return Context(
@@ -274,8 +276,15 @@ class Session:
         assert result is not None
         return result
 
+    def _complete(self, table: pa.Table, statement: Statement) -> Result:
+        return Result(TableStream(table), lambda: self.guard(statement), self.lock)
+
+    def _followed(self, subscription: Subscription) -> Result:
+        # It waits for changes, so it must not hold the connection's lock.
+        return Result(SubscriptionReader(subscription), nullcontext, threading.RLock())
+
     def _table(self, statement: Statement, columns: dict[str, list[str]]) -> Result:
-        return Result(TableStream(pa.table(columns)), lambda: self.guard(statement))
+        return self._complete(pa.table(columns), statement)
 
     def _setting(self, statement: Statement) -> Result | None:
         if statement.words[0] == "SHOW":
@@ -310,7 +319,7 @@ class Session:
         if table.num_rows == 0 and table.column_names == ["Success"]:
             return None, -1
         count = table.num_rows if statement.kind is Kind.CHANGE else -1
-        return Result(TableStream(table), lambda: self.guard(statement)), count
+        return self._complete(table, statement), count
 
     def _count(self, statement: Statement, given: Parameters) -> int:
         """Run a statement that gives no rows; how many it changed, or -1."""
@@ -355,8 +364,8 @@ class Session:
                 self.connection.execute(f"EXPLAIN {statement.text}")
             except duckdb.Error as again:
                 located = diagnose.read(again)
-                if located is not None and located.message == report.message:
-                    located.position = (located.position or 0) - len("EXPLAIN ")
+                if located and located.position and located.message == report.message:
+                    located.position -= len("EXPLAIN ")
                     report = located
         names = self.catalog.names() if report.kind == "Catalog" and not self.in_transaction else ()
         return diagnose.translate(error, report, statement, names, as_written)
@@ -375,7 +384,8 @@ class Session:
     def interrupt(self) -> None:
         """Stop the running statement; may be called from any thread, takes no lock."""
         self.interrupted.set()
-        self.connection.interrupt()
+        if not self.closed:
+            self.connection.interrupt()
 
     def check_open(self) -> None:
         """Raise if the connection is closed."""
@@ -411,6 +421,11 @@ class Session:
         with self.guard(_NO_STATEMENT):
             self.check_open()
             self.make_way()
+            if name not in self.frames and name.lower() in map(str.lower, self.catalog.names()):
+                raise errors.ProgrammingError(
+                    f"there is a table or view named {name} already",
+                    hint="register the frame under another name",
+                )
             self.connection.register(name, frame)
             self.frames[name] = frame
             self.catalog.changed()

@@ -11,6 +11,7 @@ import signal
 import socket
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from types import TracebackType
 
 
@@ -29,7 +30,8 @@ class _Watcher:
             target = self.target
             if target is not None and signal.SIGINT in received:
                 self.fired += 1
-                target()
+                with suppress(Exception):  # the connection may just have been closed
+                    target()
 
 
 _watcher: _Watcher | None = None
@@ -67,6 +69,9 @@ class Watch:
     ) -> None:
         if self._before is not None and _watcher is not None:
             _watcher.target, descriptor, fired = self._before
-            signal.set_wakeup_fd(descriptor)
+            # KeyboardInterrupt may come before this line. So where nobody else had a descriptor
+            # ours stays, and a target that is left behind is only told to stop doing nothing.
+            if descriptor not in (-1, _watcher.writing.fileno()):
+                signal.set_wakeup_fd(descriptor)
             self.fired = _watcher.fired > fired
             self._before = None

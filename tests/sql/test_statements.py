@@ -1,0 +1,99 @@
+"""Splitting and classifying, held against DuckDB's own splitter."""
+
+import duckdb
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tidewheel.sql.statements import Kind, explained, split, tokens
+
+PIECES = [
+    "select 1",
+    "select ';' , \"a;b\"",
+    "select $$ ; $$, $tag$ ; $$ ; $tag$",
+    "select e'\\';'",
+    "select /* ; /* nested ; */ ; */ 2",
+    "select 3 -- ; comment\n",
+    "values ('it''s;')",
+    "select 'é', \"ü;\"",
+    "",
+    "  ",
+    "-- only a comment\n",
+]
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=6))
+def test_splits_where_duckdb_splits(pieces: list[str]) -> None:
+    script = ";".join(pieces)
+    ours = [s.text for s in split(script)]
+    connection = duckdb.connect()
+    theirs = [s.query.strip().rstrip(";").strip() for s in connection.extract_statements(script)]
+    assert len(ours) == len(theirs)
+    for one, other in zip(ours, theirs, strict=True):
+        # DuckDB leaves comments around a statement with it.
+        assert one in other
+
+
+@given(st.text(alphabet="ab '\"$;-/*\n?1eE\\é", max_size=40))
+def test_tokens_are_pieces_of_the_text(text: str) -> None:
+    end = 0
+    for token in tokens(text):
+        assert token.text
+        assert text.startswith(token.text, token.start)
+        assert token.start >= end
+        end = token.start + len(token.text)
+
+
+def test_places_are_kept() -> None:
+    script = "select 1;\n\n  select 2 ;"
+    first, second = split(script)
+    assert (first.text, second.text) == ("select 1", "select 2")
+    assert script[second.start :].startswith("select 2")
+    assert script[explained(second).start + len("EXPLAIN ") :].startswith("select 2")
+
+
+@pytest.mark.parametrize(
+    ("sql", "kind"),
+    [
+        ("select 1", Kind.QUERY),
+        ("(select 1) union (select 2)", Kind.QUERY),
+        ("((select 1))", Kind.QUERY),
+        ("from t", Kind.QUERY),
+        ("with a as (select 1) select * from a", Kind.QUERY),
+        ("with a as (insert_me) from a", Kind.QUERY),
+        ("with recursive a(x) as (select 1), b as (from a) insert into t from b", Kind.CHANGE),
+        ("with a as (select 1) delete from t", Kind.CHANGE),
+        ("values (1)", Kind.QUERY),
+        ("table t", Kind.QUERY),
+        ("pivot t on a using sum(b)", Kind.QUERY),
+        ("/* c */ insert into t values (1)", Kind.CHANGE),
+        ("COPY t TO 'x.csv'", Kind.CHANGE),
+        ("begin transaction", Kind.TRANSACTION),
+        ("rollback", Kind.TRANSACTION),
+        ("explain select 1", Kind.EXPLAIN),
+        ("set fusion = 'off'", Kind.SETTING),
+        ("reset session threads", Kind.SETTING),
+        ("set memory_limit = '1GB'", Kind.OTHER),
+        ("create table t(a int)", Kind.OTHER),
+        ("create or replace materialized view v as select 1", Kind.OURS),
+        ("drop materialized view v", Kind.OURS),
+        ("subscribe to v", Kind.OURS),
+        ("verify view v", Kind.OURS),
+        ("describe t", Kind.OTHER),
+    ],
+)
+def test_kinds(sql: str, kind: Kind) -> None:
+    assert split(sql)[0].kind is kind
+
+
+def test_parameters_are_counted_outside_strings() -> None:
+    statement = split("select ?, '?', $a, \"$b\", $$ $c $$ -- ?")[0]
+    assert (statement.positional, statement.names) == (1, {"a"})
+    assert split("select $2, $1, $2")[0].positional == 2
+    assert split("select ?2")[0].positional == 2
+
+
+def test_rows_are_told_from_counts() -> None:
+    assert split("insert into t values (1) returning a")[0].rows
+    assert not split("insert into t values ('returning')")[0].rows
+    assert split("describe t")[0].rows
