@@ -175,8 +175,10 @@ def diamond(kernels: Work, degree: int, runs: int) -> float:
     merge = graph.add_stream(Apply("merge"))
     for n, kernel in enumerate(kernels):
         branch = graph.add_stream(Apply(f"branch{n}", kernel))
-        graph.connect(source, branch)
-        graph.connect(branch, merge)
+        # With plain handoffs a branch that starts again would keep `merge` from draining the other.
+        make: Callable[..., Handoff] = DoubleBuffer if degree > 1 else Handoff
+        graph.connect(source, branch, make())
+        graph.connect(branch, merge, make())
     output = graph.add_output("out", merge)
     with make_scheduler(graph, degree=degree, quantum=Quantum(1)) as scheduler:
         return drain(scheduler, output)

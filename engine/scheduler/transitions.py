@@ -48,8 +48,8 @@ _INHIBITED, _RUNNING = StreamState.INHIBITED, StreamState.RUNNING
 _UNDERFLOW, _OVERFLOW, _EOS = ExecResult.UNDERFLOW, ExecResult.OVERFLOW, ExecResult.EOS
 _EXPIRED, _YIELD = ExecResult.QUANTUM_EXPIRED, ExecResult.YIELD
 
-#: How often neighbours may be started past an inhibited stream before it takes precedence. That
-#: costs the neighbours on average half a quantum each time: at 4 a diamond at degree 2 lost a fifth.
+#: How often neighbours may be started past an inhibited stream before it takes precedence; each
+#: time that costs the neighbours half a quantum on average.
 PATIENCE = 16
 
 
