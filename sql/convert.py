@@ -12,7 +12,6 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa
-import pyarrow.compute as pc
 
 _local = threading.local()
 
@@ -128,6 +127,8 @@ def _timestamps(column: pa.Array) -> list[Any]:
 
 def _through_numpy(column: pa.Array, raw: pa.DataType, first: int, last: int) -> list[Any]:
     """Dates and times by NumPy, which turns what Python cannot hold into plain integers."""
+    import pyarrow.compute as pc
+
     ends = pc.min_max(column.cast(raw)).as_py()
     if ends["min"] is not None and (ends["min"] < first or ends["max"] > last):
         raise OverflowError

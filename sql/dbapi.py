@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
 
-from ..planner.context import Parameters
 from . import errors
 from .convert import Exporter, RowConverter, to_pandas, to_text
 from .result import Result
-from .session import Session
-from .statements import explained
 from .types import describe
 
 if TYPE_CHECKING:
     import pandas
     import polars
+
+    from ..planner.context import Parameters
+    from .session import Session
 
 Row = tuple[Any, ...]
 
@@ -64,6 +65,8 @@ class Connection:
 
         With `explain` queries are explained instead of run.
         """
+        from .statements import explained
+
         for statement, given in self._session.statements(sql, parameters):
             if explain:
                 statement = explained(statement)
@@ -306,4 +309,7 @@ def connect(database: str = ":memory:", *, read_only: bool = False, **config: An
 
     `config` holds Tidewheel's settings (`threads`, `fusion` …) and DuckDB's (`memory_limit` …).
     """
-    return Connection(Session(str(database), read_only, config))
+    # Imported here: the planner and the engine take as long to load as DuckDB and pyarrow.
+    from .session import Session
+
+    return Connection(Session(os.fspath(database), read_only, config))

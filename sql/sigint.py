@@ -32,6 +32,7 @@ class _Watcher:
                 self.fired += 1
                 with suppress(Exception):  # the connection may just have been closed
                     target()
+            del target  # or this frame would keep the connection alive
 
 
 _watcher: _Watcher | None = None
