@@ -105,7 +105,7 @@ class Flow:
         name: str,
         inputs: Sequence[Operator],
         columns: tuple[Column, ...],
-        factory: Callable[[], Vertex],
+        factory: Callable[[], Vertex] | None,
         *,
         detail: str = "",
         **options: Any,

@@ -17,6 +17,8 @@ from typing import Literal
 
 from sqlglot import exp
 
+from tidewheel.engine.operators.step_program import Program
+
 
 class PlanError(Exception):
     """A logical plan that does not fit together: always a bug of the planner, never of a user."""
@@ -39,19 +41,19 @@ class Named:
     """An expression and the column that it defines."""
 
     column: Column
-    expr: exp.Expression
+    expr: exp.Expr
 
 
 @dataclass(frozen=True, slots=True)
 class SortKey:
     """One ORDER BY item; NULLs first or last is always explicit."""
 
-    expr: exp.Expression
+    expr: exp.Expr
     descending: bool
     nulls_first: bool
 
 
-def references(expression: exp.Expression | None) -> set[str]:
+def references(expression: exp.Expr | None) -> set[str]:
     """The unique names of the columns that an expression reads."""
     if expression is None:
         return set()
@@ -83,7 +85,7 @@ class Node:
             raise PlanError(f"{type(self).__name__} has a column twice: {names}")
         object.__setattr__(self, "schema", columns)
 
-    def _check(self, expressions: Iterable[exp.Expression | None], *inputs: Node) -> None:
+    def _check(self, expressions: Iterable[exp.Expr | None], *inputs: Node) -> None:
         visible = {c.name for node in inputs for c in node.schema}
         for expression in expressions:
             missing = references(expression) - visible
@@ -116,7 +118,7 @@ class Filter(Node):
     """Rows of `input` for which `predicate` is TRUE. Linear."""
 
     input: Node
-    predicate: exp.Expression
+    predicate: exp.Expr
 
     def __post_init__(self) -> None:
         self._check([self.predicate], self.input)
@@ -157,8 +159,8 @@ JoinKind = Literal["inner", "left", "right", "full", "semi", "anti", "cross"]
 class EquiKey:
     """`left = right`, or IS NOT DISTINCT FROM where `null_safe`."""
 
-    left: exp.Expression
-    right: exp.Expression
+    left: exp.Expr
+    right: exp.Expr
     null_safe: bool = False
 
 
@@ -170,7 +172,7 @@ class Join(Node):
     right: Node
     kind: JoinKind
     keys: tuple[EquiKey, ...] = ()
-    residual: exp.Expression | None = None
+    residual: exp.Expr | None = None
 
     def __post_init__(self) -> None:
         self._check((k.left for k in self.keys), self.left)
@@ -242,8 +244,8 @@ class TopK(Node):
 
     input: Node
     keys: tuple[SortKey, ...]
-    limit: exp.Expression | None = None
-    offset: exp.Expression | None = None
+    limit: exp.Expr | None = None
+    offset: exp.Expr | None = None
 
     def __post_init__(self) -> None:
         self._check((k.expr for k in self.keys), self.input)
@@ -303,12 +305,28 @@ RecKind = Literal["union", "union_all", "improve", "using_key", "mutual"]
 
 
 @dataclass(frozen=True)
+class Structural:
+    """A step of joins and integer arithmetic only; `relations` (key first) do not change.
+
+    `sources[i]`: (input, column) of the values that column i takes over, 0 being the anchor;
+    `bounds[i]`: of a computed column; `carried`: a column that each row hands on unchanged.
+    """
+
+    program: Program
+    relations: tuple[Node, ...]
+    sources: tuple[tuple[tuple[int, int], ...], ...]
+    bounds: tuple[tuple[int, int] | None, ...]
+    carried: int | None
+
+
+@dataclass(frozen=True)
 class Binding:
     """One recursive variable: its columns, its anchor (None: starts empty) and its steps.
 
     The new rows are those of all `steps` together. `key` holds the positions of the key columns of
     `improve` and `using_key`; `merge` the aggregate of each column, None for a column of the key.
-    `native` is the same relation as one statement that DuckDB runs alone, where it can.
+    `native` is the same relation as one statement that DuckDB runs alone, where it can and surely
+    comes to an end; `structural` describes a step that needs no SQL.
     """
 
     variable: str
@@ -319,6 +337,7 @@ class Binding:
     key: tuple[int, ...] = ()
     merge: tuple[str | None, ...] = ()
     native: Block | None = None
+    structural: Structural | None = None
 
 
 @dataclass(frozen=True)

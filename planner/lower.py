@@ -64,7 +64,8 @@ class Lowering:
     recursive variables that are in scope.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, fused: bool = True) -> None:
+        self.fused = fused  # may a loop become one vertex?
         self.flow = Flow()
         self.loop: Loop | None = None
         self.variables: dict[str, Operator] = {}
@@ -131,18 +132,18 @@ class Lowering:
         )
 
 
-def lower(node: Node) -> Flow:
-    """The dataflow graph of a plan."""
+def lower(node: Node, fused: bool = True) -> Flow:
+    """The dataflow graph of a plan. `fused`: loops may be run by one vertex each."""
     # The recursion follows the plan's depth; set-operation chains can be long.
     sys.setrecursionlimit(max(sys.getrecursionlimit(), 20_000))
-    lowering = Lowering()
+    lowering = Lowering(fused)
     lowering.flow.root = lowering(node)
     return lowering.flow
 
 
 @lowers(Scan)
 def _scan(low: Lowering, node: Scan) -> Operator:
-    def build(_: Sequence[exp.Expression]) -> exp.Query:
+    def build(_: Sequence[exp.Expr]) -> exp.Query:
         items = [
             alias_of(exp.Column(this=identifier(source)), c.name)
             for c, source in zip(node.columns, node.source_columns, strict=True)
@@ -154,7 +155,7 @@ def _scan(low: Lowering, node: Scan) -> Operator:
 
 @lowers(Filter)
 def _filter(low: Lowering, node: Filter) -> Operator:
-    def build(sources: Sequence[exp.Expression]) -> exp.Query:
+    def build(sources: Sequence[exp.Expr]) -> exp.Query:
         return select_all(sources[0]).where(node.predicate.copy(), copy=False)
 
     return low.sql(node, (node.input,), build, to_sql(node.predicate))
@@ -162,7 +163,7 @@ def _filter(low: Lowering, node: Filter) -> Operator:
 
 @lowers(Project)
 def _project(low: Lowering, node: Project) -> Operator:
-    def build(sources: Sequence[exp.Expression]) -> exp.Query:
+    def build(sources: Sequence[exp.Expr]) -> exp.Query:
         return exp.select(*(defined(e) for e in node.exprs)).from_(sources[0], copy=False)
 
     return low.sql(node, (node.input,), build, ", ".join(to_sql(e.expr) for e in node.exprs))
@@ -170,7 +171,7 @@ def _project(low: Lowering, node: Project) -> Operator:
 
 @lowers(Unnest)
 def _unnest(low: Lowering, node: Unnest) -> Operator:
-    def build(sources: Sequence[exp.Expression]) -> exp.Query:
+    def build(sources: Sequence[exp.Expr]) -> exp.Query:
         items = [column(c.name) for c in node.input.schema]
         return exp.select(*items, *(defined(e) for e in node.exprs)).from_(sources[0], copy=False)
 
@@ -191,7 +192,7 @@ def _join(low: Lowering, node: Join) -> Operator:
         ]
     )
 
-    def build(sources: Sequence[exp.Expression]) -> exp.Query:
+    def build(sources: Sequence[exp.Expr]) -> exp.Query:
         join = exp.Join(this=sources[1])
         if condition is None and node.kind in ("cross", "inner"):
             join.set("kind", "CROSS")
@@ -212,7 +213,7 @@ def _join(low: Lowering, node: Join) -> Operator:
 
 @lowers(Aggregate)
 def _aggregate(low: Lowering, node: Aggregate) -> Operator:
-    def build(sources: Sequence[exp.Expression]) -> exp.Query:
+    def build(sources: Sequence[exp.Expr]) -> exp.Query:
         query = exp.select(*(defined(e) for e in (*node.keys, *node.aggregates)))
         query = query.from_(sources[0], copy=False)
         if node.sets is not None:
@@ -235,7 +236,7 @@ def _aggregate(low: Lowering, node: Aggregate) -> Operator:
 
 @lowers(Window)
 def _window(low: Lowering, node: Window) -> Operator:
-    def build(sources: Sequence[exp.Expression]) -> exp.Query:
+    def build(sources: Sequence[exp.Expr]) -> exp.Query:
         items = [column(c.name) for c in node.input.schema]
         return exp.select(*items, *(defined(e) for e in node.exprs)).from_(sources[0], copy=False)
 
@@ -244,7 +245,7 @@ def _window(low: Lowering, node: Window) -> Operator:
 
 @lowers(Distinct)
 def _distinct(low: Lowering, node: Distinct) -> Operator:
-    def build(sources: Sequence[exp.Expression]) -> exp.Query:
+    def build(sources: Sequence[exp.Expr]) -> exp.Query:
         return select_all(sources[0]).distinct(copy=False)
 
     return low.sql(node, (node.input,), build)
@@ -254,7 +255,7 @@ def _distinct(low: Lowering, node: Distinct) -> Operator:
 def _set_op(low: Lowering, node: SetOp) -> Operator:
     make = {"union": exp.Union, "except": exp.Except, "intersect": exp.Intersect}[node.op]
 
-    def build(sources: Sequence[exp.Expression]) -> exp.Query:
+    def build(sources: Sequence[exp.Expr]) -> exp.Query:
         left = exp.select(
             *(
                 alias_of(column(have.name), want.name)
@@ -271,7 +272,7 @@ def _set_op(low: Lowering, node: SetOp) -> Operator:
 
 @lowers(TopK)
 def _top_k(low: Lowering, node: TopK) -> Operator:
-    def build(sources: Sequence[exp.Expression]) -> exp.Query:
+    def build(sources: Sequence[exp.Expr]) -> exp.Query:
         query = select_all(sources[0])
         if node.keys:
             query.set("order", exp.Order(expressions=[ordered(k) for k in node.keys]))
@@ -289,7 +290,7 @@ def _top_k(low: Lowering, node: TopK) -> Operator:
 
 @lowers(Block)
 def _block(low: Lowering, node: Block) -> Operator:
-    def build(sources: Sequence[exp.Expression]) -> exp.Query:
+    def build(sources: Sequence[exp.Expr]) -> exp.Query:
         return block_query(node, sources)
 
     text = None if node.inputs else node.sql

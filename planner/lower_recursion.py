@@ -8,19 +8,23 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Literal, cast
 
+import pyarrow as pa
 from sqlglot import exp
 
 from tidewheel.engine.dataflow.vertex import Vertex
+from tidewheel.engine.kernels.duckdb import run_table
 from tidewheel.engine.operators.budget import Budget
 from tidewheel.engine.operators.iterate import Iterate, Part, Pick
+from tidewheel.engine.operators.traverse import Traversal, Traverse
 from tidewheel.engine.operators.variable import VariableSpec
 from tidewheel.planner.context import Context
 from tidewheel.planner.flow import Loop, Operator
-from tidewheel.planner.logical import Binding, Block, LetRec, Node, RecRef
+from tidewheel.planner.logical import Binding, Block, LetRec, Node, RecRef, Structural
 from tidewheel.planner.lower import Lowering, lowers
-from tidewheel.planner.text import select_all, typed_nulls
+from tidewheel.planner.text import select_all, typed_nulls, used_parameters
 
 DEFAULT_ITERATIONS = 100_000
 DEFAULT_ROWS = 100_000_000
@@ -47,6 +51,8 @@ def _rec_ref(low: Lowering, node: RecRef) -> Operator:
 
 @lowers(LetRec)
 def _let_rec(low: Lowering, node: LetRec) -> Operator:
+    if low.fused and len(node.bindings) == 1 and node.bindings[0].structural is not None:
+        return _fused(low, node, node.bindings[0], node.bindings[0].structural)
     outer = dict(low.variables)
     names = [b.variable for b in node.bindings]
     loop = Loop("_".join(names), low.loop, frozenset(names))
@@ -65,7 +71,7 @@ def _let_rec(low: Lowering, node: LetRec) -> Operator:
     def make(context: Any) -> Vertex:
         return Iterate(specs, ports, wanted, budget(context), limit)
 
-    head = low.flow.vertex("Iterate", sources, (), None, detail=_detail(node), buffer=None)  # type: ignore[arg-type]
+    head = low.flow.vertex("Iterate", sources, (), None, detail=_detail(node), buffer=None)
     head.make = make
     for i, part in wanted:
         if part != "answer":
@@ -95,6 +101,45 @@ def _let_rec(low: Lowering, node: LetRec) -> Operator:
     body = low(node.body)
     low.variables = {**outer, **{k: v for k, v in low.variables.items() if k not in outer}}
     return body
+
+
+def _fused(low: Lowering, node: LetRec, binding: Binding, structural: Structural) -> Operator:
+    """The loop as one vertex, outside of SQL."""
+    assert binding.anchor is not None
+    sources = [low(binding.anchor), *(low(r) for r in structural.relations)]
+    traversal = Traversal(
+        _label(binding),
+        structural.program,
+        structural.sources,
+        structural.bounds,
+        binding.merge,
+        structural.carried,
+    )
+    native = binding.native
+
+    def make(context: Any) -> Vertex:
+        otherwise = None
+        if native is not None and not native.inputs:
+            otherwise = partial(_run_native, native, context)
+        return Traverse(traversal, budget(context), otherwise)
+
+    joins = len(structural.relations)
+    detail = f"{_detail(node)}; the loop without SQL: {joins} lookup{'s'[: joins > 1]} by key"
+    answer = low.flow.vertex("Traverse", sources, binding.columns, None, detail=detail, buffer=None)
+    answer.make = make
+    outer = dict(low.variables)
+    low.variables[f"{binding.variable}.delta"] = answer
+    body = low(node.body)
+    low.variables = outer | {k: v for k, v in low.variables.items() if k not in outer}
+    return body
+
+
+def _run_native(native: Block, context: Context) -> pa.Table:
+    parameters: Any = context.parameters
+    if isinstance(parameters, Sequence):
+        parameters = {str(i): v for i, v in enumerate(parameters, 1)}
+    given = used_parameters(native.sql, parameters)
+    return run_table(context.connection, context.lock, native.sql, None, given)
 
 
 def _ordered(sources: Sequence[exp.Expr]) -> exp.Query:
@@ -136,8 +181,11 @@ def _wanted(node: LetRec) -> list[tuple[int, Part]]:
 
 def _spec(binding: Binding, i: int, wanted: Sequence[tuple[int, Part]]) -> VariableSpec:
     keep = (i, "all") in wanted or (i, "old") in wanted
-    label = binding.variable.rpartition("_")[0] or binding.variable
-    return VariableSpec(label, binding.kind, binding.key, binding.merge, keep)
+    return VariableSpec(_label(binding), binding.kind, binding.key, binding.merge, keep)
+
+
+def _label(binding: Binding) -> str:
+    return binding.variable.rpartition("_")[0] or binding.variable
 
 
 def _detail(node: LetRec) -> str:

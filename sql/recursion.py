@@ -20,13 +20,14 @@ from typing import Any
 import duckdb
 
 from ..engine.kernels.duckdb import relation
-from ..planner.logical import Binding, Block, Column, LetRec, Node, RecKind, RecPart
+from ..planner.logical import Binding, Block, Column, LetRec, Node, RecKind, RecPart, Structural
 from ..planner.text import used_parameters
 from . import diagnose, errors
 from . import recursion_check as check
 from .recursion_branches import Parts, parts
 from .recursion_scan import Cte, Reference, Scan, Span, scan
 from .recursion_search import desugar
+from .recursion_structure import structure
 from .recursion_text import Cutter, Input, Splice, Text, quoted, renamed
 from .statements import Statement, split, tokens
 
@@ -442,6 +443,41 @@ class _Planner:
             key=style.key(member.columns),
             merge=style.merge,
             native=self.native(member, members, style),
+            structural=self.structural(member, members, spans, style),
+        )
+
+    def structural(
+        self, member: _Member, members: list[_Member], spans: list[Span], style: check.Style
+    ) -> Structural | None:
+        """The step as a program without SQL, where it is one."""
+        if len(members) > 1 or len(spans) > 1 or len(member.parts.steps) > 1 or style.reads_all:
+            return None
+        if style.kind not in ("union", "improve") or style.terms or not member.parts.anchors:
+            return None
+        if style.merge and [m for m in style.merge if m] not in (["min"], ["max"]):
+            return None
+        tables = [c for c in self.cutter.needed(spans[0]) if c is not member.cte]
+
+        def describe(sql: str) -> Sequence[tuple[str, str]]:
+            return self.columns(self.cutter.within(Text(sql), tables), spans[0])
+
+        step = check.parsed(self.scan, spans[0])
+        try:
+            found = structure(step, member.cte.label, member.columns, describe, style.merge)
+        except (_Native, errors.Error):
+            return None
+        if found is None:
+            return None
+        relations = []
+        for n, sql in enumerate(found.relations):
+            width = found.program.widths[n] + 1
+            columns = tuple(
+                Column(f"{member.variable}_k{n}_{i}", f"c{i}", "BIGINT") for i in range(width)
+            )
+            text = self.cutter.within(renamed(Text(sql), columns, (True,) * width), tables)
+            relations.append(self.block(text, columns, "joined in a loop"))
+        return Structural(
+            found.program, tuple(relations), found.sources, found.bounds, found.carried
         )
 
     def terms(

@@ -115,9 +115,9 @@ def _linear(scanned: Scan, cte: Cte, split: Parts, group: list[Cte]) -> Style:
     if not grouped:
         return Style("union", native=native)
     if len(split.steps) > 1:
-        found = [_parse(scanned, b.span) for b in split.steps]
+        found = [parsed(scanned, b.span) for b in split.steps]
     else:
-        found = [_parse(scanned, split.steps[0].span)]
+        found = [parsed(scanned, split.steps[0].span)]
     labels = cte.columns
     for branch, query in zip(split.steps, found, strict=True):
         if not isinstance(query, exp.Select):
@@ -207,7 +207,8 @@ def _parsed(text: str) -> exp.Expression | None:
     return found if isinstance(found, exp.Expression) else None
 
 
-def _parse(scanned: Scan, span: Span) -> exp.Expression | None:
+def parsed(scanned: Scan, span: Span) -> exp.Expression | None:
+    """A part's syntax tree; None where sqlglot cannot read it."""
     return _parsed(scanned.text[span.start : span.end])
 
 
@@ -221,7 +222,7 @@ def _uses(
 ) -> list[_Use]:
     """How the branch depends on each of its references to the group."""
     span = branch.span
-    query = _parse(scanned, span)
+    query = parsed(scanned, span)
     references = _back(scanned, span, cte, group)
     indirect = _count(scanned, span, cte, group) > len(references)
     if query is None:
