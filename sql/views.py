@@ -480,6 +480,7 @@ class Views:
     def commit(self) -> None:
         """Take the transaction's changes through the views and commit both."""
         con = self.host.connection
+        self.implicit = True  # until DuckDB has committed, views are computed inside it
         try:
             deltas: dict[str, pa.Table] = {}
             if self._changes and any(self._changes.values()):
@@ -522,6 +523,7 @@ class Views:
         self.database.catalog_version += 1
 
     def _end(self) -> None:
+        self.implicit = False
         self._changes = {}
         self._created, self._dropped = [], []
         self._own_rows.clear()
@@ -669,10 +671,10 @@ class _Implicit:
         if not self._mine:
             return
         views = self._views
-        views.implicit = False
         if kind is None:
             views.commit()
             return
+        views.implicit = False
         try:
             views.host.connection.rollback()
         except duckdb.Error:
