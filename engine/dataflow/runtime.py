@@ -14,7 +14,7 @@ from tidewheel.engine.dataflow.tracking import Progress, SharedProgress
 from tidewheel.engine.progress.antichain import Antichain
 from tidewheel.engine.progress.timestamp import Timestamp
 from tidewheel.engine.scheduler.exec_stream import Quantum
-from tidewheel.engine.scheduler.serial import SerialScheduler
+from tidewheel.engine.scheduler import make_scheduler
 
 
 class Dataflow:
@@ -59,7 +59,9 @@ class Dataflow:
         self.start = epoch
         self.progress = progress if progress is not None else SharedProgress(eager=threads > 1)
         self.expansion = Expansion(graph, workers, self.progress, prefetch)
-        self.scheduler = SerialScheduler(self.expansion.physical, self.progress, quantum=quantum)
+        self.scheduler = make_scheduler(
+            self.expansion.physical, self.progress, degree=threads, quantum=quantum
+        )
         self._inputs: dict[str, Input] = {}
         self.closed = False
         self.extend()
@@ -78,7 +80,7 @@ class Dataflow:
         for stream in self.expansion.extend(epoch):
             stage = stream.stage
             if stage.kind is Kind.VERTEX and not stage.inputs:
-                stream.await_time(Timestamp(epoch))
+                stream.start(Timestamp(epoch))
             if stage.kind is Kind.INPUT and stage.name not in self._inputs:
                 streams = self.expansion.streams[stage.id]
                 self._inputs[stage.name] = Input(self, stage, streams, epoch)

@@ -24,6 +24,7 @@ from tidewheel.engine.scheduler.graph import Output as OutputSentinel
 from tidewheel.engine.scheduler.handoff import Handoff
 
 Update = tuple[Location, Timestamp, int]
+"""A change of an occurrence count; 0 at a stage asks to be notified without having an event."""
 
 
 @dataclass(slots=True)
@@ -117,6 +118,10 @@ class VertexStream(ExecStream):
                     handoff.put(at, part)
                     updates.append((route.location, at, 1))
 
+    def watch(self, time: Timestamp) -> None:
+        """Be notified at `time` without having an event there: it may lie before the present."""
+        self._updates.append((self._location, time, 0))
+
     def notify_at(self, time: Timestamp) -> None:
         """See `Vertex.notify_at`."""
         if time is not self._now:
@@ -153,15 +158,21 @@ class VertexStream(ExecStream):
 
     # -- what the manager calls
 
-    def await_time(self, time: Timestamp) -> None:
-        """As `notify_at`, for any time: a source's first epoch, or one that an output waits for."""
-        if time not in self.pending:
-            self.pending.add(time)
-            self._updates.append((self._location, time, 1))
+    def start(self, time: Timestamp) -> None:
+        """Let a source be notified at its first epoch."""
+        self.pending.add(time)
+        self._updates.append((self._location, time, 1))
 
     def grant(self, time: Timestamp) -> None:
         """The notification at `time` may be delivered."""
         self._grants.append(time)
+
+    @property
+    def busy(self) -> bool:
+        """True when a quantum would find something to do."""
+        if self._work is not None or any(not edge[0].empty for edge in self.edges):
+            return True
+        return bool(self._due or self._grants) and not self.paused
 
     def take_progress(self) -> list[Update]:
         updates, self._updates = self._updates, []
@@ -286,6 +297,10 @@ class InputStream(VertexStream):
         self.open_epoch: int | None = epoch
         self._updates.append((stage.id, Timestamp(epoch), 1))
 
+    @property
+    def busy(self) -> bool:
+        return bool(self.inbox)
+
     def execute(self, quantum: Quantum) -> ExecResult:
         inbox = self.inbox
         left = quantum.batches
@@ -333,7 +348,7 @@ class OutputVertex(Vertex):
             return
         if time.epoch not in self.held:
             self.held[time.epoch] = []
-            self.context.await_time(Timestamp(time.epoch - 1))
+            self.context.watch(Timestamp(time.epoch - 1))
         self.held[time.epoch].append((time, batch))
 
     def on_notify(self, time: Timestamp) -> None:
@@ -356,3 +371,6 @@ class OutputStream(VertexStream, OutputSentinel):
             return ExecResult.OVERFLOW
         room = min(quantum.batches, self.prefetch - len(self.ready))
         return VertexStream.execute(self, Quantum(room) if room < quantum.batches else quantum)
+
+    def _notify(self, time: Timestamp) -> None:
+        self.vertex.on_notify(time)  # it was watched only, so there is no event to end

@@ -76,7 +76,7 @@ class SharedProgress:
         notified, inputs, messages = self._notified, self._inputs, 0
         for location, time, delta in updates:
             if location in notified:
-                if delta > 0:
+                if delta >= 0:
                     key = (location, time)
                     waiting = self._waiting.get(key)
                     if waiting is None:

@@ -149,12 +149,7 @@ class Tracker:
 
     def update(self, location: Location, time: Timestamp, delta: int) -> None:
         """Add `delta` to the occurrence count of (time, location)."""
-        key = (location, time)
-        count = self._changes.get(key, 0) + delta
-        if count:
-            self._changes[key] = count
-        else:
-            del self._changes[key]
+        self.update_all(((location, time, delta),))
 
     def update_all(self, updates: Iterable[tuple[Location, Timestamp, int]]) -> None:
         """Several `update`s."""
@@ -164,7 +159,7 @@ class Tracker:
             count = changes.get(key, 0) + delta
             if count:
                 changes[key] = count
-            else:
+            elif delta:
                 del changes[key]
 
     def watch(self, location: Location, time: Timestamp) -> None:
