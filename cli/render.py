@@ -14,7 +14,7 @@ from typing import Any, TextIO
 from ..sql.dbapi import Cursor
 from ..sql.types import NUMBER
 
-_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
@@ -119,7 +119,7 @@ def _ends(
 def _cell(value: str | None) -> str:
     if value is None:
         return "NULL"
-    return _CONTROL.sub(lambda m: _ESCAPES.get(m[0], f"\\x{ord(m[0]):02x}"), value)
+    return _CONTROL.sub(lambda m: _ESCAPES.get(m[0]) or ascii(m[0])[1:-1], value)
 
 
 def _fit(

@@ -1,0 +1,5 @@
+"""`python -m tidewheel.cli`."""
+
+from .main import main
+
+main()
