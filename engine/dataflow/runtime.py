@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
 from types import TracebackType
 from typing import Any
 
@@ -13,8 +14,8 @@ from tidewheel.engine.dataflow.streams import OPEN, InputStream, OutputStream, V
 from tidewheel.engine.dataflow.tracking import Progress, SharedProgress
 from tidewheel.engine.progress.antichain import Antichain
 from tidewheel.engine.progress.timestamp import Timestamp
+from tidewheel.engine.scheduler import ParallelScheduler, make_scheduler
 from tidewheel.engine.scheduler.exec_stream import Quantum
-from tidewheel.engine.scheduler import make_scheduler
 
 
 class Dataflow:
@@ -59,11 +60,11 @@ class Dataflow:
         self.start = epoch
         self.progress = progress if progress is not None else SharedProgress(eager=threads > 1)
         self.expansion = Expansion(graph, workers, self.progress, prefetch)
+        self.closed = False
         self.scheduler = make_scheduler(
             self.expansion.physical, self.progress, degree=threads, quantum=quantum
         )
         self._inputs: dict[str, Input] = {}
-        self.closed = False
         self.extend()
 
     # -- the graph
@@ -77,14 +78,15 @@ class Dataflow:
             raise ClosedError("the dataflow is closed")
         if epoch is None:
             epoch = self.epoch
-        for stream in self.expansion.extend(epoch):
-            stage = stream.stage
-            if stage.kind is Kind.VERTEX and not stage.inputs:
-                stream.start(Timestamp(epoch))
-            if stage.kind is Kind.INPUT and stage.name not in self._inputs:
-                streams = self.expansion.streams[stage.id]
-                self._inputs[stage.name] = Input(self, stage, streams, epoch)
-            self._apply(stream)
+        with self._still():
+            for stream in self.expansion.extend(epoch):
+                stage = stream.stage
+                if stage.kind is Kind.VERTEX and not stage.inputs:
+                    stream.start(Timestamp(epoch))
+                if stage.kind is Kind.INPUT and stage.name not in self._inputs:
+                    streams = self.expansion.streams[stage.id]
+                    self._inputs[stage.name] = Input(self, stage, streams, epoch)
+                self._apply(stream)
 
     def remove(self, *stages: Stage | Stream) -> None:
         """Take out stages that nobody else reads, with all that is under way in them."""
@@ -92,7 +94,8 @@ class Dataflow:
         for stage in gone:
             if stage.kind is Kind.INPUT:
                 self._inputs.pop(stage.name, None)
-        self.expansion.remove(gone)
+        with self._still():
+            self.expansion.remove(gone)
 
     @property
     def epoch(self) -> int:
@@ -129,19 +132,30 @@ class Dataflow:
     def run(self) -> None:
         """Run until there is nothing left to do."""
         self._check()
-        run, idle = self.scheduler.run_until_idle, self.progress.idle
         while True:
-            run()
-            woken = idle()
-            if not woken:
+            self.scheduler.run_until_idle()
+            if not self._settle():
                 return
-            for stream_id in woken:
-                self.scheduler.wake(stream_id)
 
     @property
     def complete(self) -> bool:
         """True when all inputs are closed and nothing is under way."""
-        return not self.progress.outstanding()
+        with self._still():
+            return not self.progress.outstanding()
+
+    def reset(self, epoch: int | None = None) -> None:
+        """After an error or an abort: drop everything under way and be ready for more input.
+
+        Inputs that are not closed stand at `epoch`, or at the last one that they had opened.
+        Every vertex's `reset` is called; what state it keeps is its own affair.
+        """
+        self.scheduler.reset()
+        with self._still():
+            self.progress.reset()
+            for entry in self._inputs.values():
+                entry._reopen(epoch)
+            for stream in self.expansion.ids:
+                self._apply(stream)
 
     def abort(self, error: BaseException | None = None) -> None:
         """End a run from another thread; `run` or the reader raises `error` (or `Aborted`)."""
@@ -172,12 +186,29 @@ class Dataflow:
         if self.expansion.stale:
             self.extend()
 
+    def _still(self) -> AbstractContextManager[None]:
+        """Within it no quantum runs, so graph and progress may be touched."""
+        if isinstance(self.scheduler, ParallelScheduler):
+            return self.scheduler.paused()
+        return _NOTHING
+
+    def _settle(self) -> bool:
+        """The scheduler is idle: grant what can be granted now; False when that is nothing."""
+        with self._still():
+            woken = list(self.progress.idle())
+        for stream_id in woken:
+            self.scheduler.wake(stream_id)
+        return bool(woken)
+
     def _apply(self, stream: VertexStream) -> None:
         """Take over progress that a stream made outside a quantum."""
         updates = stream.take_progress()
         if updates:
             for stream_id in self.progress.apply(self.expansion.ids[stream], updates):
                 self.scheduler.wake(stream_id)
+
+
+_NOTHING: AbstractContextManager[None] = nullcontext()
 
 
 class Input:
@@ -230,6 +261,12 @@ class Input:
             stream.inbox.append((epoch, OPEN))
             wake(stream_id)
 
+    def _reopen(self, epoch: int | None) -> None:
+        if epoch is not None:
+            self.epoch = epoch
+        for stream in self._streams:
+            stream.reopen(None if self.closed else self.epoch)
+
     def _check(self) -> None:
         if self.closed or self._dataflow.closed:
             raise ClosedError(f"input {self.name!r} is closed")
@@ -260,11 +297,8 @@ class Output:
             item = dataflow.scheduler.read_stream(self._id)
             if item is not None:
                 return item
-            woken = dataflow.progress.idle()
-            if not woken:
+            if not dataflow._settle():
                 return None
-            for stream_id in woken:
-                dataflow.scheduler.wake(stream_id)
 
     def take(self) -> list[tuple[Timestamp, Any]]:
         """What is there already, without running anything."""
@@ -291,11 +325,13 @@ class Probe:
         at = Timestamp(time) if isinstance(time, int) else time
         if len(at.counters) != self._depth:
             raise DataflowError(f"{at} should have {self._depth} counters")
-        return not self._dataflow.progress.blocked(self._location, at)
+        with self._dataflow._still():
+            return not self._dataflow.progress.blocked(self._location, at)
 
     def frontier(self) -> Antichain:
         """The times at which something can still happen here."""
-        return self._dataflow.progress.frontier(self._location)
+        with self._dataflow._still():
+            return self._dataflow.progress.frontier(self._location)
 
     def wait(self, time: Timestamp | int) -> None:
         """Run until `time` has passed; DataflowError when it cannot, as an input is still open."""

@@ -72,6 +72,7 @@ class VertexStream(ExecStream):
         self.vertex = vertex
         vertex.name, vertex.worker, vertex.workers = stage.name, worker, workers
         vertex.context = self
+        self.blocking, self.exclusive = vertex.blocking, vertex.exclusive
         self.routes: list[list[Route]] = [[] for _ in stage.streams]
         self.edges: list[tuple[Handoff, int, Location]] = []
         self.paused = False  # notifications are held back (checkpoint)
@@ -192,12 +193,27 @@ class VertexStream(ExecStream):
     def interrupt(self) -> None:
         self.vertex.interrupt()
 
+    def reset(self) -> None:
+        """Forget everything under way; the handoffs are emptied by the scheduler."""
+        work, self._work, self._work_at = self._work, None, None
+        if work is not None and hasattr(work, "close"):
+            work.close()
+        self._now = None
+        self._reentered = 0
+        self.pending.clear()
+        self._updates.clear()
+        self._grants.clear()
+        self._due.clear()
+        self.vertex.reset()
+
     # -- a quantum
 
     def execute(self, quantum: Quantum) -> ExecResult:
         left = quantum.batches
         self._sent = 0
         due, grants, edges = self._due, self._grants, self.edges
+        for _ in range(len(grants)):  # those that come later belong to the next quantum
+            heapq.heappush(due, grants.popleft())
         while True:
             if self._work is not None:
                 result = self._resume(left)
@@ -208,8 +224,6 @@ class VertexStream(ExecStream):
                     return ExecResult.OVERFLOW
             if left <= self._sent:
                 return ExecResult.QUANTUM_EXPIRED
-            while grants:
-                heapq.heappush(due, grants.popleft())
             if due and self._notify_first and not self.paused:
                 self._notify(heapq.heappop(due))
                 left -= 1
@@ -294,12 +308,21 @@ class InputStream(VertexStream):
         self.inbox: deque[tuple[int | None, Any]] = (
             deque()
         )  # (epoch, batch), (epoch, OPEN), (None,)
-        self.open_epoch: int | None = epoch
-        self._updates.append((stage.id, Timestamp(epoch), 1))
+        self.reopen(epoch)
 
     @property
     def busy(self) -> bool:
         return bool(self.inbox)
+
+    def reset(self) -> None:
+        self.inbox.clear()
+        super().reset()
+
+    def reopen(self, epoch: int | None) -> None:
+        """Start again at an epoch, or closed, after a reset."""
+        self.open_epoch = epoch
+        if epoch is not None:
+            self._updates.append((self._location, Timestamp(epoch), 1))
 
     def execute(self, quantum: Quantum) -> ExecResult:
         inbox = self.inbox
@@ -356,6 +379,10 @@ class OutputVertex(Vertex):
         for epoch in sorted(e for e in self.held if e <= self.released):
             self.ready.extend(self.held.pop(epoch))
 
+    def reset(self) -> None:
+        self.ready.clear()
+        self.held.clear()
+
 
 class OutputStream(VertexStream, OutputSentinel):
     """An output: the scheduler's sentinel that also reports progress."""
@@ -367,9 +394,9 @@ class OutputStream(VertexStream, OutputSentinel):
         self.ready = vertex.ready
 
     def execute(self, quantum: Quantum) -> ExecResult:
-        if len(self.ready) >= self.prefetch:
+        room = self.room()
+        if room <= 0:
             return ExecResult.OVERFLOW
-        room = min(quantum.batches, self.prefetch - len(self.ready))
         return VertexStream.execute(self, Quantum(room) if room < quantum.batches else quantum)
 
     def _notify(self, time: Timestamp) -> None:

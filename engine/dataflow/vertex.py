@@ -5,7 +5,7 @@ Source: Naiad (SOSP 2013), section 2.2.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -36,6 +36,8 @@ class Vertex:
     worker: int = 0  # 0 … workers - 1
     workers: int = 1
     context: VertexStream
+    blocking: bool = False  # see `ExecStream.blocking`
+    exclusive: Hashable | None = None  # see `ExecStream.exclusive`
 
     def on_recv(self, port: int, batch: Any, time: Timestamp) -> Work:
         """A batch arrived at input `port`."""
@@ -63,6 +65,9 @@ class Vertex:
 
     def interrupt(self) -> None:
         """End the running callback soon; called from any thread, must not block."""
+
+    def reset(self) -> None:
+        """What was under way is dropped (`Dataflow.reset`): put the state back as it was before."""
 
     def checkpoint(self) -> Any:
         """The state, in a form that later callbacks do not change; None for a stateless vertex."""
