@@ -197,6 +197,32 @@ class Spine:
         at = found_at[0] if len(found_at) == 1 else np.concatenate(found_at)
         return (at if order is None else order[at]), concat_rows(found)
 
+    def first(self, key: int, wanted: int) -> tuple[list[Rows], int | None]:
+        """The first rows of a key by rank: at most `wanted` of each run.
+
+        Also a bound: all rows of lower rank are among them; None if these are all rows of the key.
+        """
+        parts: list[Rows] = []
+        bound: int | None = None
+        for run in self._runs:
+            for rows in (run.larger, run.smaller) if isinstance(run, Merge) else (run,):
+                begin = int(rows.keys.searchsorted(key))
+                end = int(rows.keys.searchsorted(key, side="right"))
+                if end - begin > wanted:
+                    end = begin + wanted
+                    assert rows.rank is not None
+                    last = int(rows.rank[end - 1])
+                    bound = last if bound is None else min(bound, last)
+                if end > begin:
+                    parts.append(rows.slice(begin, end))
+        if self._head_size:
+            rows, by_key, keys = self._head_by_key()
+            begin = int(keys.searchsorted(key))
+            end = int(keys.searchsorted(key, side="right"))
+            if end > begin:
+                parts.append(rows.take(by_key[begin:end]))
+        return parts, bound
+
     def _head_by_key(self) -> tuple[Rows, Index, Int64s]:
         if self._sorted_head is None:
             rows = concat_rows(self._head)

@@ -1,0 +1,153 @@
+"""Exact sums: integers in 32-bit limbs, doubles as integers times powers of two.
+
+A sum kept in floating point drifts: after (x + y) − y it need not be x again. Here every value is
+split without error into integers that are added as integers, so what is taken away again leaves no
+trace, in whatever order. A sum is rounded once, when it is read.
+
+Source for the doubles: Neal, "Fast exact summation using small and large superaccumulators"
+(arXiv:1505.05571), here sparse: only limbs that are in use exist, as rows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tidewheel.engine.state.columns import Array
+from tidewheel.engine.state.delta import Int64s
+
+LIMB = 32
+_LOW = np.int64((1 << LIMB) - 1)
+BIAS = 80  # limb b weighs 2 ** (32 * (b - BIAS)): the smallest square is some 2 ** -2148
+
+
+def split_integers(values: Array) -> list[Int64s]:
+    """64-bit integers as limbs (low unsigned, high signed); narrow ones as one limb."""
+    if values.dtype.itemsize <= 4:
+        return [values.astype(np.int64)]
+    if values.dtype == np.uint64:
+        return [
+            (values & np.uint64(_LOW)).astype(np.int64),
+            (values >> np.uint64(LIMB)).astype(np.int64),
+        ]
+    values = values.astype(np.int64, copy=False)
+    return [values & _LOW, values >> LIMB]
+
+
+def split_wide(pairs: npt.NDArray[np.uint64], signed: bool = True) -> list[Int64s]:
+    """128-bit integers, shape (n, 2) little-endian words, as four limbs, the last one signed."""
+    low, high = pairs[:, 0], pairs[:, 1]
+    mask, shift = np.uint64(_LOW), np.uint64(LIMB)
+    top = high.view(np.int64) >> LIMB if signed else (high >> shift).astype(np.int64)
+    return [
+        (low & mask).astype(np.int64),
+        (low >> shift).astype(np.int64),
+        (high & mask).astype(np.int64),
+        top,
+    ]
+
+
+def join_limbs(limbs: Sequence[Int64s]) -> npt.NDArray[np.int64] | list[int]:
+    """Sums of limbs as integers: int64 where all fit, else Python's."""
+    if len(limbs) == 1:
+        return limbs[0]
+    if len(limbs) == 2:
+        low, high = limbs
+        if len(high) == 0 or (abs(high).max() < 1 << 30 and abs(low).max() < 1 << 61):
+            return (high << LIMB) + low
+    lists = [limb.tolist() for limb in limbs]
+    return [
+        sum(part << (LIMB * i) for i, part in enumerate(parts))
+        for parts in zip(*lists, strict=True)
+    ]
+
+
+def split_doubles(values: npt.NDArray[np.float64]) -> tuple[Int64s, Int64s, Int64s]:
+    """Finite doubles as (position of the value, limb number, signed limb), zeros left out."""
+    mantissa, exponent = np.frexp(values)
+    whole = np.ldexp(mantissa, 53).astype(np.int64)
+    return split_scaled(whole, exponent.astype(np.int64) - 53)
+
+
+def split_squares(values: npt.NDArray[np.float64]) -> tuple[Int64s, Int64s, Int64s]:
+    """The exact squares of finite doubles, in the form of `split_doubles`."""
+    mantissa, exponent = np.frexp(values)
+    whole = np.abs(np.ldexp(mantissa, 53).astype(np.int64))
+    high, low = whole >> 27, whole & ((1 << 27) - 1)
+    base = 2 * (exponent.astype(np.int64) - 53)
+    parts = [
+        split_scaled(low * low, base),
+        split_scaled(high * low, base + 28),
+        split_scaled(high * high, base + 54),
+    ]
+    at, limb, value = (np.concatenate(p) for p in zip(*parts, strict=True))
+    return at, limb, value
+
+
+def split_scaled(whole: Int64s, exponent: Int64s) -> tuple[Int64s, Int64s, Int64s]:
+    """whole × 2**exponent (|whole| < 2**55) as limbs: (position, limb number, signed limb)."""
+    place = exponent + LIMB * BIAS
+    limb = place >> 5
+    shift = place & (LIMB - 1)
+    sign = np.sign(whole)
+    size = np.abs(whole)
+    low_half = (size & _LOW) << shift  # < 2**63
+    high_half = (size >> LIMB) << shift  # < 2**54
+    parts = [low_half & _LOW, (low_half >> LIMB) + (high_half & _LOW), high_half >> LIMB]
+    at: list[Int64s] = []
+    limbs: list[Int64s] = []
+    values: list[Int64s] = []
+    for i, part in enumerate(parts):
+        index = part.nonzero()[0]
+        at.append(index)
+        limbs.append(limb[index] + i)
+        values.append(part[index] * sign[index])
+    return np.concatenate(at), np.concatenate(limbs), np.concatenate(values)
+
+
+def ratio(numerator: int, denominator: int = 1 << (LIMB * BIAS)) -> float:
+    """A quotient of integers, correctly rounded; infinite where it does not fit."""
+    try:
+        return numerator / denominator
+    except OverflowError:
+        return math.inf if numerator > 0 else -math.inf
+
+
+def integers_to_arrow(
+    values: npt.NDArray[np.int64] | list[int],
+    valid: npt.NDArray[np.bool_] | None,
+    kind: pa.DataType,
+) -> pa.Array:
+    """Integers (unscaled for DECIMAL) as an Arrow array; OverflowError where one is too big."""
+    n = len(values)
+    storage = kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind
+    if pa.types.is_decimal128(storage) or pa.types.is_fixed_size_binary(storage):
+        if pa.types.is_decimal128(storage):
+            bound = 10**storage.precision
+        else:
+            bound = 1 << 127
+        if isinstance(values, list):
+            if any(not -bound < v < bound for v in values):
+                raise OverflowError(f"sum out of the range of {kind}")
+            raw = b"".join(v.to_bytes(16, "little", signed=True) for v in values)
+        else:
+            pairs = np.empty((n, 2), np.int64)
+            pairs[:, 0] = values
+            pairs[:, 1] = values >> 63
+            raw = pairs.tobytes()
+        mask = _bitmap(valid)
+        array = pa.Array.from_buffers(storage, n, [mask, pa.py_buffer(raw)])
+        if storage is not kind:
+            return pa.ExtensionArray.from_storage(kind, array)
+        return array
+    return pa.array(values, kind, mask=None if valid is None else ~valid)
+
+
+def _bitmap(valid: npt.NDArray[np.bool_] | None) -> pa.Buffer | None:
+    if valid is None or valid.all():
+        return None
+    return pa.py_buffer(np.packbits(valid, bitorder="little").tobytes())

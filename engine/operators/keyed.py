@@ -1,0 +1,155 @@
+"""Keyed operators: the output for a key is a function of the input rows of that key.
+
+For each touched key: new output − output so far. Inside a loop "the input at counters c" is all
+that changed at counters ≤ c in the product order, and a key touched at c must be looked at again at
+every later counter at which its input or output changed in the past, for there the present change
+meets the past one (the *interesting times* of differential dataflow: McSherry, Murray, Isaacs,
+Isard, "Differential dataflow", CIDR 2013, section 4.3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from tidewheel.engine.operators.join import counts_at
+from tidewheel.engine.operators.operator import Emission, Operator, emit
+from tidewheel.engine.state.arrangement import Arrangement, Counters
+from tidewheel.engine.state.delta import Delta, Int64s, Schema, concat, consolidate
+from tidewheel.engine.state.run import Rows, sort_rows
+
+
+class Agenda:
+    """Keys to be looked at again, by time."""
+
+    def __init__(self) -> None:
+        self._keys: dict[Counters, list[Int64s]] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._keys)
+
+    def times(self) -> Iterable[Counters]:
+        """Times at which there are keys."""
+        return self._keys.keys()
+
+    def put(self, counters: Counters, keys: Int64s) -> None:
+        """Look at `keys` again at `counters`."""
+        self._keys.setdefault(counters, []).append(keys)
+
+    def take(self, counters: Counters) -> list[Int64s]:
+        """The keys of a time, which is done with."""
+        return self._keys.pop(counters, [])
+
+    def interesting(self, counters: Counters, rows: Rows | None) -> None:
+        """Note the keys of rows that changed at times that do not count at `counters` yet."""
+        if rows is None or rows.times is None:
+            return
+        now = np.array(counters, np.int64)
+        later = np.asarray((rows.times > now).any(axis=1)).nonzero()[0]
+        if not len(later):
+            return
+        meets = np.maximum(rows.times[later], now)
+        keys = rows.keys[later]
+        times, which = np.unique(meets, axis=0, return_inverse=True)
+        which = which.ravel()
+        for i, time in enumerate(times.tolist()):
+            self.put(tuple(time), unique(keys[which == i]))
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._keys.clear()
+
+
+def unique(keys: Int64s) -> Int64s:
+    """Distinct keys, sorted."""
+    if len(keys) <= 1:
+        return keys
+    ordered = np.sort(keys)
+    keep = np.empty(len(keys), bool)
+    keep[0] = True
+    np.not_equal(ordered[1:], ordered[:-1], out=keep[1:])
+    return ordered[keep]
+
+
+class Keyed(Operator):
+    """The base of keyed operators over one collection. Law: keyed.
+
+    Subclasses implement `evaluate`. The input is arranged by key here; so is the output, because
+    what was said before must be taken back exactly, also where the function is free to choose
+    (ties in top-k, any_value, row_number).
+
+    Where the key has no columns there is one group always, also for an empty input: the operator is
+    due at the very first time.
+    """
+
+    #: The last input may be read only; set by operators whose input somebody else arranges.
+    shared: Arrangement | None = None
+
+    def __init__(
+        self,
+        input_schema: Schema,
+        key: Sequence[int],
+        schema: Schema,
+        output_key: Sequence[int],
+        depth: int = 0,
+        name: str = "reduce",
+    ) -> None:
+        self.schema = schema
+        self.depth = depth
+        self.name = name
+        self.input = self._arrange(input_schema, key, depth)
+        self.output = Arrangement(schema, output_key, depth, name=f"{name} output")
+        self._agenda = Agenda()
+        if not key:
+            self._agenda.put((0,) * depth, np.zeros(1, np.int64))
+
+    def _arrange(self, schema: Schema, key: Sequence[int], depth: int) -> Arrangement:
+        return Arrangement(schema, key, depth, name=f"{self.name} input")
+
+    def evaluate(self, keys: Int64s, rows: Delta) -> Delta:
+        """The output for the groups in `rows`: consolidated, weights positive in a proper bag.
+
+        `keys` are the 64-bit keys of all touched groups, those without rows included.
+        """
+        raise NotImplementedError
+
+    def step(self, counters: Counters, deltas: Sequence[Delta | None]) -> list[Emission]:
+        """New output − output so far, of all touched keys."""
+        touched = self._agenda.take(counters)
+        delta = deltas[0]
+        if delta is not None and len(delta):
+            keys = self.input.key.keys(delta.cols, len(delta))
+            touched.append(unique(keys))
+            self.input.insert(delta, counters, keys)
+        if not touched:
+            return []
+        keys = touched[0] if len(touched) == 1 else unique(np.concatenate(touched))
+        now = self._rows(self.input, keys, counters)
+        before = self._rows(self.output, keys, counters)
+        parts = [self.evaluate(keys, now)]
+        if len(before):
+            parts.append(before.negate())
+        change = consolidate(concat(parts))
+        self.output.insert(change, counters)
+        return emit(counters, change)
+
+    def _rows(self, arrangement: Arrangement, keys: Int64s, counters: Counters) -> Delta:
+        rows = arrangement.fetch(keys)
+        if rows is None:
+            return Delta.empty(arrangement.schema)
+        self._agenda.interesting(counters, rows)
+        mask = counts_at(rows, counters)
+        return sort_rows((rows if mask is None else rows.where(mask)).untimed()).delta()
+
+    def due(self) -> Iterable[Counters]:
+        """Interesting times."""
+        return list(self._agenda.times()) if self._agenda else ()
+
+    def abort_epoch(self) -> None:
+        """Forget the times."""
+        self._agenda.clear()
+
+    def arrangements(self) -> Sequence[Arrangement]:
+        """Input and output by key."""
+        return (self.input, self.output)

@@ -1,0 +1,123 @@
+"""Linear operators without state: concat, negate, map.
+
+Law: op(a + b) = op(a) + op(b), so a delta is treated as if it were the whole input and weights
+pass through.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tidewheel.engine.operators.operator import Emission, Operator, emit
+from tidewheel.engine.state.arrangement import Counters
+from tidewheel.engine.state.columns import Col, Mask
+from tidewheel.engine.state.delta import Delta, Schema, concat
+
+Predicate = Callable[[Sequence[Col], int], Mask]
+"""Columns and number of rows → the rows for which the predicate is TRUE."""
+
+Compute = Callable[[Sequence[Col], int], Col]
+"""Columns and number of rows → a new column."""
+
+Rewrite = Callable[[Delta], Delta]
+"""A linear function of a delta: `rewrite(a + b) = rewrite(a) + rewrite(b)`."""
+
+
+class Concat(Operator):
+    """UNION ALL: the sum of the inputs. Linear."""
+
+    def __init__(self, schema: Schema, arity: int, name: str = "concat") -> None:
+        self.schema = schema
+        self.arity = arity
+        self.name = name
+
+    def step(self, counters: Counters, deltas: Sequence[Delta | None]) -> list[Emission]:
+        """The deltas added up (not consolidated), under this operator's column names."""
+        present = [Delta(self.schema, d.cols, d.weights) for d in deltas if d is not None]
+        return emit(counters, concat(present)) if present else []
+
+
+class Negate(Operator):
+    """Each row with the opposite weight. Linear."""
+
+    def __init__(self, schema: Schema, name: str = "negate") -> None:
+        self.schema = schema
+        self.name = name
+
+    def step(self, counters: Counters, deltas: Sequence[Delta | None]) -> list[Emission]:
+        """The delta negated."""
+        delta = deltas[0]
+        return [] if delta is None else emit(counters, delta.negate())
+
+
+class Map(Operator):
+    """Filter, project, unnest: any linear function of a delta. Linear.
+
+    `rewrite` is a kernel (one DuckDB statement over the delta) or structural (NumPy only, for
+    column selection and the like: no statement for a tiny delta).
+    """
+
+    def __init__(self, schema: Schema, rewrite: Rewrite, name: str = "map") -> None:
+        self.schema = schema
+        self.rewrite = rewrite
+        self.name = name
+
+    def step(self, counters: Counters, deltas: Sequence[Delta | None]) -> list[Emission]:
+        """The delta mapped."""
+        delta = deltas[0]
+        if delta is None or not len(delta):
+            return []
+        return emit(counters, self.rewrite(delta))
+
+
+class Consolidate(Operator):
+    """Equal rows added up. Linear, and changes nothing but the size of what passes."""
+
+    def __init__(self, schema: Schema, name: str = "consolidate") -> None:
+        self.schema = schema
+        self.name = name
+
+    def step(self, counters: Counters, deltas: Sequence[Delta | None]) -> list[Emission]:
+        """The delta consolidated."""
+        from tidewheel.engine.state.delta import consolidate
+
+        delta = deltas[0]
+        return [] if delta is None else emit(counters, consolidate(delta))
+
+
+def selecting(indices: Sequence[int], schema: Schema) -> Rewrite:
+    """Columns by position."""
+    chosen = tuple(indices)
+    return lambda delta: delta.select(chosen, schema)
+
+
+def computing(columns: Sequence[int | Compute], schema: Schema) -> Rewrite:
+    """Each output column is an input column (its position) or computed from the input columns."""
+    parts = tuple(columns)
+
+    def rewrite(delta: Delta) -> Delta:
+        n = len(delta)
+        cols: list[Any] = [delta.cols[p] if isinstance(p, int) else p(delta.cols, n) for p in parts]
+        return Delta(schema, cols, delta.weights)
+
+    return rewrite
+
+
+def filtering(predicate: Predicate) -> Rewrite:
+    """The rows for which a predicate is TRUE."""
+    return lambda delta: delta.where(predicate(delta.cols, len(delta)))
+
+
+def chain(rewrites: Sequence[Rewrite]) -> Rewrite:
+    """Several linear functions one after the other, as one."""
+    steps = tuple(rewrites)
+
+    def rewrite(delta: Delta) -> Delta:
+        for step in steps:
+            if not len(delta):
+                break
+            delta = step(delta)
+        return delta
+
+    return rewrite

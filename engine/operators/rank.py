@@ -1,0 +1,83 @@
+"""Order-preserving 64-bit places of values: what runs are sorted by within a key."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from tidewheel.engine.state.columns import Col, FixedType, FloatType, is_null
+from tidewheel.engine.state.delta import Int64s, Schema
+
+_MIN, _MAX = np.iinfo(np.int64).min, np.iinfo(np.int64).max
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """One ORDER BY item: a column by position."""
+
+    column: int
+    descending: bool = False
+    nulls_first: bool = False
+
+
+def rankable(kind: pa.DataType) -> bool:
+    """Do values of this type have a place of their own? (Text has its first 7 bytes only.)"""
+    from tidewheel.engine.state.columns import column_type
+
+    found = column_type(kind)
+    return isinstance(found, FixedType) and kind != pa.uint64()
+
+
+class Ranking:
+    """Places of the first ORDER BY column, NULLs at the end that they belong to.
+
+    Rows of equal place are told apart later; so a place may be coarse, but never out of order.
+    """
+
+    def __init__(self, schema: Schema, order: Order) -> None:
+        self.order = order
+        self.kind = schema.kinds[order.column]
+
+    def __call__(self, cols: Sequence[Col], n: int) -> Int64s:
+        """The place of each row."""
+        col = cols[self.order.column]
+        place = self._place(col, n)
+        if self.order.descending:
+            place = ~place
+        nulls = is_null(col)
+        if nulls is not None:
+            place = place.copy()
+            place[nulls] = _MIN if self.order.nulls_first else _MAX
+        return place
+
+    def _place(self, col: Col, n: int) -> Int64s:
+        kind = self.kind
+        if isinstance(kind, FloatType):
+            values, _ = kind.split(col)
+            doubles = values.astype(np.float64) + 0.0
+            nan = np.isnan(doubles)
+            bits = doubles.view(np.int64)
+            out: Int64s = np.where(bits < 0, bits ^ _MAX, bits)
+            out[nan] = _MAX  # DuckDB: NaN is greater than all others
+            return out
+        if isinstance(kind, FixedType):
+            values, _ = kind.split(col)
+            if values.dtype == np.uint64:
+                return np.asarray((values >> np.uint64(1)).astype(np.int64))
+            return np.asarray(values.astype(np.int64))
+        array = col.storage if isinstance(col, pa.ExtensionArray) else col
+        if pa.types.is_string(kind.arrow) or pa.types.is_binary(kind.arrow):
+            out = np.zeros(n, np.int64)
+            data = array.cast(pa.binary()).to_pylist()
+            for i, value in enumerate(data):
+                if value is not None:
+                    out[i] = int.from_bytes(value[:7].ljust(7, b"\0"), "big")
+            return out
+        if pa.types.is_decimal128(kind.arrow):
+            from tidewheel.engine.state.columns import _words
+
+            return np.asarray(_words(array, 16)[:, 1].view(np.int64).copy())
+        return np.zeros(n, np.int64)

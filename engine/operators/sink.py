@@ -1,0 +1,132 @@
+"""Where a view's rows end up: readable as an Arrow table at any time, at the cost of the change."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from tidewheel.engine.operators.operator import Emission, Operator
+from tidewheel.engine.state.arrangement import Counters
+from tidewheel.engine.state.delta import Delta, Schema, concat, consolidate
+from tidewheel.engine.state.run import Layout, Rows, concat_rows, sort_rows
+
+LEAF: Final = 4096
+
+
+class _Leaf:
+    """Rows of one range of hashes, and what DuckDB reads of them (made when asked for)."""
+
+    __slots__ = ("batches", "rows")
+
+    def __init__(self, rows: Rows) -> None:
+        self.rows = rows
+        self.batches: list[pa.RecordBatch] | None = None
+
+
+class Sink(Operator):
+    """The rows of a view. Law: the sum of all deltas.
+
+    `rows()` gives them as an Arrow table without copying what did not change: rows lie in leaves by
+    ranges of their hash, and a change rebuilds only the leaves that it falls into, when somebody
+    reads. `taken()` gives the delta since it was last called.
+    """
+
+    def __init__(self, schema: Schema, name: str = "sink") -> None:
+        self.schema = schema
+        self.name = name
+        self._layout = Layout(schema, range(len(schema)))
+        self._leaves: list[_Leaf] = []
+        self._bounds = np.empty(0, np.int64)  # the first hash of each leaf but the first
+        self._waiting: list[Delta] = []
+        self._fresh: list[Delta] = []
+        self._table: pa.Table | None = None
+
+    def step(self, counters: Counters, deltas: Sequence[Delta | None]) -> list[Emission]:
+        """Keeps the delta for the readers."""
+        delta = deltas[0]
+        if delta is not None and len(delta):
+            self._fresh.append(delta)
+        return []
+
+    def taken(self) -> Delta:
+        """What changed since the last call, consolidated; from now on part of `rows`."""
+        fresh, self._fresh = self._fresh, []
+        if not fresh:
+            return Delta.empty(self.schema)
+        delta = consolidate(concat(fresh))
+        if len(delta):
+            self._waiting.append(delta)
+            self._table = None
+        return delta
+
+    def rows(self) -> pa.Table:
+        """All rows; the same table as before if nothing changed."""
+        if self._table is None:
+            if self._waiting:
+                self._merge()
+            batches: list[pa.RecordBatch] = []
+            for leaf in self._leaves:
+                if leaf.batches is None:
+                    table = leaf.rows.delta().repeated().to_arrow(weight=None)
+                    leaf.batches = table.to_batches()
+                batches.extend(leaf.batches)
+            schema = pa.schema(list(zip(self.schema.names, self.schema.types, strict=True)))
+            self._table = pa.Table.from_batches(batches, schema)
+        return self._table
+
+    def _merge(self) -> None:
+        delta = concat(self._waiting)
+        self._waiting = []
+        change = sort_rows(self._layout.rows(delta))
+        if not self._leaves or len(change) > LEAF * len(self._leaves) // 4:
+            everything = concat_rows([*(leaf.rows for leaf in self._leaves), change])
+            self._leaves = self._split(sort_rows(everything))
+        else:
+            cuts = [0, *change.keys.searchsorted(self._bounds).tolist(), len(change)]
+            leaves: list[_Leaf] = []
+            for i, leaf in enumerate(self._leaves):
+                begin, end = cuts[i], cuts[i + 1]
+                if begin == end:
+                    leaves.append(leaf)
+                else:
+                    merged = concat_rows([leaf.rows, change.slice(begin, end)])
+                    leaves.extend(self._split(sort_rows(merged)))
+            self._leaves = leaves
+        for leaf in self._leaves:
+            if leaf.batches is None and (leaf.rows.weights < 0).any():
+                raise ValueError(f"{self.name}: a row was taken away that was not there")
+        firsts = [int(leaf.rows.keys[0]) for leaf in self._leaves[1:]]
+        self._bounds = np.array(firsts, np.int64)
+
+    def _split(self, rows: Rows) -> list[_Leaf]:
+        n = len(rows)
+        if n == 0:
+            return []
+        if n <= 2 * LEAF:
+            return [_Leaf(rows)]
+        cuts = [0]
+        while n - cuts[-1] > 2 * LEAF:
+            # Rows of one hash stay in one leaf.
+            cut = int(rows.keys.searchsorted(rows.keys[cuts[-1] + LEAF - 1], side="right"))
+            cuts.append(cut)
+        cuts.append(n)
+        return [_Leaf(rows.slice(a, b)) for a, b in pairwise(cuts) if a < b]
+
+    def abort_epoch(self) -> None:
+        """Drop what came in this epoch."""
+        self._fresh = []
+
+    @property
+    def state_rows(self) -> int:
+        """Distinct rows held."""
+        return sum(len(leaf.rows) for leaf in self._leaves) + sum(map(len, self._waiting))
+
+    @property
+    def state_bytes(self) -> int:
+        """Bytes held."""
+        held = sum(leaf.rows.nbytes for leaf in self._leaves)
+        return held + sum(d.nbytes for d in self._waiting)

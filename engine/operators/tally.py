@@ -1,0 +1,169 @@
+"""Operators on counts: distinct and the set operations, with and without ALL.
+
+All of them are functions of how often a row stands in each input, so their state is one arrangement
+of whole rows whose weight has one part per input.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+import numpy as np
+
+from tidewheel.engine.operators.join import counts_at
+from tidewheel.engine.operators.keyed import Agenda, unique
+from tidewheel.engine.operators.operator import Emission, Operator, emit
+from tidewheel.engine.state.arrangement import Arrangement, Counters, times_of
+from tidewheel.engine.state.delta import Delta, Int64s, Schema
+from tidewheel.engine.state.run import Rows, concat_rows, sort_rows
+
+Count = Callable[[Int64s], Int64s]
+"""Counts per input, shape (rows, inputs) → how often each row stands in the output."""
+
+
+def distinct(counts: Int64s) -> Int64s:
+    """SELECT DISTINCT; with several inputs UNION."""
+    return np.asarray(counts.sum(axis=1) > 0, np.int64)
+
+
+def except_all(counts: Int64s) -> Int64s:
+    """EXCEPT ALL: as many as the left has more."""
+    return np.maximum(counts[:, 0] - np.maximum(counts[:, 1], 0), 0)
+
+
+def except_distinct(counts: Int64s) -> Int64s:
+    """EXCEPT: once, if left and not right."""
+    return ((counts[:, 0] > 0) & (counts[:, 1] <= 0)).astype(np.int64)
+
+
+def intersect_all(counts: Int64s) -> Int64s:
+    """INTERSECT ALL: the smaller of both."""
+    return np.asarray(np.maximum(counts.min(axis=1), 0))
+
+
+def intersect_distinct(counts: Int64s) -> Int64s:
+    """INTERSECT: once, if in both."""
+    return np.asarray(counts.min(axis=1) > 0, np.int64)
+
+
+class Tally(Operator):
+    """A row's output weight is a function of its weights in the inputs. Law: keyed by whole rows.
+
+    `count(0) = 0` is required: rows that are nowhere stay out. Outside loops the output before a
+    change is computed from the counts before it; inside loops it is arranged, see `Keyed`.
+    """
+
+    def __init__(
+        self,
+        schema: Schema,
+        count: Count = distinct,
+        inputs: int = 1,
+        depth: int = 0,
+        name: str = "distinct",
+    ) -> None:
+        self.schema = schema
+        self.arity = inputs
+        self.count = count
+        self.name = name
+        whole = range(len(schema))
+        self.counts = Arrangement(schema, whole, depth, name=f"{name} counts")
+        self.output = Arrangement(schema, whole, depth, name=f"{name} output") if depth else None
+        self._agenda = Agenda()
+
+    def step(self, counters: Counters, deltas: Sequence[Delta | None]) -> list[Emission]:
+        """Where the function of the counts changed."""
+        present = self._present(deltas, times_of(1, counters))
+        if self.output is not None:
+            return self._step_in_loop(self.output, counters, present)
+        if present is None:
+            return []
+        change = sort_rows(present)
+        if not len(change):
+            return []
+        before = self.counts.fetch(unique(change.keys))
+        n = len(change)
+        if before is None:
+            weights = self.count(change.weights)
+            rows = change
+        else:
+            # Rows of before and change that are equal must add up: tell them apart by extra parts.
+            m = self.arity
+            wide = concat_rows([_widen(change, 0, m), _widen(before, m, 0)])
+            rows = sort_rows(wide)
+            old = rows.weights[:, m:]
+            weights = self.count(old + rows.weights[:, :m]) - self.count(old)
+            n = len(rows)
+        self.counts.spine.insert(change)
+        index = weights.nonzero()[0]
+        if not len(index):
+            return []
+        if len(index) == n:
+            return [(0, counters, Delta(self.schema, rows.cols, weights))]
+        kept = rows.take(index)
+        return [(0, counters, Delta(self.schema, kept.cols, weights[index]))]
+
+    def _present(self, deltas: Sequence[Delta | None], times: Int64s | None) -> Rows | None:
+        parts = []
+        for i, delta in enumerate(deltas):
+            if delta is not None and len(delta):
+                weights = np.zeros((len(delta), self.arity), np.int64)
+                weights[:, i] = delta.weights
+                rows = self.counts.layout.rows(Delta(self.schema, delta.cols, weights))
+                if times is not None:
+                    rows.times = times.repeat(len(delta), axis=0)
+                parts.append(rows)
+        return concat_rows(parts) if parts else None
+
+    def _step_in_loop(
+        self, output: Arrangement, counters: Counters, present: Rows | None
+    ) -> list[Emission]:
+        touched = self._agenda.take(counters)
+        if present is not None:
+            touched.append(unique(present.keys))
+            self.counts.spine.insert(present)
+        if not touched:
+            return []
+        keys = touched[0] if len(touched) == 1 else unique(np.concatenate(touched))
+        now = self._at(self.counts, keys, counters)
+        said = self._at(output, keys, counters)
+        parts = []
+        if now is not None:
+            rows = sort_rows(now)
+            parts.append(_reweigh(rows, self.count(rows.weights)))
+        if said is not None:
+            parts.append(_reweigh(said, -said.weights))
+        if not parts:
+            return []
+        change = sort_rows(concat_rows(parts))
+        delta = Delta(self.schema, change.cols, change.weights)
+        output.insert(delta, counters, change.keys)
+        return emit(counters, delta)
+
+    def _at(self, arrangement: Arrangement, keys: Int64s, counters: Counters) -> Rows | None:
+        rows = arrangement.fetch(keys)
+        if rows is None:
+            return None
+        self._agenda.interesting(counters, rows)
+        mask = counts_at(rows, counters)
+        return (rows if mask is None else rows.where(mask)).untimed()
+
+    def due(self) -> Iterable[Counters]:
+        """Interesting times."""
+        return list(self._agenda.times()) if self._agenda else ()
+
+    def abort_epoch(self) -> None:
+        """Forget the times."""
+        self._agenda.clear()
+
+    def arrangements(self) -> Sequence[Arrangement]:
+        """Counts of whole rows; in loops the output too."""
+        return (self.counts,) if self.output is None else (self.counts, self.output)
+
+
+def _reweigh(rows: Rows, weights: Int64s) -> Rows:
+    return Rows(rows.layout, rows.keys, rows.rest, rows.rank, None, weights, rows.cols)
+
+
+def _widen(rows: Rows, before: int, after: int) -> Rows:
+    weights = np.pad(rows.weights, ((0, 0), (before, after)))
+    return Rows(rows.layout, rows.keys, rows.rest, rows.rank, rows.times, weights, rows.cols)

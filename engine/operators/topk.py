@@ -1,0 +1,112 @@
+"""The first rows of each group in an order: top-k, LIMIT and OFFSET, min and max."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tidewheel.engine.operators.keyed import Keyed
+from tidewheel.engine.operators.rank import Order, Ranking
+from tidewheel.engine.operators.regroup import Evaluate
+from tidewheel.engine.state.arrangement import Arrangement, Counters
+from tidewheel.engine.state.columns import is_null
+from tidewheel.engine.state.delta import Delta, Int64s, Schema, concat, consolidate
+from tidewheel.engine.state.run import Rows, concat_rows, sort_rows
+
+
+class Ordered(Keyed):
+    """Functions that read only the first `count` rows of each group by an order. Law: keyed.
+
+    The input is arranged by key and place, so a change reads the ends of the touched groups and not
+    the groups. Rows that share the place of the last row wanted are read too: `evaluate` gets at
+    least the first `count` rows of each group and must choose itself. Outside loops only.
+    """
+
+    def __init__(
+        self,
+        input_schema: Schema,
+        key: Sequence[int],
+        order: Order,
+        count: int,
+        evaluate: Evaluate,
+        schema: Schema,
+        output_key: Sequence[int],
+        name: str = "top-k",
+    ) -> None:
+        self._ranking = Ranking(input_schema, order)
+        super().__init__(input_schema, key, schema, output_key, 0, name)
+        self.count = count
+        self._evaluate = evaluate
+
+    def _arrange(self, schema: Schema, key: Sequence[int], depth: int) -> Arrangement:
+        return Arrangement(schema, key, depth, self._ranking, name=f"{self.name} input")
+
+    def _rows(self, arrangement: Arrangement, keys: Int64s, counters: Counters) -> Delta:
+        if arrangement is self.output:
+            return super()._rows(arrangement, keys, counters)
+        ends = [self._end(key) for key in keys.tolist()]
+        present = [e for e in ends if e is not None and len(e)]
+        return concat([p.delta() for p in present]) if present else Delta.empty(arrangement.schema)
+
+    def _end(self, key: int) -> Rows | None:
+        """The first rows of a group: at least `count` if it has so many."""
+        wanted = max(4 * self.count, 16)
+        while True:
+            parts, bound = self.input.spine.first(key, wanted)
+            if not parts:
+                return None
+            rows = concat_rows(parts)
+            if bound is not None:
+                rows = rows.where(np.asarray(rows.rank < bound))  # type: ignore[operator]
+            rows = sort_rows(rows)
+            if bound is None or int(rows.weights.sum()) >= self.count:
+                return rows
+            wanted *= 4
+
+    def evaluate(self, keys: Int64s, rows: Delta) -> Delta:
+        """One call of the function for all touched groups."""
+        if not len(rows) and self.input.key.indices:
+            return Delta.empty(self.schema)
+        out = self._evaluate(rows.repeated())
+        return consolidate(Delta(self.schema, out.cols, out.weights))
+
+
+def extreme(input_schema: Schema, key: Sequence[int], value: int, schema: Schema) -> Evaluate:
+    """min or max without a statement: per group the value of the lowest place.
+
+    For types whose places are values (`rank.rankable`), with an input ordered by place and NULLs
+    last; the output is the key columns and the value.
+    """
+    positions = (*key, value)
+
+    def evaluate(rows: Delta) -> Delta:
+        # Rows come group by group, each in the order of places: the first of each group is it,
+        # but that NULL shares the last place with a value.
+        nulls = is_null(rows.cols[value])
+        layout = Arrangement(input_schema, key).layout
+        keys = layout.key.keys(rows.cols, len(rows))
+        if nulls is not None:
+            group = np.empty(len(rows), np.int64)
+            group[0] = 0
+            np.cumsum(keys[1:] != keys[:-1], out=group[1:])
+            rows = rows.take(np.lexsort((nulls, group)))
+        first = np.empty(len(rows), bool)
+        if len(rows):
+            first[0] = True
+            first[1:] = keys[1:] != keys[:-1]
+        else:
+            empty = Delta.empty(schema)
+            if key:
+                return empty
+            cols = [schema.kinds[-1].nulls(1)]
+            return Delta(schema, cols, np.ones(1, np.int64))
+        if not layout.key.exact(rows.cols):
+            for i in layout.key.indices:  # two groups under one hash
+                kind, col = input_schema.kinds[i], rows.cols[i]
+                first[1:] |= ~kind.equal(col[1:], col[:-1])
+        out = rows.take(first.nonzero()[0])
+        chosen = [out.cols[i] for i in positions]
+        return Delta(schema, chosen, np.ones(len(out), np.int64))
+
+    return evaluate
