@@ -60,16 +60,22 @@ class BroadcastProgress:
 
     # -- what the dataflow calls
 
-    def add(self, stream_id: int, stream: VertexStream) -> None:
-        """Take a new stream into account."""
+    def begin(self, stream_id: int, stream: VertexStream) -> Iterable[int]:
+        """Take a new (or reset) stream into account, and the events that it starts with.
+
+        Every view knows these from the start: what the inputs of all workers hold, the first
+        notifications of sources.
+        """
         self._streams[stream_id] = stream
         if stream.notifiable:
             self._notified.add(stream.stage.id)
-            return
-        # Every view knows from the start what the inputs of all workers hold.
-        for location, time, delta in stream.take_progress():
-            for tracker in self._trackers():
-                tracker.update(location, time, delta)
+        updates = stream.take_progress()
+        for tracker in self._trackers():
+            tracker.update_all(updates)
+        for location, time, _ in updates:
+            if location in self._notified:
+                self._await(stream_id, Pointstamp(location, time))
+        return self._grant(stream.worker)
 
     def remove(self, stream_ids: Iterable[int], locations: Iterable[Location]) -> None:
         """Forget streams and their locations; only while no update is under way."""
@@ -87,16 +93,13 @@ class BroadcastProgress:
     def apply(self, stream_id: int, updates: Sequence[Update]) -> Iterable[int]:
         """A stream of one worker made progress: that worker tells the others."""
         worker = self._streams[stream_id].worker
-        waiting = self._waiting[worker]
         changes = []
         for location, time, delta in updates:
             p = Pointstamp(location, time)
             if delta:
                 changes.append((p, delta))
             if delta >= 0 and location in self._notified:
-                if p not in waiting:
-                    self.workers[worker].view.watch(location, time)
-                waiting.setdefault(p, []).append(stream_id)
+                self._await(stream_id, p)
         self.truth.update_all(updates)
         self._send(worker, self.workers[worker].produce(changes))
         if self._immediate:
@@ -193,6 +196,14 @@ class BroadcastProgress:
         while self.links:
             woken.extend(self.deliver(next(iter(self.links))))
         return woken
+
+    def _await(self, stream_id: int, p: Pointstamp) -> None:
+        worker = self._streams[stream_id].worker
+        waiting = self._waiting[worker]
+        if p not in waiting:
+            waiting[p] = []
+            self.workers[worker].view.watch(*p)
+        waiting[p].append(stream_id)
 
     def _grant(self, worker: int) -> list[int]:
         woken = []

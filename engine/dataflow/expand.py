@@ -12,6 +12,7 @@ from tidewheel.engine.dataflow.graph import Graph, Kind, Stage, Stream
 from tidewheel.engine.dataflow.streams import InputStream, OutputStream, Route, VertexStream
 from tidewheel.engine.dataflow.tracking import Progress
 from tidewheel.engine.progress.path_summary import identity
+from tidewheel.engine.progress.timestamp import Timestamp
 from tidewheel.engine.scheduler.graph import StreamGraph
 from tidewheel.engine.scheduler.handoff import Handoff
 
@@ -38,7 +39,10 @@ class Expansion:
         return self._version != self.graph.version
 
     def extend(self, epoch: int) -> list[VertexStream]:
-        """Add what is new in the logical graph; new inputs and sources start at `epoch`."""
+        """Add what is new in the logical graph; new inputs and sources start at `epoch`.
+
+        The new streams are returned; `Progress.begin` must be called for each.
+        """
         graph = self.graph
         graph.check()
         new = [s for s in graph.stages.values() if s.summary is None and s.id not in self.streams]
@@ -53,8 +57,7 @@ class Expansion:
                 self.progress.topology.connect(edge, stage.id, identity(stage.depth))
         added = [stream for stage in new for stream in self.streams[stage.id]]
         for stream in added:
-            self.ids[stream] = stream_id = self.physical.add_stream(stream, eager=True)
-            self.progress.add(stream_id, stream)
+            self.ids[stream] = self.physical.add_stream(stream, eager=True)
         for stage in new:
             for port in range(len(stage.inputs)):
                 for source, way in graph.sources(stage, port):
@@ -88,7 +91,10 @@ class Expansion:
         if stage.kind is Kind.OUTPUT:
             return OutputStream(stage, epoch, self._prefetch)
         assert stage.factory is not None
-        return VertexStream(stage, stage.factory(), worker, self.workers)
+        stream = VertexStream(stage, stage.factory(), worker, self.workers)
+        if not stage.inputs:
+            stream.start(Timestamp(epoch))
+        return stream
 
     def _connect(self, source: Stream, way: tuple[Stage, ...], stage: Stage, port: int) -> None:
         summary = Route.summarize(way, source.stage.depth)

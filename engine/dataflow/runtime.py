@@ -81,12 +81,10 @@ class Dataflow:
         with self._still():
             for stream in self.expansion.extend(epoch):
                 stage = stream.stage
-                if stage.kind is Kind.VERTEX and not stage.inputs:
-                    stream.start(Timestamp(epoch))
                 if stage.kind is Kind.INPUT and stage.name not in self._inputs:
                     streams = self.expansion.streams[stage.id]
                     self._inputs[stage.name] = Input(self, stage, streams, epoch)
-                self._apply(stream)
+                self._begin(stream)
 
     def remove(self, *stages: Stage | Stream) -> None:
         """Take out stages that nobody else reads, with all that is under way in them."""
@@ -155,7 +153,7 @@ class Dataflow:
             for entry in self._inputs.values():
                 entry._reopen(epoch)
             for stream in self.expansion.ids:
-                self._apply(stream)
+                self._begin(stream)
 
     def abort(self, error: BaseException | None = None) -> None:
         """End a run from another thread; `run` or the reader raises `error` (or `Aborted`)."""
@@ -200,12 +198,9 @@ class Dataflow:
             self.scheduler.wake(stream_id)
         return bool(woken)
 
-    def _apply(self, stream: VertexStream) -> None:
-        """Take over progress that a stream made outside a quantum."""
-        updates = stream.take_progress()
-        if updates:
-            for stream_id in self.progress.apply(self.expansion.ids[stream], updates):
-                self.scheduler.wake(stream_id)
+    def _begin(self, stream: VertexStream) -> None:
+        for stream_id in self.progress.begin(self.expansion.ids[stream], stream):
+            self.scheduler.wake(stream_id)
 
 
 _NOTHING: AbstractContextManager[None] = nullcontext()

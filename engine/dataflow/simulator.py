@@ -14,7 +14,7 @@ from typing import Any
 from tidewheel.engine.dataflow.distributed import BroadcastProgress, Link
 from tidewheel.engine.dataflow.errors import DataflowError
 from tidewheel.engine.dataflow.expand import Expansion
-from tidewheel.engine.dataflow.graph import Graph, Kind
+from tidewheel.engine.dataflow.graph import Graph
 from tidewheel.engine.dataflow.streams import OPEN, InputStream, OutputStream, VertexStream
 from tidewheel.engine.progress.broadcast import Accumulation, Updates
 from tidewheel.engine.progress.timestamp import Timestamp
@@ -53,14 +53,10 @@ class Simulation:
         self._inputs: dict[str, list[InputStream]] = {}
         self.rounds = 0
         for stream in self.expansion.extend(0):
-            stage = stream.stage
             if isinstance(stream, InputStream):
-                self._inputs.setdefault(stage.name, []).append(stream)
-            elif stage.kind is Kind.VERTEX and not stage.inputs:
-                stream.start(Timestamp(0))
+                self._inputs.setdefault(stream.stage.name, []).append(stream)
             stream.open()
-        for stream in self.streams:
-            self._account(stream)
+            self.progress.begin(self.expansion.ids[stream], stream)
 
     @property
     def streams(self) -> list[VertexStream]:

@@ -238,6 +238,8 @@ class VertexStream(ExecStream):
                 self._now = time
                 work = self.vertex.on_recv(port, batch, time)
                 self._after(work, location, time)
+                if self._notify_first and self.pending:
+                    return ExecResult.QUANTUM_EXPIRED  # it may be granted before the next message
             elif due and not self.paused:
                 self._notify(heapq.heappop(due))
             else:

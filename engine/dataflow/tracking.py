@@ -21,7 +21,7 @@ class Progress(Protocol):
 
     topology: Topology
 
-    def add(self, stream_id: int, stream: VertexStream) -> None: ...
+    def begin(self, stream_id: int, stream: VertexStream) -> Iterable[int]: ...
     def remove(self, stream_ids: Iterable[int], locations: Iterable[Location]) -> None: ...
     def apply(self, stream_id: int, updates: Sequence[Update]) -> Iterable[int]: ...
     def idle(self) -> Iterable[int]: ...
@@ -48,10 +48,13 @@ class SharedProgress:
         self._waiting: dict[tuple[Location, Timestamp], list[int]] = {}
         self._inputs: set[Location] = set()
 
-    def add(self, stream_id: int, stream: VertexStream) -> None:
-        """Take a new stream into account."""
+    def begin(self, stream_id: int, stream: VertexStream) -> Iterable[int]:
+        """Take a new (or reset) stream into account, and the events that it starts with."""
         self._streams[stream_id] = stream
         (self._notified if stream.notifiable else self._inputs).add(stream.stage.id)
+        self.eager = self.eager or stream.stage.options.notify_first
+        updates = stream.take_progress()
+        return self.apply(stream_id, updates) if updates else ()
 
     def remove(self, stream_ids: Iterable[int], locations: Iterable[Location]) -> None:
         """Forget streams and their locations."""
