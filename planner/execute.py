@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -71,15 +72,17 @@ def run(node: Node, context: Context) -> BatchStream:
 
 def start(plan: Physical, context: Context) -> Result:
     """Put a plan on the scheduler and compute its first batch."""
-    connection = KernelConnection(context.connection, context.lock, context.settings.batch_rows)
+    # One kernel has nothing to run beside it.
+    threads = context.settings.threads if len(plan.kernels) > 1 else 1
+    # The caller holds the session's lock while it waits for workers: they need one of their own.
+    lock = context.lock if threads == 1 else threading.RLock()
+    connection = KernelConnection(context.connection, lock, context.settings.batch_rows)
     parameters: Any = context.parameters
     if plan.labels is not None and parameters is not None and not isinstance(parameters, Mapping):
         # Parts of a text name its parameters by number.
         parameters = {str(i): value for i, value in enumerate(parameters, 1)}
     graph = build(plan.flow, plan.kernels, connection, parameters, context)
-    return Result(
-        Dataflow(graph, context.settings.threads, prefetch=PREFETCH), plan, context, connection
-    )
+    return Result(Dataflow(graph, threads, prefetch=PREFETCH), plan, context, connection)
 
 
 def _is_whole(node: Node) -> bool:

@@ -91,6 +91,9 @@ def make_scheduler(
         raise ValueError(f"the degree of parallelism is {degree}; it must be at least 1")
     if degree == 1:
         return SerialScheduler(graph, owner, **options)
+    # threads are loaded by those who use them
+    from tidewheel.engine.scheduler.parallel import ParallelScheduler
+
     return ParallelScheduler(graph, owner, degree=degree, **options)
 
 
