@@ -5,15 +5,17 @@ from __future__ import annotations
 import dataclasses
 from collections import OrderedDict
 from collections.abc import Mapping
+from operator import attrgetter
 
 from ..planner import execute
-from ..planner.context import Context, Parameters
+from ..planner.context import Context, Parameters, Settings
 from ..planner.execute import Physical
 from ..planner.logical import Node
 from . import recursion
 from .statements import Statement
 
 _KEPT = 256
+_values = attrgetter(*(f.name for f in dataclasses.fields(Settings)))
 
 
 def logical(statement: Statement, context: Context) -> Node:
@@ -43,8 +45,7 @@ class Plans:
 
     def get(self, statement: Statement, version: object, context: Context) -> Physical:
         """The plan of a query, made now if it is not known."""
-        settings = dataclasses.astuple(context.settings)
-        key = (statement.text, version, settings, _types(context.parameters))
+        key = (statement.text, version, _values(context.settings), _types(context.parameters))
         plan = self._plans.get(key)
         if plan is None:
             plan = execute.physical(logical(statement, context), context.settings)

@@ -38,6 +38,8 @@ class Session:
         self.in_transaction = False
         self.closed = False
         self._open: Result | None = None
+        self._guarded = False
+        self._given: Parameters = None
         self._plans = Plans()
         theirs = dict(config)
         for name in [n for n in theirs if n in settings.NAMES]:
@@ -83,6 +85,7 @@ class Session:
             self.check_open()
             self.interrupted.clear()
             self.make_way()
+            self._given = given
             outcome = self._run(statement, given)
             # a subscription never ends and does not hold the connection
             self._open = None if statement.words[0] == "SUBSCRIBE" else outcome[0]
@@ -332,17 +335,27 @@ class Session:
 
     @contextmanager
     def guard(self, statement: Statement, as_written: bool = True) -> Iterator[None]:
-        """Hold the lock, watch for Ctrl-C, and raise our errors instead of DuckDB's."""
+        """Hold the lock, watch for Ctrl-C, and raise our errors instead of DuckDB's.
+
+        `as_written`: DuckDB runs the statement's own text, so the places that it names hold.
+        """
         with self.lock:
-            watch = Watch(self.interrupt)
+            watch = None if self._guarded else Watch(self.interrupt)
             try:
-                with watch:
+                if watch is None:
                     yield
-            except errors.Error:
-                raise
+                    return
+                self._guarded = True
+                try:
+                    with watch:
+                        yield
+                finally:
+                    self._guarded = False
             except Exception as error:
-                if watch.fired:
+                if watch is not None and watch.fired:
                     raise KeyboardInterrupt from None
+                if isinstance(error, errors.Error):
+                    raise
                 translated = self._translated(error, statement, as_written)
                 if translated is None:
                     raise
@@ -361,7 +374,7 @@ class Session:
         if report.position is None and report.kind == "Binder" and not self.in_transaction:
             # A relation loses the place of a binder's error; asking again gives it.
             try:
-                self.connection.execute(f"EXPLAIN {statement.text}")
+                hidden.execute(self.connection, f"EXPLAIN {statement.text}", self._given)
             except duckdb.Error as again:
                 located = diagnose.read(again)
                 if located and located.position and located.message == report.message:

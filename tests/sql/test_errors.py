@@ -164,6 +164,16 @@ def test_parameters_that_do_not_fit(
     assert error.column == column
 
 
+def test_place_is_found_with_parameters_and_in_a_transaction() -> None:
+    with tidewheel.connect() as connection:
+        connection.execute(TABLES)
+        for begin in ("select 1", "begin"):
+            connection.execute(begin)
+            with pytest.raises(tidewheel.ProgrammingError) as caught:
+                connection.execute("select ?,\n nmae from customers", [1])
+            assert (caught.value.line, caught.value.column) == (2, 2)
+
+
 def test_runaway_recursion_is_stopped(connection: tidewheel.Connection) -> None:
     connection.execute("set max_iterations = 100")
     error = fail(
