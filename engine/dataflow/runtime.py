@@ -7,6 +7,8 @@ from contextlib import AbstractContextManager, nullcontext
 from types import TracebackType
 from typing import Any
 
+from tidewheel.engine.dataflow import checkpoint
+from tidewheel.engine.dataflow.checkpoint import Checkpoint
 from tidewheel.engine.dataflow.errors import ClosedError, DataflowError
 from tidewheel.engine.dataflow.expand import Expansion
 from tidewheel.engine.dataflow.graph import Graph, Kind, Stage, Stream, StreamLike
@@ -152,8 +154,17 @@ class Dataflow:
             self.progress.reset()
             for entry in self._inputs.values():
                 entry._reopen(epoch)
-            for stream in self.expansion.ids:
-                self._begin(stream)
+            self._restart()
+
+    def checkpoint(self) -> Checkpoint:
+        """Deliver all messages, then take down every vertex's state; see `checkpoint.take`."""
+        self._check()
+        return checkpoint.take(self)
+
+    def restore(self, saved: Checkpoint) -> None:
+        """Go on from a checkpoint, in a dataflow that has not run yet."""
+        self._check()
+        checkpoint.restore(self, saved)
 
     def abort(self, error: BaseException | None = None) -> None:
         """End a run from another thread; `run` or the reader raises `error` (or `Aborted`)."""
@@ -197,6 +208,13 @@ class Dataflow:
         for stream_id in woken:
             self.scheduler.wake(stream_id)
         return bool(woken)
+
+    def _restart(self) -> None:
+        """All streams have been put back: take over the events that they start with."""
+        for entry in self._inputs.values():
+            entry._follow()
+        for stream in self.expansion.ids:
+            self._begin(stream)
 
     def _begin(self, stream: VertexStream) -> None:
         for stream_id in self.progress.begin(self.expansion.ids[stream], stream):
@@ -261,6 +279,12 @@ class Input:
             self.epoch = epoch
         for stream in self._streams:
             stream.reopen(None if self.closed else self.epoch)
+
+    def _follow(self) -> None:
+        epoch = self._streams[0].open_epoch
+        self.closed = epoch is None
+        if epoch is not None:
+            self.epoch = epoch
 
     def _check(self) -> None:
         if self.closed or self._dataflow.closed:

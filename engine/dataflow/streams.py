@@ -171,7 +171,7 @@ class VertexStream(ExecStream):
     @property
     def busy(self) -> bool:
         """True when a quantum would find something to do."""
-        if self._work is not None or any(not edge[0].empty for edge in self.edges):
+        if self.unfinished:
             return True
         return bool(self._due or self._grants) and not self.paused
 
@@ -193,8 +193,18 @@ class VertexStream(ExecStream):
     def interrupt(self) -> None:
         self.vertex.interrupt()
 
+    @property
+    def unfinished(self) -> bool:
+        """True while a message waits, or a callback's iterator has not ended."""
+        return self._work is not None or any(not edge[0].empty for edge in self.edges)
+
     def reset(self) -> None:
         """Forget everything under way; the handoffs are emptied by the scheduler."""
+        self.forget()
+        self.vertex.reset()
+
+    def forget(self) -> None:
+        """Forget everything under way, but not the vertex's state."""
         work, self._work, self._work_at = self._work, None, None
         if work is not None and hasattr(work, "close"):
             work.close()
@@ -204,7 +214,6 @@ class VertexStream(ExecStream):
         self._updates.clear()
         self._grants.clear()
         self._due.clear()
-        self.vertex.reset()
 
     # -- a quantum
 
@@ -316,9 +325,13 @@ class InputStream(VertexStream):
     def busy(self) -> bool:
         return bool(self.inbox)
 
-    def reset(self) -> None:
+    @property
+    def unfinished(self) -> bool:
+        return bool(self.inbox)
+
+    def forget(self) -> None:
         self.inbox.clear()
-        super().reset()
+        super().forget()
 
     def reopen(self, epoch: int | None) -> None:
         """Start again at an epoch, or closed, after a reset."""
@@ -384,6 +397,17 @@ class OutputVertex(Vertex):
     def reset(self) -> None:
         self.ready.clear()
         self.held.clear()
+
+    def checkpoint(self) -> Any:
+        held = {epoch: list(batches) for epoch, batches in self.held.items()}
+        return list(self.ready), held, self.released
+
+    def restore(self, state: Any) -> None:
+        ready, held, self.released = state
+        self.ready.extend(ready)
+        self.held = {epoch: list(batches) for epoch, batches in held.items()}
+        for epoch in self.held:
+            self.context.watch(Timestamp(epoch - 1))
 
 
 class OutputStream(VertexStream, OutputSentinel):

@@ -238,7 +238,7 @@ def check_views(simulation: Simulation) -> None:
             assert any(could(q, p) for q in view), f"{p} is active, the view has only {view}"
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.integers(0, 10**9),
     st.integers(1, 6),
@@ -250,7 +250,7 @@ def test_notifications_are_right_and_runs_end(
     simulate(seed, workers, accumulation)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.integers(0, 10**9), st.integers(2, 4), st.sampled_from(list(Accumulation)))
 def test_no_view_is_ahead_of_the_truth(seed: int, workers: int, accumulation: Accumulation) -> None:
     simulate(seed, workers, accumulation, events=25, safety=True, packet=singly)
@@ -322,7 +322,7 @@ class Running:
         return list(self.dataflow.expansion.ids)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(0, 10**9), st.integers(1, 3), st.booleans(), st.booleans())
 def test_notifications_are_right_on_the_serial_scheduler(
     seed: int, workers: int, eager: bool, broadcast: bool
@@ -348,7 +348,7 @@ def test_notifications_are_right_on_the_serial_scheduler(
         assert dataflow.complete
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(st.integers(0, 10**9), st.integers(1, 3))
 def test_runs_end_on_the_parallel_scheduler(seed: int, workers: int) -> None:
     world = World(seed, 60)

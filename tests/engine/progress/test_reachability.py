@@ -75,7 +75,7 @@ class Graph:
         return Timestamp(rng.randrange(3), counters)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.integers(0, 10**9))
 def test_could_result_in(seed: int) -> None:
     rng = random.Random(seed)
@@ -88,7 +88,7 @@ def test_could_result_in(seed: int) -> None:
         assert graph.topology.could_result_in(p, q) == graph.could_result_in(p, q), (p, q)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.integers(0, 10**9))
 def test_waits_are_over_exactly_when_nothing_precedes(seed: int) -> None:
     rng = random.Random(seed)
@@ -131,7 +131,7 @@ def test_waits_are_over_exactly_when_nothing_precedes(seed: int) -> None:
             }
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.integers(0, 10**9))
 def test_frontier(seed: int) -> None:
     rng = random.Random(seed)
