@@ -9,6 +9,10 @@ from hypothesis import strategies as st
 
 import tidewheel
 
+CONNECTIONS: list[tuple[Any, Any]] = [
+    (tidewheel, tidewheel.connect()),
+    (duckdb, duckdb.connect()),
+]
 VALUES = [
     "1::hugeint",
     "(-170141183460469231731687303715884105728)::hugeint",
@@ -62,8 +66,7 @@ VALUES = [
 def test_values(value: str, zone: str) -> None:
     sql = f"select {value} as v union all by name select null as v"
     outcomes = []
-    for module in (tidewheel, duckdb):
-        connection: Any = module.connect()
+    for module, connection in CONNECTIONS:
         connection.execute(f"set timezone = '{zone}'")
         cursor = connection.execute(sql)
         kind = str(cursor.description[0][1]) if value != "'a'::enum('a', 'b')" else "ENUM"
@@ -72,7 +75,6 @@ def test_values(value: str, zone: str) -> None:
         except module.Error as error:
             rows = type(error).__mro__[1].__name__
         outcomes.append((repr(rows), kind.strip('"')))
-        connection.close()
     ours, theirs = outcomes
     assert ours[0] == theirs[0]
     if not value.startswith(("row", "null")):

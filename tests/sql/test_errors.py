@@ -15,9 +15,17 @@ insert into customers values (1, 'Ann', 10);
 """
 
 
-@pytest.fixture(params=["on", "off"])
-def connection(request: pytest.FixtureRequest) -> Iterator[tidewheel.Connection]:
+@pytest.fixture(params=["on", "off"], scope="module")
+def shared(request: pytest.FixtureRequest) -> Iterator[tidewheel.Connection]:
+    """A connection for all statements that fail: none of them may leave anything behind."""
     with tidewheel.connect(fusion=request.param) as opened:
+        opened.execute(TABLES)
+        yield opened
+
+
+@pytest.fixture
+def connection() -> Iterator[tidewheel.Connection]:
+    with tidewheel.connect() as opened:
         opened.execute(TABLES)
         yield opened
 
@@ -91,7 +99,7 @@ CASES = [
     ("sql", "kind", "place", "marked", "message", "hint"), CASES, ids=[c[0] for c in CASES]
 )
 def test_mistakes(
-    connection: tidewheel.Connection,
+    shared: tidewheel.Connection,
     sql: str,
     kind: str,
     place: tuple[int, int] | None,
@@ -99,7 +107,7 @@ def test_mistakes(
     message: str,
     hint: str | None,
 ) -> None:
-    error = fail(connection, sql)
+    error = fail(shared, sql)
     assert type(error) is getattr(tidewheel, kind), error
     assert message in error.message
     if place is not None:
@@ -152,13 +160,13 @@ def test_missing_file_names_the_one_that_is_there(
     ],
 )
 def test_parameters_that_do_not_fit(
-    connection: tidewheel.Connection,
+    shared: tidewheel.Connection,
     sql: str,
     parameters: object,
     column: int | None,
     message: str,
 ) -> None:
-    error = fail(connection, sql, parameters)
+    error = fail(shared, sql, parameters)
     assert type(error) is tidewheel.ProgrammingError
     assert message in error.message
     assert error.column == column
@@ -217,15 +225,15 @@ def test_statements_before_the_failing_one_stay(connection: tidewheel.Connection
     assert connection.execute("from n").fetchall() == [(1,)]
 
 
-def test_no_variable_of_python_becomes_a_table(connection: tidewheel.Connection) -> None:
+def test_no_variable_of_python_becomes_a_table(shared: tidewheel.Connection) -> None:
     for name in ("self", "statement", "given", "connection", "sql", "params", "pa"):
         for sql in (f"select * from {name}", f"insert into customers select * from {name}"):
-            error = fail(connection, sql)
+            error = fail(shared, sql)
             assert "Python" not in error.message, error
 
 
-def test_long_lines_are_cut_around_the_place(connection: tidewheel.Connection) -> None:
+def test_long_lines_are_cut_around_the_place(shared: tidewheel.Connection) -> None:
     sql = "select " + ", ".join(f"id as c{i}" for i in range(80)) + ", nope from customers"
-    error = fail(connection, sql)
+    error = fail(shared, sql)
     assert underlined(error) == "nope"
     assert max(len(line) for line in str(error).split("\n")[1:3]) < 130

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from tidewheel.sql.statements import Kind, explained, split, tokens
 
+DUCKDB = duckdb.connect()
 PIECES = [
     "select 1",
     "select ';' , \"a;b\"",
@@ -26,8 +27,7 @@ PIECES = [
 def test_splits_where_duckdb_splits(pieces: list[str]) -> None:
     script = ";".join(pieces)
     ours = [s.text for s in split(script)]
-    connection = duckdb.connect()
-    theirs = [s.query.strip().rstrip(";").strip() for s in connection.extract_statements(script)]
+    theirs = [s.query.strip().rstrip(";").strip() for s in DUCKDB.extract_statements(script)]
     assert len(ours) == len(theirs)
     for one, other in zip(ours, theirs, strict=True):
         # DuckDB leaves comments around a statement with it.
