@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -72,10 +73,12 @@ def run(node: Node, context: Context) -> BatchStream:
 
 def start(plan: Physical, context: Context) -> Result:
     """Put a plan on the scheduler and compute its first batch."""
-    # One kernel has nothing to run beside it.
-    threads = context.settings.threads if len(plan.kernels) > 1 else 1
+    # One kernel has nothing to run beside it, and the steps of a loop follow one another.
+    looped = any(operator.loop is not None for operator in plan.flow.operators)
+    threads = 1 if looped or len(plan.kernels) == 1 else context.settings.threads
     # The caller holds the session's lock while it waits for workers: they need one of their own.
     lock = context.lock if threads == 1 else threading.RLock()
+    context = dataclasses.replace(context, lock=lock)
     connection = KernelConnection(context.connection, lock, context.settings.batch_rows)
     parameters: Any = context.parameters
     if plan.labels is not None and parameters is not None and not isinstance(parameters, Mapping):

@@ -168,7 +168,7 @@ def _statement(members: Sequence[Operator], inputs: Sequence[Operator], flow: Fl
     written: dict[Operator, exp.Query] = {}
     for member in members:  # inputs first: no recursion, plans can be deep
         assert member.build is not None
-        sources: list[exp.Expression] = []
+        sources: list[exp.Expr] = []
         for source in member.inputs:
             if source in inside:
                 sources.append(exp.Subquery(this=written.pop(source)))
@@ -178,14 +178,14 @@ def _statement(members: Sequence[Operator], inputs: Sequence[Operator], flow: Fl
     return to_sql(written[root])
 
 
-def _handoff(name: str, columns: Sequence[Column]) -> exp.Expression:
+def _handoff(name: str, columns: Sequence[Column]) -> exp.Expr:
     """A FROM item that reads a handoff. ENUM comes out of Arrow as VARCHAR: it is cast back."""
     table = exp.Table(this=identifier(name))
     if not any("ENUM(" in c.type for c in columns):
         return table
-    items: list[exp.Expression] = []
+    items: list[exp.Expr] = []
     for c in columns:
-        item: exp.Expression = column(c.name)
+        item: exp.Expr = column(c.name)
         if "ENUM(" in c.type:
             item = exp.Var(this=f"CAST({to_sql(item)} AS {c.type})")
             item = alias_of(item, c.name)

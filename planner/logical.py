@@ -344,12 +344,14 @@ class Binding:
 class LetRec(Node):
     """Recursive bindings and the `body` that reads them: a loop context of the dataflow.
 
-    `limit` bounds the iterations, and says whether reaching it is an error or the answer.
+    `limit` bounds the iterations, and says whether reaching it is an error or the answer. `enough`:
+    the body looks at that many rows at most, any of them.
     """
 
     bindings: tuple[Binding, ...]
     body: Node
     limit: tuple[Literal["return", "error"], int] | None = None
+    enough: int | None = None
 
     @property
     def children(self) -> tuple[Node, ...]:

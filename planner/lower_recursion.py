@@ -15,9 +15,10 @@ import pyarrow as pa
 from sqlglot import exp
 
 from tidewheel.engine.dataflow.vertex import Vertex
-from tidewheel.engine.kernels.duckdb import run_table
+from tidewheel.engine.kernels.duckdb import KernelReader, run_table
 from tidewheel.engine.operators.budget import Budget
 from tidewheel.engine.operators.iterate import Iterate, Part, Pick
+from tidewheel.engine.operators.native_loop import NativeLoop
 from tidewheel.engine.operators.traverse import Traversal, Traverse
 from tidewheel.engine.operators.variable import VariableSpec
 from tidewheel.planner.context import Context
@@ -27,16 +28,20 @@ from tidewheel.planner.lower import Lowering, lowers
 from tidewheel.planner.text import select_all, typed_nulls, used_parameters
 
 DEFAULT_ITERATIONS = 100_000
+DEFAULT_ROUNDS = 10_000
+"""The bound where each iteration runs statements: a hundred times slower than one that does not."""
 DEFAULT_ROWS = 100_000_000
+ITERATIONS = "987654321987"
+"""Stands in the text of a native recursion for the bound on its iterations."""
 
 
-def budget(context: Context) -> Budget:
+def budget(context: Context, iterations: int = DEFAULT_ITERATIONS) -> Budget:
     """The bounds of a statement's recursions: the session's settings, or what is sensible."""
     settings = context.settings
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     on_limit: Literal["error", "return"] = "return" if settings.on_limit == "return" else "error"
     return Budget(
-        iterations=settings.max_iterations or DEFAULT_ITERATIONS,
+        iterations=settings.max_iterations or iterations,
         rows=settings.max_recursive_rows or DEFAULT_ROWS,
         bytes=settings.max_recursive_bytes or memory // 4,
         on_limit=on_limit,
@@ -53,6 +58,8 @@ def _rec_ref(low: Lowering, node: RecRef) -> Operator:
 def _let_rec(low: Lowering, node: LetRec) -> Operator:
     if low.fused and len(node.bindings) == 1 and node.bindings[0].structural is not None:
         return _fused(low, node, node.bindings[0], node.bindings[0].structural)
+    if low.fused and len(node.bindings) == 1 and node.bindings[0].native is not None:
+        return _native(low, node, node.bindings[0], node.bindings[0].native)
     outer = dict(low.variables)
     names = [b.variable for b in node.bindings]
     loop = Loop("_".join(names), low.loop, frozenset(names))
@@ -69,7 +76,7 @@ def _let_rec(low: Lowering, node: LetRec) -> Operator:
     limit = node.limit
 
     def make(context: Any) -> Vertex:
-        return Iterate(specs, ports, wanted, budget(context), limit)
+        return Iterate(specs, ports, wanted, budget(context, DEFAULT_ROUNDS), limit, node.enough)
 
     head = low.flow.vertex("Iterate", sources, (), None, detail=_detail(node), buffer=None)
     head.make = make
@@ -127,19 +134,62 @@ def _fused(low: Lowering, node: LetRec, binding: Binding, structural: Structural
     detail = f"{_detail(node)}; the loop without SQL: {joins} lookup{'s'[: joins > 1]} by key"
     answer = low.flow.vertex("Traverse", sources, binding.columns, None, detail=detail, buffer=None)
     answer.make = make
+    return _body(low, node, binding, answer)
+
+
+def _native(low: Lowering, node: LetRec, binding: Binding, native: Block) -> Operator:
+    """The loop as one statement of DuckDB's."""
+    counted = len(native.columns) > len(binding.columns)
+
+    def make(context: Any) -> Vertex:
+        bounds = budget(context)
+        limit = str(bounds.iterations if bounds.iterations is not None else 1 << 30)
+
+        def reader() -> KernelReader:
+            sql = native.sql.replace(ITERATIONS, limit)
+            return KernelReader(
+                context.connection, context.lock, sql, None, _parameters(sql, context)
+            )
+
+        return NativeLoop(reader, _label(binding), binding.kind, counted, bounds, node.enough)
+
+    detail = f"{_detail(node)}; DuckDB's own recursion"
+    answer = low.flow.vertex("NativeLoop", [], binding.columns, None, detail=detail)
+    answer.make = make
+    return _body(low, node, binding, answer)
+
+
+def _body(low: Lowering, node: LetRec, binding: Binding, answer: Operator) -> Operator:
+    """What reads the answer of a loop that is one vertex."""
     outer = dict(low.variables)
-    low.variables[f"{binding.variable}.delta"] = answer
+    low.variables[f"{binding.variable}.delta"] = _inward(low, answer)
     body = low(node.body)
     low.variables = outer | {k: v for k, v in low.variables.items() if k not in outer}
     return body
 
 
-def _run_native(native: Block, context: Context) -> pa.Table:
+def _inward(low: Lowering, answer: Operator) -> Operator:
+    """`answer` where the plan is being placed: it may lie outside of the loops around."""
+    loops = []
+    loop = low.loop
+    while loop is not answer.loop and loop is not None:
+        loops.append(loop)
+        loop = loop.parent
+    for inner in reversed(loops):
+        answer = low.flow.ingress(inner, answer)
+    return answer
+
+
+def _parameters(sql: str, context: Context) -> Any:
     parameters: Any = context.parameters
     if isinstance(parameters, Sequence):
         parameters = {str(i): v for i, v in enumerate(parameters, 1)}
-    given = used_parameters(native.sql, parameters)
-    return run_table(context.connection, context.lock, native.sql, None, given)
+    return used_parameters(sql, parameters)
+
+
+def _run_native(native: Block, context: Context) -> pa.Table:
+    sql = native.sql
+    return run_table(context.connection, context.lock, sql, None, _parameters(sql, context))
 
 
 def _ordered(sources: Sequence[exp.Expr]) -> exp.Query:

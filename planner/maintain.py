@@ -18,12 +18,21 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
+from tidewheel.planner.logical import Node
+
 WEIGHT = "weight"
 Deltas = Mapping[str, pa.Table]
-Run = Callable[[str], pa.Table]
-"""Runs SQL text in the epoch's own transaction (it sees the changes); gives an Arrow table.
 
-Maintained views that the text names are read at the epoch being made."""
+
+class Run(Protocol):
+    """The epoch's own transaction: what runs in it sees the changes."""
+
+    def __call__(self, sql: str) -> pa.Table:
+        """The result of a query; views that it names are read at the epoch being made."""
+
+    def bind(self, sql: str) -> Node:
+        """The logical plan of a view's query."""
+
 
 
 class Plan(Protocol):

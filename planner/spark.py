@@ -59,10 +59,10 @@ TYPES = {
 
 # Their answers depend on the run or on an engine's own algorithm: comparing them says nothing.
 _NOT_COMPARABLE = {
-    "RANDOM", "RAND", "UUID", "GEN_RANDOM_UUID", "UUIDV4", "UUIDV7", "SETSEED", "NEXTVAL", "CURRVAL",
-    "NOW", "CURRENT_TIMESTAMP", "CURRENT_DATE", "CURRENT_TIME", "TODAY", "GET_CURRENT_TIMESTAMP",
-    "TRANSACTION_TIMESTAMP", "HASH", "APPROX_COUNT_DISTINCT", "APPROX_DISTINCT", "APPROX_QUANTILE",
-    "RESERVOIR_QUANTILE", "VERSION", "TXID_CURRENT",
+    "RANDOM", "RAND", "UUID", "GEN_RANDOM_UUID", "UUIDV4", "UUIDV7", "SETSEED", "NEXTVAL",
+    "CURRVAL", "NOW", "CURRENT_TIMESTAMP", "CURRENT_DATE", "CURRENT_TIME", "TODAY",
+    "GET_CURRENT_TIMESTAMP", "TRANSACTION_TIMESTAMP", "HASH",
+    "APPROX_COUNT_DISTINCT", "APPROX_DISTINCT", "APPROX_QUANTILE", "RESERVOIR_QUANTILE", "VERSION", "TXID_CURRENT",
 }  # fmt: skip
 
 
@@ -99,8 +99,9 @@ def refuse(query: exp.Expression) -> None:
     for call in query.find_all(exp.Func):
         name = call.name.upper() if isinstance(call, exp.Anonymous) else call.sql_name()
         if name in _NOT_COMPARABLE:
+            called = call.sql(DIALECT).partition("(")[0].lower()
             raise SparkError(
-                f"{name.lower()}() gives another answer on each engine or run; nothing to compare"
+                f"{called}() gives another answer on each engine or run; nothing to compare"
             )
     if query.find(exp.TableSample) is not None:
         raise SparkError("a sample is another one on each engine; nothing to compare")

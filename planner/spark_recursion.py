@@ -72,6 +72,8 @@ class SparkQueries:
         Raises SparkError where Spark cannot run the query, with its reason.
         """
         self.iterations = 0
+        while self._made:  # what an earlier query's loops have left
+            self._forget(self._made[-1])
         query = query.copy()
         recursions = [cte for with_ in _recursive_withs(query) for cte in with_.expressions]
         if recursions and all(_spark_can(cte) for cte in recursions):
@@ -82,9 +84,10 @@ class SparkQueries:
         return self._run(query)
 
     def close(self) -> None:
-        """Drops the views that loops have made; results read before stay valid."""
-        while self._made:
-            self.drop_table(self._made.pop())
+        """Forgets all tables and the views that loops have made; results read before stay valid."""
+        for name in list(self._schemas):
+            self.drop_table(name)
+        self._made.clear()
 
     def _statement(self, query: exp.Expression) -> DataFrame:
         return self.spark.sql(to_spark(query, self._schemas))

@@ -11,7 +11,7 @@ from sqlglot import exp
 from tidewheel.planner.logical import Block, Column, Named, SortKey
 
 
-def to_sql(expression: exp.Expression) -> str:
+def to_sql(expression: exp.Expr) -> str:
     """Text in DuckDB's dialect, always with its own comments removed."""
     return expression.sql(dialect="duckdb", comments=False)
 
@@ -26,31 +26,31 @@ def column(name: str) -> exp.Column:
     return exp.Column(this=identifier(name))
 
 
-def alias_of(expression: exp.Expression, name: str) -> exp.Alias:
+def alias_of(expression: exp.Expr, name: str) -> exp.Alias:
     """`expression AS "name"`."""
     return exp.Alias(this=expression, alias=identifier(name))
 
 
-def defined(named: Named) -> exp.Expression:
+def defined(named: Named) -> exp.Expr:
     """`expr AS "name"`, or the bare column where it keeps its name."""
     if isinstance(named.expr, exp.Column) and named.expr.name == named.column.name:
         return named.expr.copy()
     return alias_of(named.expr.copy(), named.column.name)
 
 
-def conjunction(parts: Sequence[exp.Expression]) -> exp.Expression | None:
+def conjunction(parts: Sequence[exp.Expr]) -> exp.Expr | None:
     """The parts joined by AND, each in parentheses where it needs them; None if there are none."""
     if not parts:
         return None
     return exp.and_(*parts, copy=False) if len(parts) > 1 else parts[0]
 
 
-def select_all(source: exp.Expression) -> exp.Select:
+def select_all(source: exp.Expr) -> exp.Select:
     """``SELECT * FROM source``."""
     return exp.select("*").from_(source, copy=False)
 
 
-def ordered(key: SortKey) -> exp.Expression:
+def ordered(key: SortKey) -> exp.Expr:
     """An ORDER BY item with its NULLs placed explicitly, whatever the session's default is.
 
     (As raw text: sqlglot's generator leaves NULLS LAST out, taking it for the default.)
@@ -70,7 +70,7 @@ def raw_subquery(text: str, alias: str, columns: Iterable[str] = ()) -> exp.Subq
     )
 
 
-def block_query(block: Block, sources: Sequence[exp.Expression]) -> exp.Select:
+def block_query(block: Block, sources: Sequence[exp.Expr]) -> exp.Select:
     """A block as a query: its inputs as CTEs, its columns renamed by position."""
     inner = raw_subquery(block.sql, "__tw_b", (c.name for c in block.columns))
     query = select_all(inner)

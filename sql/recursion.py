@@ -25,6 +25,7 @@ from ..planner.text import used_parameters
 from . import diagnose, errors
 from . import recursion_check as check
 from .recursion_branches import Parts, parts
+from .recursion_native import COUNTER, counted, ends
 from .recursion_scan import Cte, Reference, Scan, Span, scan
 from .recursion_search import desugar
 from .recursion_structure import structure
@@ -154,6 +155,8 @@ class _Planner:
             return Plan(Block(rest.sql, (), (), (), "a statement"), rest.sql, sources)
         described = self.columns(rest, whole)
         columns = tuple(Column(f"r_{i}", label, t) for i, (label, t) in enumerate(described))
+        if len(lets) == 1 and len(lets[0].bindings) == 1:
+            lets = [replace(lets[0], enough=check.enough(self.scan, lets[0].bindings[0].variable))]
         return Plan(_around(lets, self.block(rest, columns, "reads a recursion")), rest.sql, ())
 
     def prepare(self, span: Span) -> None:
@@ -514,18 +517,35 @@ class _Planner:
         return result
 
     def native(self, member: _Member, members: list[_Member], style: check.Style) -> Block | None:
-        """The whole relation as DuckDB's own recursion, where it means the same there."""
-        if len(members) > 1 or not style.native:
+        """The relation as DuckDB's own recursion: its meaning is the same, and it ends.
+
+        For UNION ALL the iteration is one more column.
+        """
+        cte, split = member.cte, member.parts
+        if len(members) > 1 or not style.native or style.kind == "using_key":
             return None
-        cte = member.cte
+        own = [r for r in self.scan.references if self.is_back(r, cte, [cte])]
+        columns = member.columns
+        if style.kind == "union_all":
+            definition = counted(self.scan, cte, split, own, [c.label for c in columns])
+            nested = any(w.recursive and cte.body.holds(w.head) for w in self.scan.withs)
+            if definition is None or nested:
+                return None
+            columns = (*columns, Column(f"{member.variable}_n", COUNTER, "INTEGER"))
+        elif not ends(check.parsed(self.scan, split.step), cte.label):
+            return None
+        else:
+            definition = ""
         kept = self.cutter.splices.pop(cte.definition)
+        if definition:
+            self.cutter.splices[cte.definition] = Splice(cte.definition, definition)
         try:
             body = Text(f"SELECT * FROM {quoted(cte.label)}")
             tables = [cte, *(c for c in self.cutter.needed(cte.body) if c is not cte)]
-            text = self.cutter.within(renamed(body, member.columns), tables)
+            text = self.cutter.within(renamed(body, columns), tables)
         finally:
             self.cutter.splices[cte.definition] = kept
-        return self.block(text, member.columns, "DuckDB's own recursion")
+        return None if text.inputs else self.block(text, columns, "DuckDB's own recursion")
 
     # -- WITH MUTUALLY RECURSIVE
 

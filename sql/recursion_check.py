@@ -165,6 +165,42 @@ def _aliases(query: exp.Select, scanned: Scan, span: Span, cte: Cte) -> set[str]
     return found
 
 
+def enough(scanned: Scan, variable: str) -> int | None:
+    """How many rows of a recursive table ``SELECT … FROM table LIMIT n`` can look at; None: all."""
+    outer = [
+        w
+        for w in scanned.withs
+        if not any(c.body.holds(w.head) for o in scanned.withs for c in o.ctes)
+    ]
+    if len(outer) != 1:
+        return None
+    last = outer[0].ctes[-1]
+    query = parsed(scanned, Span(last.definition.end, outer[0].scope.end))
+    if not isinstance(query, exp.Select):
+        return None
+    given = {key for key, value in query.args.items() if value}
+    if not given <= {"expressions", "from_", "from", "limit", "offset"} or "limit" not in given:
+        return None
+    source = (query.args.get("from_") or query.args["from"]).this
+    if (
+        not isinstance(source, exp.Table)
+        or source.name.lower() != variable.rpartition("_")[0].lower()
+    ):
+        return None
+    if list(query.find_all(exp.AggFunc, exp.Window, exp.Subquery, exp.Exists)):
+        return None
+    total = 0
+    for name in ("limit", "offset"):
+        clause = query.args.get(name)
+        if clause is None:
+            continue
+        number = clause.expression
+        if not isinstance(number, exp.Literal) or number.is_string or not number.this.isdecimal():
+            return None
+        total += int(number.this)
+    return total
+
+
 # -- references
 
 

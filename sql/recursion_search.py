@@ -91,7 +91,7 @@ def _rewrite(scanned: Scan, cutter: Cutter, cte: Cte) -> None:
     replaced.splices.clear()
     before = scanned.text[cte.body.start : anchor.start]
     anchor_text = replaced.part(anchor).sql
-    step = _step(scanned, split.steps[0], own[0], cte, carried, condition)
+    step = carry(scanned, split.steps[0], own[0], cte, carried, condition)
     hidden = ", ".join(f"__tw_c{i}" for i in range(len(carried)))
     lifted = ", ".join(f"__tw_c{i} AS {quoted(c)}" for i, c in enumerate(carried))
     body = (
@@ -103,7 +103,7 @@ def _rewrite(scanned: Scan, cutter: Cutter, cte: Cte) -> None:
     cutter.splices[cte.definition] = Splice(cte.definition, text)
 
 
-def _step(
+def carry(
     scanned: Scan, step: Branch, own: Reference, cte: Cte, carried: list[str], condition: str
 ) -> str:
     """The step with the carried columns of the row that it extends added to its SELECT list."""

@@ -17,9 +17,7 @@ from .recursion_text import quoted
 
 Describe = Callable[[str], Sequence[tuple[str, str]]]
 
-_INTEGERS = frozenset(
-    "TINYINT SMALLINT INTEGER BIGINT UTINYINT USMALLINT UINTEGER UBIGINT".split()
-)
+_INTEGERS = frozenset("TINYINT SMALLINT INTEGER BIGINT UTINYINT USMALLINT UINTEGER UBIGINT".split())
 _COMPARE = {exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">="}
 _COMPUTE = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*"}
 
@@ -114,7 +112,9 @@ class _Analysis:
         self.conditions: list[exp.Expr] = []
         items = [source.this]
         for join in self.select.args.get("joins") or ():
-            plain = not join.side and not join.method and (join.kind or "") in ("", "INNER", "CROSS")
+            plain = (
+                not join.side and not join.method and (join.kind or "") in ("", "INNER", "CROSS")
+            )
             if not plain or join.args.get("using"):
                 raise _NotStructural("join")
             if join.args.get("on") is not None:
@@ -124,7 +124,9 @@ class _Analysis:
         if where is not None:
             self.conditions += _conjuncts(where.this)
         for item in items:
-            if any(item.args.get(k) for k in ("joins", "pivots", "sample", "laterals", "ordinality")):
+            if any(
+                item.args.get(k) for k in ("joins", "pivots", "sample", "laterals", "ordinality")
+            ):
                 raise _NotStructural("table")
             alias = item.alias_or_name.lower()
             if alias in self.relations or alias == self.own or not alias:
@@ -194,9 +196,9 @@ class _Analysis:
             keys.append(self.slot(mine))
             self.order.append(relation)
             available.add(alias)
-        compares = [
-            Compare("=", Slot(self.slot(a)), Slot(self.slot(b))) for a, b in joins
-        ] + [self.compare(c) for c in mixed]
+        compares = [Compare("=", Slot(self.slot(a)), Slot(self.slot(b))) for a, b in joins] + [
+            self.compare(c) for c in mixed
+        ]
         if len(self.select.expressions) != len(self.columns):
             raise _NotStructural("width")
         outputs = tuple(self.output(i, e) for i, e in enumerate(self.select.expressions))

@@ -247,6 +247,12 @@ class Session:
             finally:
                 stream.close()
 
+    def bind(self, sql: str) -> Node:
+        """The logical plan of a maintained view's query."""
+        from .view_logical import logical_view
+
+        return logical_view(sql, self._context(None))
+
     def catalog_changed(self) -> None:
         """Forget plans: the catalog is another one."""
         self.catalog.changed()
@@ -468,4 +474,7 @@ _DUCKDB_SETTINGS = (
 
 def _plan_view(sql: str, reads: frozenset[str], scratch: Callable[..., pa.Table]) -> maintain.Plan:
     """How a view is kept."""
-    return maintain.Recompute(sql, "no incremental plan", scratch)
+    # Imported here: operators and sqlglot take long to load, and not everybody has views.
+    from ..planner.view_plan import ViewPlan
+
+    return ViewPlan(sql, scratch, row_name(""))

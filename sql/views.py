@@ -20,6 +20,7 @@ import duckdb
 import pyarrow as pa
 
 from tidewheel.planner import maintain
+from tidewheel.planner.logical import Node
 from tidewheel.planner.maintain import MaintainedView, Maintainer
 from tidewheel.sql import errors, view_text
 from tidewheel.sql.capture import Capture, Outcome, TableInfo, quote
@@ -47,6 +48,9 @@ class Host(Protocol):
     connection: duckdb.DuckDBPyConnection
     database: Database
     in_transaction: bool
+
+    def bind(self, sql: str) -> Node:
+        """The logical plan of a view's query."""
 
     def table(self, sql: str) -> pa.Table:
         """Run a query through the planner, on the session's connection, to its end."""
@@ -166,7 +170,7 @@ class Views:
                 self._created.append(key)
                 if not self.host.in_transaction:
                     # in a transaction of the user's the view stays cold until it is committed
-                    self._maintainer.heat(view.key, self._run_for_maintenance)
+                    self._maintainer.heat(view.key, _Maintenance(self))
         self.host.catalog_changed()
 
     def _columns(
@@ -363,7 +367,7 @@ class Views:
         if not writer.held_by(self) and not writer.try_acquire(self):
             return False
         try:
-            self._maintainer.heat(key, self._run_for_maintenance)
+            self._maintainer.heat(key, _Maintenance(self))
         finally:
             if not self.host.in_transaction:
                 writer.release(self)
@@ -378,7 +382,7 @@ class Views:
     def _order(self, key: str) -> int:
         return [v.key for v in self._maintainer.ordered()].index(key)
 
-    def _run_for_maintenance(self, sql: str) -> pa.Table:
+    def run_for_maintenance(self, sql: str) -> pa.Table:
         """A query of the epoch being made: views that it reads are taken as they are now."""
         for key in self.needed(sql):
             plan = self._maintainer.views[key].plan
@@ -490,7 +494,7 @@ class Views:
                     if parts
                 }
                 try:
-                    deltas = self._maintainer.step(merged, self._run_for_maintenance)
+                    deltas = self._maintainer.step(merged, _Maintenance(self))
                 except BaseException:
                     con.rollback()
                     self._undo()
@@ -607,7 +611,7 @@ class Views:
         self._maintainer.cool(keys)
         deltas = {}
         for key, rows in old.items():
-            new = self._maintainer.heat(key, self._run_for_maintenance).plan
+            new = self._maintainer.heat(key, _Maintenance(self)).plan
             assert new is not None
             deltas[key] = maintain.difference(rows, new.rows(), self._scratch)
         self.database.publish({k: d for k, d in deltas.items() if d.num_rows})
@@ -615,7 +619,7 @@ class Views:
     def subscribe(self, key: str, epoch: int | None) -> Subscription:
         """Follow a view: from a snapshot now, or behind `epoch` if that is still kept."""
         with self._writing(), self.database.reading:
-            view = self._maintainer.heat(key, self._run_for_maintenance)
+            view = self._maintainer.heat(key, _Maintenance(self))
             assert view.plan is not None
             rows, now = view.plan.rows(), self.database.epoch
             if epoch is not None:
@@ -650,6 +654,19 @@ class Views:
                 length=len(parts[-1]),
             )
         return relation.key
+
+
+class _Maintenance:
+    """What plans may ask of the session in whose transaction they are filled and stepped."""
+
+    def __init__(self, views: Views) -> None:
+        self._views = views
+
+    def __call__(self, sql: str) -> pa.Table:
+        return self._views.run_for_maintenance(sql)
+
+    def bind(self, sql: str) -> Node:
+        return self._views.host.bind(sql)
 
 
 class _Implicit:

@@ -144,7 +144,8 @@ def _trade() -> str:
         SELECT c_custkey, -s_suppkey,
                CAST(1 + {_hash("volume", "c_custkey")} % 10000000 / 100 AS DECIMAL(15, 2))
         FROM (
-            SELECT c_custkey, c_nationkey, {nearby} % 2 = 0 AS near, {_hash("to", "c_custkey")} AS pick
+            SELECT c_custkey, c_nationkey, {nearby} % 2 = 0 AS near,
+                   {_hash("to", "c_custkey")} AS pick
             FROM customer
         )
         JOIN (

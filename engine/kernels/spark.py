@@ -113,10 +113,11 @@ class Spark:
     """A local Spark session: starts when made, stops with `stop()`, `with`, or at exit.
 
     `threads`: cores that Spark may use. `memory`: the JVM's heap, e.g. ``4g``. `partitions`:
-    partitions of a shuffle. `long`: minutes of work are coming, so that the JVM should spend time on
+    partitions of a shuffle. `long`: minutes of work are coming, so the JVM should spend time on
     optimizing its code (measured on 2 cores: half the time for reading 760 MB of text, a third
-    more for starting and for the first small queries). `options`: further Spark settings. One session per process: Spark
-    itself allows no second one. Raises SparkError if Spark or Java is missing or does not start.
+    more for starting and the first small queries). `options`: further Spark settings. One session
+    per process: Spark itself allows no second one. Raises SparkError if Spark or Java is missing
+    or does not start.
     """
 
     def __init__(

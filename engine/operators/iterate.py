@@ -47,7 +47,7 @@ class Iterate(Vertex):
     """`specs` says what each variable is; port p brings rows of variable `ports[p]`.
 
     `wanted` are the (variable, part) that somebody reads. `limit`: RETURN AT or ERROR AT RECURSION
-    LIMIT. It sends a `Round` per time, from which each `Pick` takes its part.
+    LIMIT. `enough`: the answer may end at that many rows. It sends a `Round` per time, from which each `Pick` takes its part.
     """
 
     def __init__(
@@ -57,12 +57,14 @@ class Iterate(Vertex):
         wanted: Sequence[tuple[int, Part]],
         budget: Budget,
         limit: tuple[str, int] | None = None,
+        enough: int | None = None,
     ) -> None:
         self._specs = tuple(specs)
         self._ports = tuple(ports)
         self._wanted = tuple(wanted)
         self._budget = budget
         self._limit = limit
+        self._enough = enough
         self._runs: dict[Outer, _Run] = {}
 
     def on_recv(self, port: int, batch: Any, time: Timestamp) -> None:
@@ -129,6 +131,9 @@ class Iterate(Vertex):
                 out[i, part] = variable.part(part)
             elif variable.streams:
                 out[i, part] = variable.delta
+        if self._enough is not None and run.meter.rows >= self._enough:
+            out = {key: rows for key, rows in out.items() if key[1] == "answer"}
+            run.over = True
         self.send_by(0, out, time)
         if self._specs[0].kind == "union_all":
             run.recent = [*run.recent[-9:], run.variables[0].delta]

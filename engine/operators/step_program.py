@@ -91,9 +91,7 @@ class Program:
         length = len(slots[0])
         return [_value(o, slots, length, nulls) for o in self.outputs]
 
-    def _filter(
-        self, slots: list[Ints], conditions: Sequence[Compare], nulls: bool
-    ) -> list[Ints]:
+    def _filter(self, slots: list[Ints], conditions: Sequence[Compare], nulls: bool) -> list[Ints]:
         for condition in conditions:
             length = len(slots[0])
             left = _value(condition.left, slots, length, nulls)

@@ -223,9 +223,7 @@ class Traverse(Vertex):
         nulls: bool,
         meter: Meter,
     ) -> list[list[Ints]]:
-        seen: _Seen = (
-            _Bitmap.of(space.size, self) if space.size <= _BITMAP else _Runs()
-        )
+        seen: _Seen = _Bitmap.of(space.size, self) if space.size <= _BITMAP else _Runs()
         chunks: list[list[Ints]] = []
         columns = anchor
         program = self._plan.program
@@ -422,9 +420,7 @@ _FEW = 8
 class _Small:
     """Steps of a few rows each, without arrays: a chain of 20,000 steps has one row in each."""
 
-    def __init__(
-        self, program: Program, relation: Relation, space: _Space, seen: _Bitmap
-    ) -> None:
+    def __init__(self, program: Program, relation: Relation, space: _Space, seen: _Bitmap) -> None:
         self.key = program.keys[0]
         self.low, self.span = relation.low, relation.span
         self.starts = memoryview(relation.starts)
@@ -475,7 +471,9 @@ class _Small:
             found += new
             if len(rows) > _FEW or not rows:
                 break
-            if (bound := meter.spend(iteration, len(rows), len(rows) * 8 * len(outputs))) is not None:
+            if (
+                bound := meter.spend(iteration, len(rows), len(rows) * 8 * len(outputs))
+            ) is not None:
                 raise meter.error(bound)
         # The last rows are given back as if they were not seen: the caller adds them.
         last = numbers[len(numbers) - len(rows) :] if rows else []

@@ -318,3 +318,29 @@ def test_a_step_over_nothing_is_not_evaluated(con):
         "SELECT count(*) FROM t"
     )
     assert rows(con, sql) == [(0,)]
+
+
+def test_limit_ends_an_endless_recursion(con):
+    sql = "WITH RECURSIVE t(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM t) SELECT x * 2 FROM t LIMIT 3 OFFSET 1"
+    assert rows(con, sql) == [(4,), (6,), (8,)]
+    sql = "WITH RECURSIVE t(x) AS (SELECT 1 UNION SELECT x + 1 FROM t) SELECT x FROM t LIMIT 2"
+    assert rows(con, sql) == [(1,), (2,)]
+
+
+def test_nulls_and_overflow_without_sql(con, duck):
+    for target in (con, duck):
+        target.execute("CREATE TABLE n(a INTEGER, b INTEGER)")
+        target.execute("INSERT INTO n VALUES (1, 2), (2, NULL), (NULL, 7), (2, 3), (3, 1)")
+    for sql in (
+        "WITH RECURSIVE t(x) AS (SELECT 1 UNION SELECT b FROM t JOIN n ON x = a) FROM t",
+        "WITH RECURSIVE t(x, y) AS (SELECT a, b FROM n UNION SELECT x, b FROM t JOIN n ON y = a) FROM t",
+        "WITH RECURSIVE t(x, k) AS (SELECT 1, 0 UNION SELECT b, k + 1 FROM t JOIN n ON x = a WHERE k < 3) FROM t",
+    ):
+        assert repr(rows(con, sql)) == repr(rows(duck, sql))
+    con.execute("INSERT INTO n VALUES (7, 8)")
+    over = (
+        "WITH RECURSIVE d(x, v) AS (SELECT 7, 2147483647 UNION "
+        "SELECT b, min(v + 1) FROM d JOIN n ON x = a GROUP BY b) FROM d"
+    )
+    with pytest.raises(tidewheel.DataError):
+        con.execute(over).fetchall()

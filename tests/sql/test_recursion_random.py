@@ -190,7 +190,7 @@ def duck():
     con.close()
 
 
-@pytest.mark.parametrize("block", range(8))
+@pytest.mark.parametrize("block", range(6))
 def test_random_programs(con, duck, block):
     for seed in range(50 * block, 50 * (block + 1)):
         CHECKS[seed % len(CHECKS)](seed, con, duck)

@@ -1,0 +1,88 @@
+"""A recursion that DuckDB runs alone, read as a stream and stopped when it goes too far.
+
+Law: the same rows as the loop context. A statement that could go on for ever carries the iteration
+as its last column (see sql/recursion_native.py); rows and bytes are counted as they come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from tidewheel.engine.dataflow.vertex import Vertex
+from tidewheel.engine.operators.budget import Budget, Meter
+from tidewheel.engine.operators.rowset import RowSet
+from tidewheel.engine.progress.timestamp import Timestamp
+
+
+class NativeLoop(Vertex):
+    """`open_reader` starts the statement; `counted`: its last column is the iteration.
+
+    `enough`: the answer may end at that many rows.
+    """
+
+    def __init__(
+        self,
+        open_reader: Callable[[], Any],
+        label: str,
+        kind: str,
+        counted: bool,
+        budget: Budget,
+        enough: int | None = None,
+    ) -> None:
+        self._open = open_reader
+        self._counted = counted
+        self._budget = budget
+        self._enough = enough
+        self._label, self._kind = label, kind
+
+    def on_notify(self, time: Timestamp) -> None:
+        """Read everything (no other kernel can run meanwhile), then send it."""
+        budget = self._budget
+        meter = Meter(budget, f'"{self._label}"', self._kind)
+        per_step = np.zeros(0, dtype=np.int64)
+        reader = self._open()
+        batches: list[pa.RecordBatch] = []
+        try:
+            for batch in reader:
+                budget.stop_if_asked()
+                iteration = 0
+                if self._counted:
+                    steps = batch.column(batch.num_columns - 1).to_numpy()
+                    batch = batch.select(range(batch.num_columns - 1))
+                    iteration = int(steps.max()) if len(steps) else 0
+                    counts = np.bincount(steps, minlength=len(per_step))
+                    counts[: len(per_step)] += per_step
+                    per_step = counts
+                bound = meter.spend(iteration, batch.num_rows, batch.nbytes)
+                if bound is not None and budget.on_limit == "return":
+                    if budget.iterations is not None and iteration > budget.iterations:
+                        batch = batch.filter(pa.array(steps <= budget.iterations))
+                    batches.append(batch)
+                    break
+                if bound is not None:
+                    meter.deltas.clear()
+                    meter.deltas.extend(int(n) for n in per_step[-10:])
+                    raise meter.error(bound, self._repeats([*batches, batch], per_step))
+                batches.append(batch)
+                if self._enough is not None and meter.rows >= self._enough:
+                    break
+            schema = reader.schema
+        finally:
+            reader.close()
+        if self._counted:
+            schema = schema.remove(len(schema) - 1)
+        self.send_by(0, pa.Table.from_batches(batches, schema), time)
+
+    def _repeats(self, batches: list[pa.RecordBatch], per_step: Any) -> bool:
+        """Did the last step give rows only that the steps before it gave?"""
+        if not len(per_step) or sum(b.num_rows for b in batches) > 1_000_000:
+            return False
+        table = pa.Table.from_batches(batches)
+        last = table.slice(max(0, table.num_rows - int(per_step[-1])))
+        seen = RowSet(table.num_columns)
+        seen.add(table.slice(0, table.num_rows - last.num_rows))
+        return bool(seen.add(last).num_rows == 0)

@@ -1,0 +1,211 @@
+"""The sqlglot dialect: DuckDB's, with what its round trip changes in silence mended.
+
+``parse_one(text, dialect=Tidewheel).sql(dialect=Tidewheel)`` has to be the same query for DuckDB.
+`tests/sql/test_round_trip.py` compares DuckDB's own parse trees of both; each mend below says what
+was lost. sqlglot's compiled parser and generator cannot be subclassed, so the mends work on the
+tokens before parsing and on the tree before writing. The file is the planner's because the planner
+writes SQL; the front end, which reads it, may import from here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from sqlglot import exp
+from sqlglot.dialects.dialect import DialectType
+from sqlglot.dialects.duckdb import DuckDB
+from sqlglot.tokens import Token, TokenType
+
+_WRITTEN = "written"
+_KEPT = "__tw_kept_"
+
+# sqlglot turns calls of these into other calls: log2(x) into log(2, x), struct_pack(*COLUMNS(…))
+# into a struct of one field, today() into CURRENT_DATE, which a column may be called.
+_KEPT_CALLS = {"LOG2", "LOG10", "STRUCT_PACK", "TODAY"}
+
+# Types that a string may follow, as in DATE '2024-01-01'.
+_LITERAL_TYPES = DuckDB.Parser.TYPE_TOKENS - {TokenType.INTERVAL}
+
+# What may follow a value and changes its meaning: a cast, a subscript, a field or method.
+_POSTFIX = {TokenType.DCOLON, TokenType.L_BRACKET, TokenType.DOT}
+
+
+class Tidewheel(DuckDB):
+    """Registered with sqlglot as ``tidewheel``."""
+
+    def tokenize(self, sql: str, dialect: DialectType = None) -> list[Token]:
+        """The tokens of `sql`, those replaced that sqlglot's parser would take for others."""
+        tokens = super().tokenize(sql, dialect)
+        return _null_orders(_kept_calls(_typed_literals(_in_lists(tokens))))
+
+    def parse(self, sql: str, **opts: Any) -> list[exp.Expr | None]:
+        """The statements of `sql`; `nulls_first` of an `Ordered` is None where it is not written."""
+        return [_unmarked(tree) for tree in super().parse(sql, **opts)]
+
+    def parse_into(
+        self, expression_type: Any, sql: str, **opts: Any
+    ) -> list[exp.Expr | None]:
+        """As `parse`, for a part of a statement."""
+        return [_unmarked(tree) for tree in super().parse_into(expression_type, sql, **opts)]
+
+    def to_json_path(self, path: exp.Expr | None) -> exp.Expr | None:
+        """A path as sqlglot understands it, together with how it was written.
+
+        ``j -> 'a.b'`` names one key; sqlglot reads the path ``$.a.b`` and would write that.
+        """
+        found = super().to_json_path(path)
+        if found is not path and found is not None and path is not None:
+            found.meta[_WRITTEN] = path
+        return found
+
+    def generate(self, expression: exp.Expr, copy: bool = True, **opts: Any) -> str:
+        """`expression` as text, with the spelling of every node in `_SPELLING` our own."""
+        if any(_is_spelled(node) for node in expression.walk()):
+            expression, copy = _spelled(expression.copy(), self, opts), False
+        return super().generate(expression, copy=copy, **opts)
+
+
+def _like(token: Token, kind: TokenType, text: str) -> Token:
+    """A token in the place of `token`, so that errors still name the place."""
+    return Token(kind, text, token.line, token.col, token.start, token.end, [])
+
+
+def _in_lists(tokens: list[Token]) -> list[Token]:
+    """``x IN [1, NULL]`` asks a list and is FALSE where ``x IN (1, NULL)`` is NULL."""
+    found = list(tokens)
+    for at in range(len(found) - 1):
+        if found[at].token_type != TokenType.IN or found[at + 1].token_type != TokenType.L_BRACKET:
+            continue
+        if (end := _closing(found, at + 1)) is None or _is_comprehension(found, at + 1, end):
+            continue
+        first, last = found[at + 1], found[end]
+        found[at + 1 : at + 2] = [
+            _like(first, TokenType.IDENTIFIER, "list_value"),
+            _like(first, TokenType.L_PAREN, "("),
+        ]
+        found[end + 1] = _like(last, TokenType.R_PAREN, ")")
+    return found
+
+
+def _closing(tokens: list[Token], start: int) -> int | None:
+    depth = 0
+    for at in range(start, len(tokens)):
+        kind = tokens[at].token_type
+        depth += kind in (TokenType.L_BRACKET, TokenType.L_PAREN, TokenType.L_BRACE)
+        depth -= kind in (TokenType.R_BRACKET, TokenType.R_PAREN, TokenType.R_BRACE)
+        if depth == 0:
+            return at
+    return None
+
+
+def _is_comprehension(tokens: list[Token], start: int, end: int) -> bool:
+    """``[x FOR x IN l]``, and the l of ``FOR x IN [1, 2]``: no list literal of its own."""
+    before = tokens[max(0, start - 3) : start]
+    return any(t.token_type == TokenType.FOR for t in (*before, *tokens[start:end]))
+
+
+def _typed_literals(tokens: list[Token]) -> list[Token]:
+    """``DATE '…'::TIMESTAMP`` casts the date; sqlglot casts the string, and then to DATE."""
+    found: list[Token] = []
+    for at, token in enumerate(tokens):
+        previous = found[-1] if found else None
+        follows = tokens[at + 1].token_type if at + 1 < len(tokens) else None
+        if (
+            token.token_type == TokenType.STRING
+            and previous is not None
+            and previous.token_type in _LITERAL_TYPES
+            and follows in _POSTFIX
+        ):
+            found[-1:] = [_like(previous, TokenType.L_PAREN, "("), previous, token]
+            found.append(_like(token, TokenType.R_PAREN, ")"))
+        else:
+            found.append(token)
+    return found
+
+
+def _kept_calls(tokens: list[Token]) -> list[Token]:
+    """Calls of functions that sqlglot would write as another one get a name it does not know."""
+    found = list(tokens)
+    for at in range(len(found) - 1):
+        token = found[at]
+        if (
+            found[at + 1].token_type == TokenType.L_PAREN
+            and token.text.upper() in _KEPT_CALLS
+            and token.token_type != TokenType.STRING
+            and (at == 0 or found[at - 1].token_type != TokenType.DOT)
+        ):
+            found[at] = _like(token, TokenType.VAR, _KEPT + token.text)
+    return found
+
+
+def _null_orders(tokens: list[Token]) -> list[Token]:
+    """NULLS FIRST and NULLS LAST leave a mark, which sqlglot parses as ClickHouse's WITH FILL."""
+    found: list[Token] = []
+    for at, token in enumerate(tokens):
+        found.append(token)
+        if (
+            at > 1
+            and token.text.upper() in ("FIRST", "LAST")
+            and tokens[at - 1].text.upper() == "NULLS"
+            and token.token_type != TokenType.IDENTIFIER
+        ):
+            found += [_like(token, TokenType.WITH, "WITH"), _like(token, TokenType.VAR, "FILL")]
+    return found
+
+
+def _unmarked(tree: exp.Expr | None) -> exp.Expr | None:
+    """The tree with the marks that the tokens left turned into what they say."""
+    if tree is None:
+        return None
+    for node in tree.find_all(exp.Ordered, exp.Anonymous):
+        if isinstance(node, exp.Anonymous):
+            if isinstance(node.this, str) and node.this.startswith(_KEPT):
+                node.set("this", node.this.removeprefix(_KEPT))
+        elif node.args.get("with_fill") is None:
+            node.set("nulls_first", None)
+        else:
+            node.set("with_fill", None)
+    return tree
+
+
+def _is_spelled(node: exp.Expr) -> bool:
+    """Does sqlglot write this node as another thing?"""
+    if isinstance(node, exp.Ordered):
+        return node.args.get("nulls_first") is False and not node.find_ancestor(exp.WithinGroup)
+    return type(node) in _SPELLING
+
+
+def _spelled(tree: exp.Expr, dialect: DuckDB, opts: dict[str, Any]) -> exp.Expr:
+    """The tree with every node that has a spelling of its own replaced by its text."""
+    nodes = [node for node in tree.walk() if _is_spelled(node)]
+    for node in reversed(nodes):  # the innermost first: walk() meets parents before children
+        text = exp.Var(this=_SPELLING[type(node)](node, lambda e: dialect.generate(e, **opts)))
+        if node is tree:
+            return text
+        node.replace(text)
+    return tree
+
+
+_Write = Callable[[exp.Expr], str]
+
+
+def _nulls_last(node: exp.Expr, write: _Write) -> str:
+    """NULLS LAST is DuckDB's default, which `default_null_order` changes."""
+    descending = node.args.get("desc")
+    direction = " DESC" if descending else " ASC" if descending is False else ""
+    return f"{write(node.this)}{direction} NULLS LAST"
+
+
+def _json_path(node: exp.Expr, write: _Write) -> str:
+    written = node.meta.get(_WRITTEN)
+    return write(written) if isinstance(written, exp.Expr) else DuckDB().generate(node)
+
+
+_SPELLING: dict[type[exp.Expr], Callable[[exp.Expr, _Write], str]] = {
+    exp.Ordered: _nulls_last,
+    exp.JSONPath: _json_path,
+    # sqlglot adds a cast to BOOLEAN, which lets pass what DuckDB refuses.
+    exp.LogicalAnd: lambda node, write: f"BOOL_AND({write(node.this)})",
+    exp.LogicalOr: lambda node, write: f"BOOL_OR({write(node.this)})",
+}

@@ -1,0 +1,510 @@
+"""Logical plan of a maintained view → incremental operators in a circuit, one function per node.
+
+Filters, projections and unnests collect into chains and become one map each, structural where
+`structural.py` finds a NumPy form, else one kernel. Stateful nodes arrange what they read; two
+readers that need one key of one collection share the arrangement.
+
+What has no rule here raises `NoDeltaRule` with the reason; the view is then recomputed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+from sqlglot import exp
+
+from tidewheel.engine.operators import tally
+from tidewheel.engine.operators.circuit import Circuit
+from tidewheel.engine.operators.circuit import Node as Placed
+from tidewheel.engine.operators.join import Arrange, Join
+from tidewheel.engine.operators.linear import Concat, Map, computing, filtering, selecting
+from tidewheel.engine.operators.operator import Source
+from tidewheel.engine.operators.outer import matched, minus, padded, semi
+from tidewheel.engine.operators.rank import Order
+from tidewheel.engine.operators.regroup import Regroup
+from tidewheel.engine.operators.tally import Tally
+from tidewheel.engine.operators.topk import Ordered
+from tidewheel.engine.state.delta import Delta, Schema
+from tidewheel.planner import logical as L
+from tidewheel.planner.structural import compile_predicate, compile_value
+from tidewheel.planner.text import column, defined, identifier, ordered, to_sql
+from tidewheel.planner.view_kernels import (
+    INPUT,
+    WEIGHT,
+    common_type,
+    group_kernel,
+    linear_kernel,
+)
+
+
+class NoDeltaRule(Exception):
+    """A part of a query that is not maintained by deltas; the message says which and why."""
+
+
+@dataclass(slots=True)
+class Stream:
+    """A collection in the circuit, perhaps with linear steps still to be taken."""
+
+    circuit: Circuit
+    placed: Placed
+    columns: tuple[L.Column, ...]  # of `placed`
+    steps: list[L.Filter | L.Project | L.Unnest] = field(default_factory=list)
+
+    @property
+    def schema(self) -> tuple[L.Column, ...]:
+        """The columns after all steps."""
+        return self.steps[-1].schema if self.steps else self.columns
+
+
+Lower = Callable[["ViewLowering", Any], Stream]
+LOWER: dict[type[L.Node], Lower] = {}
+
+
+def lowers(*kinds: type[L.Node]) -> Callable[[Lower], Lower]:
+    """Register the function that lowers these kinds of node."""
+
+    def register(function: Lower) -> Lower:
+        for kind in kinds:
+            LOWER[kind] = function
+        return function
+
+    return register
+
+
+@dataclass(frozen=True, slots=True)
+class TableInput:
+    """A source of the circuit: which columns of which table or view (by its key) it takes."""
+
+    key: str
+    columns: tuple[str, ...]
+    node: Placed
+
+
+class ViewLowering:
+    """One plan on its way into a circuit. `table_schema(sql)` gives the schema of a query."""
+
+    def __init__(
+        self, circuit: Circuit, table_schema: Callable[[str], pa.Schema], rows_prefix: str
+    ) -> None:
+        self.circuit = circuit
+        self.table_schema = table_schema
+        self.rows_prefix = rows_prefix
+        self.inputs: list[TableInput] = []
+        self.constants: list[tuple[Placed, str]] = []
+        self.variables: dict[str, Stream] = {}
+        self.entered: Any = None  # the loop being built, see lower_view_recursion
+        self._streams: dict[tuple[int, int], Stream] = {}
+        self._placed: dict[tuple[int, int], Stream] = {}
+        self._arranged: dict[tuple[int, tuple[int, ...], bool], tuple[Arrange, Placed]] = {}
+        self._kept: list[L.Node] = []
+
+    def __call__(self, node: L.Node) -> Stream:
+        """The stream of a node; nodes that are reached twice are lowered once."""
+        if self.entered is not None and not self.reads_variable(node):
+            return self._from_outside(node)
+        key = (id(node), id(self.circuit))
+        found = self._streams.get(key)
+        if found is None:
+            rule = LOWER.get(type(node))
+            if rule is None:
+                raise NoDeltaRule(f"{type(node).__name__} has no delta rule")
+            found = self._streams[key] = rule(self, node)
+            self._kept.append(node)
+        return found
+
+    def place(self, node: L.Node) -> Stream:
+        """The stream of a node as an operator, all linear steps taken."""
+        if self.entered is not None and not self.reads_variable(node):
+            return self._from_outside(node)
+        key = (id(node), id(self.circuit))
+        found = self._placed.get(key)
+        if found is None:
+            found = self._placed[key] = self.flush(self(node))
+            self._kept.append(node)
+        return found
+
+    def reads_variable(self, node: L.Node) -> bool:
+        """Does a node depend on a variable of the loop being built?"""
+        if isinstance(node, L.RecRef):
+            stream = self.variables.get(node.variable)
+            return stream is not None and stream.circuit is self.circuit
+        return any(self.reads_variable(c) for c in node.children)
+
+    def _from_outside(self, node: L.Node) -> Stream:
+        """A collection that does not change in the loop: computed outside, brought in once."""
+        inside, inner = self.entered, self.circuit
+        self.circuit, self.entered = inside.outer, inside.parent
+        try:
+            outer = self.place(node)
+        finally:
+            self.circuit, self.entered = inner, inside
+        return Stream(inner, inside.enter(outer.placed), outer.columns)
+
+    def flush(self, stream: Stream) -> Stream:
+        """Take the steps that wait, as one map."""
+        if not stream.steps:
+            return stream
+        source = stream.placed.op.schema
+        rewrites = []
+        schema = source
+        for step in stream.steps:
+            done = self._structural(step, schema)
+            if done is None:
+                return self._kernel(stream)
+            rewrite, schema = done
+            rewrites.append(rewrite)
+        from tidewheel.engine.operators.linear import chain
+
+        name = " ".join(type(s).__name__.lower() for s in stream.steps)
+        placed = stream.circuit.add(Map(schema, chain(rewrites), name), stream.placed)
+        return Stream(stream.circuit, placed, stream.schema)
+
+    def _structural(self, step: L.Node, schema: Schema) -> tuple[Any, Schema] | None:
+        if isinstance(step, L.Filter):
+            predicate = compile_predicate(step.predicate, schema)
+            return None if predicate is None else (filtering(predicate), schema)
+        if isinstance(step, L.Project):
+            parts: list[Any] = []
+            types: list[pa.DataType] = []
+            for e in step.exprs:
+                value = compile_value(e.expr, schema, e.column.type)
+                if value is None:
+                    return None
+                part, kind = value
+                parts.append(part)
+                types.append(kind)
+            out = Schema((e.column.name for e in step.exprs), types)
+            if all(isinstance(p, int) for p in parts):
+                return selecting(parts, out), out
+            return computing(parts, out), out
+        return None
+
+    def _kernel(self, stream: Stream) -> Stream:
+        """All waiting steps as one statement."""
+        query = f"SELECT * FROM {INPUT}"
+        for step in stream.steps:
+            if isinstance(step, L.Filter):
+                query = f"SELECT * FROM ({query}) WHERE {to_sql(step.predicate)}"
+            elif isinstance(step, L.Project):
+                exprs = ", ".join(to_sql(defined(e)) for e in step.exprs)
+                query = f"SELECT {exprs}, {WEIGHT} FROM ({query})"
+            else:
+                exprs = ", ".join(to_sql(defined(e)) for e in step.exprs)
+                query = f"SELECT * EXCLUDE ({WEIGHT}), {exprs}, {WEIGHT} FROM ({query})"
+        rewrite, schema = self.bound(linear_kernel, query, stream.placed.op.schema)
+        placed = stream.circuit.add(Map(schema, rewrite, "kernel"), stream.placed)
+        return Stream(stream.circuit, placed, stream.schema)
+
+    def bound(
+        self, make: Callable[[str, Schema], tuple[Any, Schema]], sql: str, source: Schema
+    ) -> Any:
+        """A kernel; NoDeltaRule where DuckDB does not bind it over Arrow."""
+        try:
+            return make(sql, source)
+        except duckdb.Error as error:
+            first = str(error).splitlines()[0]
+            raise NoDeltaRule(f"a part of it does not bind over deltas: {first}") from None
+
+    def columns_for(self, stream: Stream, exprs: Sequence[exp.Expr]) -> tuple[Stream, list[int]]:
+        """The stream with each expression among its columns, and their positions."""
+        names = {c.name: i for i, c in enumerate(stream.schema)}
+        added: list[L.Named] = []
+        positions: list[int] = []
+        for e in exprs:
+            if isinstance(e, exp.Column):
+                positions.append(names[e.name])
+                continue
+            name = f"__tw_key{len(added)}_{len(names)}"
+            positions.append(len(stream.schema) + len(added))
+            added.append(L.Named(L.Column(name, name, ""), e))
+        if not added:
+            return self.flush(stream), positions
+        keep = [L.Named(c, column(c.name)) for c in stream.schema]
+        return self.flush(extended(stream, [*keep, *added])), positions
+
+    def arrange(
+        self, stream: Stream, key: Sequence[int], null_keys: bool
+    ) -> tuple[Arrange, Placed]:
+        """The arrangement of a stream by some columns, made once."""
+        found = (id(stream.placed), tuple(key), null_keys)
+        if found not in self._arranged:
+            name = "arrange by " + ", ".join(stream.schema[i].label for i in key)
+            op = Arrange(stream.placed.op.schema, key, stream.circuit.depth, null_keys, name)
+            self._arranged[found] = (op, stream.circuit.add(op, stream.placed))
+        return self._arranged[found]
+
+
+class _Any(L.Node):
+    """Stands for the input of a step: steps name columns only."""
+
+
+def extended(stream: Stream, exprs: Sequence[L.Named]) -> Stream:
+    """A stream with one more projection to take."""
+    source = _Any()
+    source._set_schema(stream.schema)
+    return Stream(
+        stream.circuit,
+        stream.placed,
+        stream.columns,
+        [*stream.steps, L.Project(source, tuple(exprs))],
+    )
+
+
+@lowers(L.Scan)
+def _scan(low: ViewLowering, node: L.Scan) -> Stream:
+    parts = [p.replace('""', '"') for p in re.findall(r'"((?:[^"]|"")*)"', node.table)]
+    if parts and parts[-1].startswith(low.rows_prefix):
+        key = parts[-1][len(low.rows_prefix) :]
+    else:
+        key = ".".join(parts).lower()
+    columns = ", ".join(to_sql(identifier(c)) for c in node.source_columns)
+    arrow = low.table_schema(f"SELECT {columns} FROM {node.table} LIMIT 0")
+    for c in node.columns:
+        if "ENUM(" in c.type:
+            raise NoDeltaRule(f"{c.label} is an ENUM, which does not pass through Arrow unchanged")
+    schema = Schema((c.name for c in node.columns), (f.type for f in arrow))
+    for known in low.inputs:
+        if known.key == key and known.columns == node.source_columns:
+            placed = known.node
+            break
+    else:
+        placed = low.circuit.add(Source(schema, f"source {parts[-1] if parts else node.table}"))
+        low.inputs.append(TableInput(key, node.source_columns, placed))
+    return Stream(low.circuit, placed, node.columns)
+
+
+@lowers(L.Block)
+def _block(low: ViewLowering, node: L.Block) -> Stream:
+    if node.inputs or node.scans or not node.columns:
+        raise NoDeltaRule(node.reason or "SQL that is kept whole")
+    arrow = low.table_schema(f"SELECT * FROM ({node.sql}) LIMIT 0")
+    if arrow.names == [] or re.search(r"\bfrom\b\s+(?!\()", node.sql, re.IGNORECASE):
+        raise NoDeltaRule(node.reason or "SQL that is kept whole")
+    schema = Schema((c.name for c in node.columns), arrow.types)
+    placed = low.circuit.add(Source(schema, "constant"))
+    low.constants.append((placed, node.sql))
+    return Stream(low.circuit, placed, node.columns)
+
+
+@lowers(L.Filter, L.Project, L.Unnest)
+def _linear(low: ViewLowering, node: L.Filter | L.Project | L.Unnest) -> Stream:
+    source = low(node.input)
+    shared = low._placed.get((id(node.input), id(low.circuit)))
+    if shared is not None:
+        source = shared
+    return Stream(source.circuit, source.placed, source.columns, [*source.steps, node])
+
+
+@lowers(L.Distinct)
+def _distinct(low: ViewLowering, node: L.Distinct) -> Stream:
+    source = low.place(node.input)
+    op = Tally(source.placed.op.schema, depth=low.circuit.depth)
+    return Stream(low.circuit, low.circuit.add(op, source.placed), node.schema)
+
+
+_COUNTS = {
+    ("union", False): tally.distinct,
+    ("except", True): tally.except_all,
+    ("except", False): tally.except_distinct,
+    ("intersect", True): tally.intersect_all,
+    ("intersect", False): tally.intersect_distinct,
+}
+
+
+@lowers(L.SetOp)
+def _set_op(low: ViewLowering, node: L.SetOp) -> Stream:
+    left, right = low.place(node.left), low.place(node.right)
+    one, other = left.placed.op.schema, right.placed.op.schema
+    if one.types != other.types:
+        raise NoDeltaRule(f"both sides of {node.op.upper()} differ in how Arrow types them")
+    schema = Schema((c.name for c in node.columns), one.types)
+    if node.op == "union" and node.all:
+        placed = low.circuit.add(Concat(schema, 2, "union all"), left.placed, right.placed)
+    else:
+        count = _COUNTS[node.op, node.all]
+        name = f"{node.op}{' all' if node.all else ''}"
+        op = Tally(schema, count, 2, low.circuit.depth, name)
+        placed = low.circuit.add(op, left.placed, right.placed)
+    return Stream(low.circuit, placed, node.columns)
+
+
+@lowers(L.Join)
+def _join(low: ViewLowering, node: L.Join) -> Stream:
+    left, right, left_key, right_key, residual = _sides(low, node)
+    null_safe = bool(node.keys) and node.keys[0].null_safe
+    circuit = low.circuit
+    one_sided = node.kind in ("semi", "anti")
+    if residual is None and one_sided:
+        found = semi(circuit, left.placed, right.placed, left_key, right_key, null_safe,
+                     f"{node.kind} join")  # fmt: skip
+        if node.kind == "anti":
+            found = minus(circuit, left.placed, found)
+        return _as(low, Stream(circuit, found, left.schema), node.schema)
+    by_left, left_node = low.arrange(left, left_key, null_safe)
+    by_right, right_node = low.arrange(right, right_key, null_safe)
+    schema = Schema(
+        (*left.placed.op.schema.names, *right.placed.op.schema.names),
+        (*left.placed.op.schema.types, *right.placed.op.schema.types),
+    )
+    width = len(left.schema)
+    columns = [(0, i) for i in range(width)] + [(1, i) for i in range(len(right.schema))]
+    join = Join(by_left.arrangement, by_right.arrangement, columns, schema, f"{node.kind} join")
+    pairs = Stream(circuit, circuit.add(join, left_node, right_node),
+                   (*left.schema, *right.schema))  # fmt: skip
+    if residual is not None:
+        source = _Any()
+        source._set_schema(pairs.schema)
+        pairs = Stream(circuit, pairs.placed, pairs.columns, [L.Filter(source, residual)])
+    if node.kind in ("inner", "cross"):
+        return _as(low, pairs, node.schema)
+    pairs = low.flush(pairs)
+    at_left = list(range(width))
+    at_right = list(range(width, len(schema)))
+    if one_sided:
+        found = matched(circuit, left.placed, pairs.placed, at_left)
+        if node.kind == "anti":
+            found = minus(circuit, left.placed, found)
+        return _as(low, Stream(circuit, found, left.schema), node.schema)
+    parts = [pairs.placed]
+    for kind, stream, other, key, other_key, at, offset in (
+        ("left", left, right, left_key, right_key, at_left, 0),
+        ("right", right, left, right_key, left_key, at_right, width),
+    ):
+        if node.kind not in (kind, "full"):
+            continue
+        if residual is None:
+            there = semi(circuit, stream.placed, other.placed, key, other_key, null_safe)
+        else:
+            there = matched(circuit, stream.placed, pairs.placed, at)
+        lonely = minus(circuit, stream.placed, there, "without a match")
+        parts.append(padded(circuit, lonely, schema, offset))
+    placed = circuit.add(Concat(schema, len(parts), f"{node.kind} join"), *parts)
+    return _as(low, Stream(circuit, placed, pairs.schema), node.schema)
+
+
+def _sides(
+    low: ViewLowering, node: L.Join
+) -> tuple[Stream, Stream, list[int], list[int], exp.Expr | None]:
+    """Both sides with their keys as columns of equal types, and what is left as a residual."""
+    left, right = low.place(node.left), low.place(node.right)
+    types = [{c.name: c.type for c in s.schema} for s in (left, right)]
+    lefts: list[exp.Expr] = []
+    rights: list[exp.Expr] = []
+    rest = [node.residual] if node.residual is not None else []
+    null_safe = bool(node.keys) and node.keys[0].null_safe
+    for key in node.keys:
+        sides = [key.left, key.right]
+        known = [
+            t.get(s.name, "") if isinstance(s, exp.Column) else ""
+            for s, t in zip(sides, types, strict=True)
+        ]
+        kind = common_type(known) if all(known) else None
+        if key.null_safe != null_safe:
+            kind = None
+        if kind is None and not all(known):
+            kind = _typed(low, sides, (left, right))
+        if kind is None:
+            op = exp.NullSafeEQ if key.null_safe else exp.EQ
+            rest.append(op(this=key.left, expression=key.right))
+            continue
+        for side, t, into in zip(sides, known, (lefts, rights), strict=True):
+            into.append(side if t == kind else exp.cast(side.copy(), kind, dialect="duckdb"))
+    left, left_key = low.columns_for(left, lefts)
+    right, right_key = low.columns_for(right, rights)
+    from tidewheel.planner.text import conjunction
+
+    return left, right, left_key, right_key, conjunction([r.copy() for r in rest])
+
+
+def _typed(
+    low: ViewLowering, sides: Sequence[exp.Expr], streams: tuple[Stream, Stream]
+) -> str | None:
+    """The common type of two key expressions."""
+    found = []
+    for side, stream in zip(sides, streams, strict=True):
+        query = f"SELECT typeof({to_sql(side)}) AS t FROM (SELECT 1) LEFT JOIN {INPUT} ON false"
+        evaluate, _ = low.bound(group_kernel, query, stream.placed.op.schema)
+        rows = evaluate(Delta.empty(stream.placed.op.schema)).to_pylist()
+        found.append(str(rows[0][0]))
+    return common_type(found)
+
+
+def _as(low: ViewLowering, stream: Stream, schema: tuple[L.Column, ...]) -> Stream:
+    """The stream with just the columns of `schema`."""
+    if tuple(c.name for c in stream.schema) == tuple(c.name for c in schema):
+        return stream
+    return extended(stream, [L.Named(c, column(c.name)) for c in schema])
+
+
+@lowers(L.Window)
+def _window(low: ViewLowering, node: L.Window) -> Stream:
+    stream = low(node.input)
+    waiting = list(node.exprs)
+    while waiting:
+        first = _partition(waiting[0])
+        same = [e for e in waiting if _partition(e) == first]
+        waiting = [e for e in waiting if _partition(e) != first]
+        window = next(e for e in same[0].expr.find_all(exp.Window))
+        keys = window.args.get("partition_by") or []
+        placed, positions = low.columns_for(stream, keys)
+        exprs = ", ".join(to_sql(defined(e)) for e in same)
+        source = placed.placed.op.schema
+        evaluate, schema = low.bound(group_kernel, f"SELECT *, {exprs} FROM {INPUT}", _bare(source))
+        op = Regroup(source, positions, evaluate, schema, positions, low.circuit.depth, "window")
+        columns = (*placed.schema, *(e.column for e in same))
+        stream = Stream(low.circuit, low.circuit.add(op, placed.placed), columns)
+    return _as(low, stream, node.schema)
+
+
+def _partition(named: L.Named) -> str:
+    windows = list(named.expr.find_all(exp.Window))
+    if len(windows) != 1:
+        raise NoDeltaRule("an expression of several window functions")
+    return repr([to_sql(e) for e in windows[0].args.get("partition_by") or []])
+
+
+def _bare(schema: Schema) -> Schema:
+    return schema
+
+
+@lowers(L.TopK)
+def _top_k(low: ViewLowering, node: L.TopK) -> Stream:
+    if node.limit is None and node.offset is None:
+        return low(node.input)  # a collection has no order
+    keys = [k.expr for k in node.keys]
+    source, positions = low.columns_for(low(node.input), keys)
+    names = [source.schema[i].name for i in positions]
+    items = [
+        to_sql(ordered(L.SortKey(column(n), k.descending, k.nulls_first)))
+        for n, k in zip(names, node.keys, strict=True)
+    ]
+    # Ties are cut by the whole row, so that the answer does not depend on the order of arrival.
+    items += [to_sql(column(c.name)) for c in source.schema if c.name not in names]
+    query = f"SELECT * FROM {INPUT} ORDER BY {', '.join(items)}"
+    counts = []
+    for word, expression in (("LIMIT", node.limit), ("OFFSET", node.offset)):
+        if expression is not None:
+            query += f" {word} {to_sql(expression)}"
+            counts.append(int(expression.this) if _whole_number(expression) else None)
+    schema = source.placed.op.schema
+    evaluate, out = low.bound(group_kernel, query, schema)
+    if node.limit is not None and None not in counts and node.keys:
+        first = node.keys[0]
+        place = Order(positions[0], first.descending, first.nulls_first)
+        wanted = sum(c or 0 for c in counts)
+        op: Any = Ordered(schema, [], place, wanted, evaluate, out, [])
+    else:
+        op = Regroup(schema, [], evaluate, out, [], low.circuit.depth, "limit")
+    if isinstance(op, Ordered) and low.circuit.depth:
+        raise NoDeltaRule("LIMIT inside of a recursion")
+    stream = Stream(low.circuit, low.circuit.add(op, source.placed), source.schema)
+    return _as(low, stream, node.schema)
+
+
+def _whole_number(expression: exp.Expr) -> bool:
+    return isinstance(expression, exp.Literal) and not expression.is_string

@@ -1,0 +1,338 @@
+"""Aggregates of maintained views: running sums, ends of groups, distinct arguments, or anything.
+
+Aggregate ─┬─ sums, counts, averages … ─▶ Accumulate ─┐
+           ├─ one per DISTINCT argument ─▶ distinct ─▶ Accumulate ─┤ joined by the group
+           ├─ one per min or max ─▶ Ordered ──────────┘
+           └─ with any other aggregate: Regroup, all of them in one statement
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sqlglot import exp
+
+from tidewheel.engine.operators import accumulate
+from tidewheel.engine.operators.join import Arrange, Join
+from tidewheel.engine.operators.linear import Concat
+from tidewheel.engine.operators.rank import Order, rankable
+from tidewheel.engine.operators.regroup import Regroup
+from tidewheel.engine.operators.tally import Tally
+from tidewheel.engine.operators.topk import Ordered, extreme
+from tidewheel.engine.state.delta import Schema
+from tidewheel.planner import logical as L
+from tidewheel.planner.lower_view import (
+    NoDeltaRule,
+    Stream,
+    ViewLowering,
+    extended,
+    lowers,
+)
+from tidewheel.planner.text import column, identifier, to_sql
+from tidewheel.planner.view_kernels import INPUT, STATEMENTS, group_kernel
+
+_SUMS: dict[type[exp.Expr], str] = {
+    exp.Sum: "sum",
+    exp.Avg: "avg",
+    exp.Count: "count",
+    exp.LogicalAnd: "bool_and",
+    exp.LogicalOr: "bool_or",
+    exp.Variance: "var_samp",
+    exp.VariancePop: "var_pop",
+    exp.Stddev: "stddev_samp",
+    exp.StddevSamp: "stddev_samp",
+    exp.StddevPop: "stddev_pop",
+}
+_BY_ORDER = (exp.First, exp.Last, exp.ArrayAgg, exp.GroupConcat)
+_BY_ORDER_NAMES = {
+    "list", "array_agg", "string_agg", "group_concat", "listagg", "first", "last", "arbitrary",
+    "approx_count_distinct", "approx_quantile", "reservoir_quantile", "approx_top_k",
+    "histogram", "any_value", "mode",
+}  # fmt: skip
+_BY_ORDER_FREE = {"histogram"}
+
+
+@dataclass(slots=True)
+class _Part:
+    """One aggregate taken apart: `argument` with its FILTER folded in, None for count(*)."""
+
+    named: L.Named
+    function: str
+    argument: exp.Expr | None
+    distinct: bool
+
+
+@lowers(L.Aggregate)
+def _aggregate(low: ViewLowering, node: L.Aggregate) -> Stream:
+    if node.sets is not None:
+        return _grouping_sets(low, node)
+    parts = [_part(a) for a in node.aggregates]
+    if any(p is None for p in parts):
+        return _regroup(low, node)
+    taken = [p for p in parts if p is not None]
+    source = low(node.input)
+    plain = [p for p in taken if not p.distinct and p.function not in ("min", "max")]
+    ends = [p for p in taken if p.function in ("min", "max")]
+    if ends and low.circuit.depth:
+        return _regroup(low, node)
+    streams: list[Stream] = []
+    if plain or not taken:
+        sums = _accumulate(low, source, node.keys, plain, distinct=False)
+        if sums is None:
+            return _regroup(low, node)
+        streams.append(sums)
+    by_argument: dict[str, list[_Part]] = {}
+    for p in taken:
+        if p.distinct and p.argument is not None and p.function not in ("min", "max"):
+            by_argument.setdefault(to_sql(p.argument), []).append(p)
+    for group in by_argument.values():
+        sums = _accumulate(low, source, node.keys, group, distinct=True)
+        if sums is None:
+            return _regroup(low, node)
+        streams.append(sums)
+    streams.extend(_end(low, source, node.keys, p) for p in ends)
+    return _by_group(low, streams, node)
+
+
+def _part(named: L.Named) -> _Part | None:
+    call, condition = named.expr, None
+    if isinstance(call, exp.Filter):
+        condition = call.expression.this
+        call = call.this
+    _check_order(call)
+    if isinstance(call, exp.Min | exp.Max):
+        if call.expressions:
+            return None  # min(x, n)
+        function = "min" if isinstance(call, exp.Min) else "max"
+    elif type(call) in _SUMS:
+        function = _SUMS[type(call)]
+    else:
+        return None
+    argument = call.this
+    distinct = isinstance(argument, exp.Distinct)
+    if isinstance(argument, exp.Distinct):
+        if len(argument.expressions) != 1:
+            return None
+        argument = argument.expressions[0]
+    if argument is not None and argument.find(exp.Order) is not None:
+        return None
+    if call.args.get("expressions"):
+        return None
+    if argument is None or isinstance(argument, exp.Star):
+        if condition is None:
+            return _Part(named, "count_star", None, False)
+        argument = exp.Literal.number(1)
+    if condition is not None:
+        argument = exp.Case(ifs=[exp.If(this=condition.copy(), true=argument.copy())])
+    if function.startswith(("var", "stddev")):
+        argument = exp.cast(argument.copy(), "DOUBLE")
+    return _Part(named, function, argument, distinct)
+
+
+def _check_order(call: exp.Expr) -> None:
+    name = call.name.lower() if isinstance(call, exp.Anonymous) else call.key.lower()
+    by_order = isinstance(call, _BY_ORDER) or name in _BY_ORDER_NAMES - _BY_ORDER_FREE
+    if by_order and call.find(exp.Order) is None:
+        text = to_sql(call).split("(")[0].lower()
+        raise NoDeltaRule(f"{text} without ORDER BY depends on the order of the rows")
+
+
+def _keyed(
+    low: ViewLowering, source: Stream, keys: Sequence[L.Named], arguments: Sequence[exp.Expr]
+) -> tuple[Stream, list[str]]:
+    """The input as key columns, then one column per argument; and the arguments' names."""
+    names = [f"__tw_arg{i}" for i in range(len(arguments))]
+    exprs = [
+        *keys,
+        *(L.Named(L.Column(n, n, ""), a.copy()) for n, a in zip(names, arguments, strict=True)),
+    ]
+    if not exprs:
+        exprs = [L.Named(L.Column("__tw_one", "", "INTEGER"), exp.Literal.number(1))]
+        if source.schema:
+            first = source.schema[0]
+            exprs = [L.Named(first, column(first.name))]
+    return low.flush(extended(source, exprs)), names
+
+
+def _result_types(
+    low: ViewLowering, source: Schema, calls: Sequence[tuple[str, str | None, bool]]
+) -> list[Any]:
+    if not calls:
+        return []
+    items = []
+    for function, name, distinct in calls:
+        inner = "*" if name is None else to_sql(identifier(name))
+        call = "count" if function == "count_star" else function
+        items.append(f"{call}({'DISTINCT ' if distinct else ''}{inner})")
+    _, schema = low.bound(group_kernel, f"SELECT {', '.join(items)} FROM {INPUT}", source)
+    return list(schema.types)
+
+
+def _accumulate(
+    low: ViewLowering,
+    source: Stream,
+    keys: Sequence[L.Named],
+    parts: Sequence[_Part],
+    distinct: bool,
+) -> Stream | None:
+    arguments: dict[str, exp.Expr] = {}
+    for p in parts:
+        if p.argument is not None:
+            arguments.setdefault(to_sql(p.argument), p.argument)
+    stream, names = _keyed(low, source, keys, list(arguments.values()))
+    at = dict(zip(arguments, names, strict=True))
+    schema = stream.placed.op.schema
+    if distinct:
+        op = Tally(schema, depth=low.circuit.depth, name="distinct arguments")
+        stream = Stream(low.circuit, low.circuit.add(op, stream.placed), stream.schema)
+    calls = [
+        (p.function, None if p.argument is None else at[to_sql(p.argument)], False) for p in parts
+    ]
+    for function, name, _ in calls:
+        kind = None if name is None else schema.types[schema.index(name)]
+        if not accumulate.supports(function, kind):
+            return None
+    types = _result_types(low, schema, calls)
+    aggregates = [
+        accumulate.Aggregate(f, None if n is None else schema.index(n), t)  # type: ignore[arg-type]
+        for (f, n, _), t in zip(calls, types, strict=True)
+    ]
+    key = list(range(len(keys)))
+    columns = (*(k.column for k in keys), *(p.named.column for p in parts))
+    out = Schema((c.name for c in columns), (*schema.types[: len(keys)], *types))
+    op_ = accumulate.Accumulate(schema, key, aggregates, out, low.circuit.depth)
+    return Stream(low.circuit, low.circuit.add(op_, stream.placed), columns)
+
+
+def _end(low: ViewLowering, source: Stream, keys: Sequence[L.Named], part: _Part) -> Stream:
+    assert part.argument is not None
+    stream, (name,) = _keyed(low, source, keys, [part.argument])
+    schema = stream.placed.op.schema
+    value = schema.index(name)
+    key = list(range(len(keys)))
+    columns = (*(k.column for k in keys), part.named.column)
+    out = Schema((c.name for c in columns), (*schema.types[: len(keys)], schema.types[value]))
+    if rankable(schema.types[value]):
+        evaluate = extreme(schema, key, value, out)
+    else:
+        names = [to_sql(identifier(n)) for n in schema.names]
+        group = names[: len(key)]
+        by = f" GROUP BY {', '.join(group)}" if group else ""
+        query = f"SELECT {', '.join([*group, f'{part.function}({names[value]})'])} FROM {INPUT}{by}"
+        evaluate, found = low.bound(group_kernel, query, schema)
+        out = Schema(out.names, found.types)
+    order = Order(value, part.function == "max")
+    op = Ordered(schema, key, order, 1, evaluate, out, key, part.function)
+    return Stream(low.circuit, low.circuit.add(op, stream.placed), columns)
+
+
+def _by_group(low: ViewLowering, streams: Sequence[Stream], node: L.Aggregate) -> Stream:
+    """The parts joined by their group: each has one row for each group that there is."""
+    key = list(range(len(node.keys)))
+    depth = low.circuit.depth
+    whole = streams[0]
+    for other in streams[1:]:
+        left = Arrange(whole.placed.op.schema, key, depth, True, "groups")
+        right = Arrange(other.placed.op.schema, key, depth, True, "groups")
+        extra = range(len(key), len(other.schema))
+        chosen = [(0, i) for i in range(len(whole.schema))] + [(1, i) for i in extra]
+        one, two = whole.placed.op.schema, other.placed.op.schema
+        schema = Schema(
+            (*one.names, *(two.names[i] for i in extra)),
+            (*one.types, *(two.types[i] for i in extra)),
+        )
+        join = Join(left.arrangement, right.arrangement, chosen, schema, "join of aggregates")
+        nodes = low.circuit.add(left, whole.placed), low.circuit.add(right, other.placed)
+        columns = (*whole.schema, *(other.schema[i] for i in extra))
+        whole = Stream(low.circuit, low.circuit.add(join, *nodes), columns)
+    if tuple(c.name for c in whole.schema) == tuple(c.name for c in node.schema):
+        return whole
+    return extended(whole, [L.Named(c, column(c.name)) for c in node.schema])
+
+
+def _regroup(low: ViewLowering, node: L.Aggregate) -> Stream:
+    """All aggregates in one statement over the rows of the touched groups."""
+    for a in node.aggregates:
+        _check_order(a.expr.this if isinstance(a.expr, exp.Filter) else a.expr)
+    stream = low(node.input)
+    placed, key = low.columns_for(stream, [k.expr for k in node.keys])
+    schema = placed.placed.op.schema
+    groups = [to_sql(identifier(schema.names[i])) for i in key]
+    items = [
+        *(
+            f"{g} AS {to_sql(identifier(k.column.name))}"
+            for g, k in zip(groups, node.keys, strict=True)
+        ),
+        *(f"{to_sql(a.expr)} AS {to_sql(identifier(a.column.name))}" for a in node.aggregates),
+    ]
+    by = f" GROUP BY {', '.join(groups)}" if groups else ""
+    evaluate, out = low.bound(group_kernel, f"SELECT {', '.join(items)} FROM {INPUT}{by}", schema)
+    op = Regroup(schema, key, evaluate, out, list(range(len(key))), low.circuit.depth)
+    return Stream(low.circuit, low.circuit.add(op, placed.placed), node.schema)
+
+
+def _grouping_sets(low: ViewLowering, node: L.Aggregate) -> Stream:
+    """One aggregate per grouping set, over one input; keys that are not in the set are NULL."""
+    assert node.sets is not None
+    parts: list[Stream] = []
+    plain = [a for a in node.aggregates if not _is_grouping(a.expr)]
+    for chosen in node.sets:
+        keys = tuple(node.keys[i] for i in chosen)
+        if not keys:
+            _has_row_for_no_rows()
+        one = replace(node, keys=keys, aggregates=tuple(plain), sets=None)
+        stream = _aggregate(low, one)
+        have = {k.column.name for k in keys}
+        exprs: list[L.Named] = []
+        for c in node.schema:
+            named = next((a for a in node.aggregates if a.column.name == c.name), None)
+            if named is not None and _is_grouping(named.expr):
+                exprs.append(L.Named(c, _grouping_value(named.expr, node, chosen, c.type)))
+            elif c.name in have or named is not None:
+                exprs.append(L.Named(c, column(c.name)))
+            else:
+                exprs.append(L.Named(c, exp.cast(exp.Null(), c.type, dialect="duckdb")))
+        parts.append(low.flush(extended(stream, exprs)))
+    first = parts[0].placed.op.schema
+    if any(p.placed.op.schema.types != first.types for p in parts):
+        raise NoDeltaRule("grouping sets whose keys Arrow types differently")
+    if len(parts) == 1:
+        return parts[0]
+    op = Concat(first, len(parts), "grouping sets")
+    return Stream(low.circuit, low.circuit.add(op, *(p.placed for p in parts)), node.schema)
+
+
+def _has_row_for_no_rows() -> None:
+    """The empty grouping set has one row also for an empty input, in DuckDB as here."""
+    query = f"SELECT count(*) FROM {INPUT} GROUP BY GROUPING SETS (())"
+    schema = Schema(["a"], [STATEMENTS.run("SELECT 1 AS a", _NOTHING).schema[0].type])
+    evaluate, _ = group_kernel(query, schema)
+    from tidewheel.engine.state.delta import Delta
+
+    if len(evaluate(Delta.empty(schema))) != 1:
+        raise NoDeltaRule("an empty grouping set")
+
+
+import pyarrow as pa  # noqa: E402
+
+_NOTHING = pa.table({"a": pa.array([], pa.int32())})
+
+
+def _is_grouping(expression: exp.Expr) -> bool:
+    name = expression.name.lower() if isinstance(expression, exp.Anonymous) else expression.key
+    return name in ("grouping", "grouping_id")
+
+
+def _grouping_value(
+    expression: exp.Expr, node: L.Aggregate, chosen: Sequence[int], kind: str
+) -> exp.Expr:
+    keys = [to_sql(k.expr) for k in node.keys]
+    value = 0
+    for argument in expression.expressions:
+        text = to_sql(argument)
+        if text not in keys:
+            raise NoDeltaRule("GROUPING of something that is no key")
+        value = value * 2 + (keys.index(text) not in chosen)
+    return exp.cast(exp.Literal.number(value), kind, dialect="duckdb")

@@ -1,0 +1,266 @@
+"""Recursive views: a `LetRec` as a loop of the circuit, kept up to date in the product order.
+
+    union      X = distinct(anchor ⊎ step(X))
+    union_all  X = anchor ⊎ step(X), where a row counts at its own counter only
+    improve    X = best by key(anchor ⊎ step(X))
+    mutual     X = step(X), starting from nothing
+
+`RecRef.part` is about evaluating once; here a variable's differences go round by themselves, so all
+parts mean the variable, and steps that differ in parts only are one step.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from typing import Any
+
+from sqlglot import exp
+
+from tidewheel.engine.operators.circuit import Circuit, Loop
+from tidewheel.engine.operators.circuit import Node as Placed
+from tidewheel.engine.operators.linear import Concat
+from tidewheel.engine.operators.regroup import Regroup
+from tidewheel.engine.operators.tally import Tally
+from tidewheel.engine.state.delta import Schema
+from tidewheel.planner import logical as L
+from tidewheel.planner.lower_view import NoDeltaRule, Stream, ViewLowering, lowers
+from tidewheel.planner.text import identifier, to_sql
+from tidewheel.planner.view_kernels import INPUT, group_kernel
+
+MAX_ITERATIONS = 100_000
+
+
+@lowers(L.RecRef)
+def _rec_ref(low: ViewLowering, node: L.RecRef) -> Stream:
+    if node.variable not in low.variables:
+        raise NoDeltaRule("a recursive table that is read outside of its query")
+    stream = low.variables[node.variable]
+    columns = tuple(node.columns)
+    if len(columns) != len(stream.columns):
+        raise NoDeltaRule("a recursive table read by some of its columns")
+    return _renamed(stream, columns)
+
+
+def _renamed(stream: Stream, columns: tuple[L.Column, ...]) -> Stream:
+    if tuple(c.name for c in columns) == tuple(c.name for c in stream.columns):
+        return Stream(stream.circuit, stream.placed, columns)
+    from tidewheel.planner.lower_view import extended
+    from tidewheel.planner.text import column
+
+    pairs = zip(columns, stream.columns, strict=True)
+    return extended(stream, [L.Named(new, column(old.name)) for new, old in pairs])
+
+
+@lowers(L.LetRec)
+def _let_rec(low: ViewLowering, node: L.LetRec) -> Stream:
+    for binding in node.bindings:
+        _check(binding)
+    if node.limit is not None:
+        raise NoDeltaRule("a recursion with a limit on its iterations")
+    outer = low.circuit
+    loop = Loop(outer.depth, _watch, name="recursion " + node.bindings[0].variable)
+    inner = loop.inner
+    inside = _Inside(low, loop)
+    mutual = any(b.kind == "mutual" for b in node.bindings)
+    anchors: dict[str, Placed | None] = {}
+    heads: dict[str, Placed] = {}
+    schemas: dict[str, Schema] = {}
+    for b in node.bindings:
+        steps = _distinct_steps(b)
+        anchor = None if b.anchor is None else low.place(b.anchor)
+        if anchor is not None:
+            types = anchor.placed.op.schema.types
+        else:
+            types = tuple(low.table_schema(_typed(b.columns)).types)
+        schema = schemas[b.variable] = Schema((c.name for c in b.columns), types)
+        anchors[b.variable] = None if anchor is None else inside.enter(anchor.placed)
+        back = [loop.variable(schema, f"feedback {b.variable}") for _ in steps]
+        inputs = [*([anchors[b.variable]] if anchor is not None else []), *back]
+        union = inner.add(Concat(schema, len(inputs), f"{b.variable} all"), *inputs)  # type: ignore[arg-type]
+        heads[b.variable] = _head(low, inner, b, schema, union)
+        inside.back[b.variable] = back
+    saved, saved_variables = low.circuit, dict(low.variables)
+    results: dict[str, Placed] = dict(heads)
+    low.circuit = inner
+    entered = low.entered
+    low.entered = inside
+    try:
+        for b in node.bindings:
+            low.variables[b.variable] = Stream(inner, heads[b.variable], b.columns)
+        for b in node.bindings:
+            for step, variable in zip(_distinct_steps(b), inside.back[b.variable], strict=True):
+                stream = low.place(step)
+                found, wanted = stream.placed.op.schema, schemas[b.variable]
+                if found.types != wanted.types:
+                    raise NoDeltaRule("a step whose columns Arrow types differently")
+                loop.connect(variable, stream.placed)
+                if mutual:
+                    results[b.variable] = stream.placed
+                    low.variables[b.variable] = _renamed_to(stream, b.columns)
+    finally:
+        low.circuit, low.entered = saved, entered
+        low.variables = saved_variables
+    ports = {b.variable: loop.leave(results[b.variable]) for b in node.bindings}
+    placed = outer.add(loop, *inside.sources)
+    from tidewheel.engine.operators.linear import Map, selecting
+
+    for b in node.bindings:
+        schema = schemas[b.variable]
+        out = Map(schema, selecting(range(len(schema)), schema), f"result {b.variable}")
+        low.variables[b.variable] = Stream(
+            outer, outer.add(out, placed[ports[b.variable]]), b.columns
+        )
+    try:
+        return low(node.body)
+    finally:
+        low.variables = saved_variables
+
+
+def _renamed_to(stream: Stream, columns: tuple[L.Column, ...]) -> Stream:
+    return (
+        Stream(stream.circuit, stream.placed, tuple(stream.columns))
+        if (tuple(c.name for c in stream.columns) == tuple(c.name for c in columns))
+        else _renamed(Stream(stream.circuit, stream.placed, stream.columns), columns)
+    )
+
+
+def _watch(counters: tuple[int, ...]) -> None:
+    if counters[-1] > MAX_ITERATIONS:
+        raise RecursionError(f"a recursive view went on after {MAX_ITERATIONS} iterations")
+
+
+class _Inside:
+    """What a loop reads from outside, each collection entered once."""
+
+    def __init__(self, low: ViewLowering, loop: Loop) -> None:
+        self.low = low
+        self.loop = loop
+        self.parent = low.entered
+        self.outer = low.circuit
+        self.sources: list[Placed] = []
+        self.back: dict[str, list[Placed]] = {}
+        self._entered: dict[int, Placed] = {}
+
+    def enter(self, placed: Placed) -> Placed:
+        """A collection of the outer circuit, inside."""
+        found = self._entered.get(id(placed))
+        if found is None:
+            self.sources.append(placed)
+            found = self._entered[id(placed)] = self.loop.enter(placed.op.schema)
+        return found
+
+
+def _head(low: ViewLowering, inner: Circuit, b: L.Binding, schema: Schema, union: Placed) -> Placed:
+    if b.kind == "union":
+        return inner.add(Tally(schema, depth=inner.depth), union)
+    if b.kind == "improve":
+        names = [to_sql(identifier(n)) for n in schema.names]
+        items = [
+            n if m is None else f"{m}({n}) AS {n}" for n, m in zip(names, b.merge, strict=True)
+        ]
+        by = [names[i] for i in b.key]
+        group = f" GROUP BY {', '.join(by)}" if by else ""
+        query = f"SELECT {', '.join(items)} FROM {INPUT}{group}"
+        structural = _best(schema, b)
+        if structural is not None:
+            return inner.add(structural(inner.depth), union)
+        evaluate, out = low.bound(group_kernel, query, schema)
+        if out.types != schema.types:
+            raise NoDeltaRule("an aggregate of a recursion that widens its type")
+        key = list(b.key)
+        return inner.add(Regroup(schema, key, evaluate, out, key, inner.depth, "best"), union)
+    return union
+
+
+def _best(schema: Schema, b: L.Binding) -> Any:
+    """min or max of one column by key, without a statement."""
+    from tidewheel.engine.operators.best import Best
+    from tidewheel.engine.operators.rank import rankable
+
+    merged = [i for i, m in enumerate(b.merge) if m is not None]
+    if len(merged) != 1 or b.merge[merged[0]] not in ("min", "max"):
+        return None
+    if not rankable(schema.types[merged[0]]) or len(b.key) != len(schema) - 1 or not b.key:
+        return None
+    descending = b.merge[merged[0]] == "max"
+    return lambda depth: Best(schema, b.key, merged[0], descending, depth)
+
+
+def _typed(columns: tuple[L.Column, ...]) -> str:
+    from tidewheel.planner.text import typed_nulls
+
+    return typed_nulls(columns)
+
+
+def _check(b: L.Binding) -> None:
+    if b.kind == "using_key":
+        raise NoDeltaRule("USING KEY, where a later row replaces an earlier one")
+    if b.kind == "union_all":
+        for step in b.steps:
+            _check_linear(step, b.variable)
+
+
+def _check_linear(node: L.Node, variable: str) -> bool:
+    """Does `node` read the variable? NoDeltaRule where it does other than linearly."""
+    reads = isinstance(node, L.RecRef) and node.variable == variable
+    found = [_check_linear(c, variable) for c in node.children]
+    if any(found):
+        linear = isinstance(node, L.Filter | L.Project | L.Unnest)
+        linear |= isinstance(node, L.Join) and node.kind in ("inner", "cross") and sum(found) == 1
+        linear |= (
+            isinstance(node, L.Join)
+            and node.kind in ("semi", "anti", "left")
+            and (found == [True, False] and node.residual is None)
+        )
+        linear |= isinstance(node, L.SetOp) and node.op == "union" and node.all
+        if not linear:
+            raise NoDeltaRule(f"{type(node).__name__} over the rows of one step of UNION ALL")
+    return reads or any(found)
+
+
+def _distinct_steps(b: L.Binding) -> list[L.Node]:
+    """Steps up to the parts that they read."""
+    seen: dict[str, L.Node] = {}
+    for step in b.steps:
+        whole = _whole(step)
+        seen.setdefault(_shape(whole), step)
+    return list(seen.values())
+
+
+def _whole(node: L.Node) -> L.Node:
+    if isinstance(node, L.RecRef):
+        return replace(node, part="all")
+    changes: dict[str, Any] = {}
+    for f in fields(node):
+        if not f.init:
+            continue
+        value = getattr(node, f.name)
+        if isinstance(value, L.Node):
+            changes[f.name] = _whole(value)
+        elif isinstance(value, tuple) and value and all(isinstance(v, L.Node) for v in value):
+            changes[f.name] = tuple(_whole(v) for v in value)
+    return replace(node, **changes) if changes else node
+
+
+def _shape(node: L.Node) -> str:
+    """A text that is equal for equal plans."""
+    parts = [type(node).__name__]
+    for f in fields(node):
+        value = getattr(node, f.name) if f.name != "schema" else None
+        if isinstance(value, L.Node):
+            parts.append(_shape(value))
+        elif isinstance(value, tuple) and value and all(isinstance(v, L.Node) for v in value):
+            parts.extend(_shape(v) for v in value)
+        else:
+            parts.append(_text(value))
+    return "(" + " ".join(parts) + ")"
+
+
+def _text(value: object) -> str:
+    if isinstance(value, exp.Expr):
+        return to_sql(value)
+    if isinstance(value, tuple):
+        return "[" + ", ".join(_text(v) for v in value) + "]"
+    if isinstance(value, L.Named):
+        return f"{value.column}={to_sql(value.expr)}"
+    return repr(value)

@@ -1,0 +1,231 @@
+"""Turn cross joins under filters into equi-joins, and move predicates down to what they read.
+
+DuckDB does this itself for whatever it gets whole; operators that keep state need it done here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sqlglot import exp
+
+from tidewheel.planner.logical import (
+    Aggregate,
+    Column,
+    EquiKey,
+    Filter,
+    Join,
+    Node,
+    Project,
+    SetOp,
+    Window,
+    references,
+)
+from tidewheel.planner.text import conjunction
+
+
+def join_graph(node: Node) -> Node:
+    """The same relation with predicates pushed down and joins on equal keys."""
+    return _push(node, [])
+
+
+def _push(node: Node, predicates: list[exp.Expr]) -> Node:
+    """`node` filtered by `predicates`, all of them as far down as they go."""
+    if isinstance(node, Filter):
+        return _push(node.input, [*predicates, *_conjuncts(node.predicate)])
+    if isinstance(node, Join) and node.kind in ("inner", "cross"):
+        return _inner(node, predicates)
+    if isinstance(node, Join):
+        return _outer(node, predicates)
+    if isinstance(node, Project):
+        named = {e.column.name: e.expr for e in node.exprs}
+        through: list[exp.Expr] = []
+        above: list[exp.Expr] = []
+        for p in predicates:
+            simple = all(
+                isinstance(named[r], exp.Column | exp.Literal) for r in references(p) if r in named
+            )
+            (through if simple else above).append(p)
+        down = [_substituted(p, named) for p in through]
+        return _filtered(replace(node, input=_push(node.input, down)), above)
+    if isinstance(node, Aggregate) and node.keys and node.sets is None:
+        keys: dict[str, exp.Expr] = {
+            e.column.name: e.expr for e in node.keys if isinstance(e.expr, exp.Column)
+        }
+        below = [p for p in predicates if references(p) and references(p) <= set(keys)]
+        others = [p for p in predicates if not (references(p) and references(p) <= set(keys))]
+        down = [_substituted(p, keys) for p in below]
+        return _filtered(replace(node, input=_push(node.input, down)), others)
+    if isinstance(node, Window):
+        return _filtered(replace(node, input=_push(node.input, [])), predicates)
+    if isinstance(node, SetOp) and node.op == "union":
+        sides = []
+        for side in (node.left, node.right):
+            renamed: dict[str, exp.Expr] = {
+                c.name: exp.Column(this=exp.Identifier(this=s.name, quoted=True))
+                for c, s in zip(node.columns, side.schema, strict=True)
+            }
+            sides.append(_push(side, [_substituted(p, renamed) for p in predicates]))
+        return replace(node, left=sides[0], right=sides[1])
+    return _filtered(_inside(node), predicates)
+
+
+def _inside(node: Node) -> Node:
+    """Any other node, its children done."""
+    changes = {}
+    for name in ("input", "left", "right"):
+        child = getattr(node, name, None)
+        if isinstance(child, Node):
+            changes[name] = _push(child, [])
+    return replace(node, **changes) if changes else node  # type: ignore[arg-type]
+
+
+def _filtered(node: Node, predicates: list[exp.Expr]) -> Node:
+    condition = conjunction([p.copy() for p in predicates])
+    return node if condition is None else Filter(node, condition)
+
+
+def _substituted(expression: exp.Expr, named: dict[str, exp.Expr]) -> exp.Expr:
+    return expression.copy().transform(
+        lambda e: named[e.name].copy() if isinstance(e, exp.Column) and e.name in named else e
+    )
+
+
+def _conjuncts(expression: exp.Expr) -> list[exp.Expr]:
+    """The parts of an AND; what all branches of an OR have in common is taken out of it."""
+    if isinstance(expression, exp.Paren):
+        return _conjuncts(expression.this)
+    if isinstance(expression, exp.And):
+        return [*_conjuncts(expression.this), *_conjuncts(expression.expression)]
+    if isinstance(expression, exp.Or):
+        branches = [_conjuncts(b) for b in _branches(expression)]
+        common = [p for p in branches[0] if all(p in other for other in branches[1:])]
+        if common:
+            return [*common, expression]
+    return [expression]
+
+
+def _branches(expression: exp.Expr) -> list[exp.Expr]:
+    if isinstance(expression, exp.Paren):
+        return _branches(expression.this)
+    if isinstance(expression, exp.Or):
+        return [*_branches(expression.this), *_branches(expression.expression)]
+    return [expression]
+
+
+def _names(node: Node) -> set[str]:
+    return {c.name for c in node.schema}
+
+
+def _outer(node: Join, predicates: list[exp.Expr]) -> Node:
+    left_names, right_names = _names(node.left), _names(node.right)
+    into_left: list[exp.Expr] = []
+    above: list[exp.Expr] = []
+    for p in predicates:
+        keeps_left = node.kind in ("left", "semi", "anti")
+        (into_left if keeps_left and references(p) <= left_names else above).append(p)
+    into_right: list[exp.Expr] = []
+    residual: list[exp.Expr] = []
+    keys = list(node.keys)
+    for p in _conjuncts(node.residual) if node.residual is not None else []:
+        key = _equi_key(p, left_names, right_names)
+        if key is not None:
+            keys.append(key)
+        elif node.kind in ("left", "semi", "anti") and references(p) <= right_names:
+            into_right.append(p)
+        else:
+            residual.append(p)
+    joined = replace(
+        node,
+        left=_push(node.left, into_left),
+        right=_push(node.right, into_right),
+        keys=tuple(keys),
+        residual=conjunction([p.copy() for p in residual]),
+    )
+    return _filtered(joined, above)
+
+
+def _equi_key(p: exp.Expr, left: set[str], right: set[str]) -> EquiKey | None:
+    if not isinstance(p, exp.EQ | exp.NullSafeEQ):
+        return None
+    a, b = p.this, p.expression
+    null_safe = isinstance(p, exp.NullSafeEQ)
+    one, other = references(a), references(b)
+    if not one or not other:
+        return None
+    if one <= left and other <= right:
+        return EquiKey(a.copy(), b.copy(), null_safe)
+    if one <= right and other <= left:
+        return EquiKey(b.copy(), a.copy(), null_safe)
+    return None
+
+
+def _inner(node: Join, predicates: list[exp.Expr]) -> Node:
+    relations: list[Node] = []
+    found = list(predicates)
+    _flatten(node, relations, found)
+    names = [_names(r) for r in relations]
+    local: list[list[exp.Expr]] = [[] for _ in relations]
+    rest: list[exp.Expr] = []
+    for p in found:
+        reads = references(p)
+        home = next((i for i, n in enumerate(names) if reads and reads <= n), None)
+        (rest if home is None else local[home]).append(p)
+    parts = [_push(r, ps) for r, ps in zip(relations, local, strict=True)]
+    remaining = list(range(len(parts)))
+    order = remaining.pop(0)
+    tree, have = parts[order], set(names[order])
+    while remaining:
+        best = next(
+            (i for i in remaining if any(_equi_key(p, have, names[i]) for p in rest)),
+            remaining[0],
+        )
+        remaining.remove(best)
+        keys: list[EquiKey] = []
+        residual: list[exp.Expr] = []
+        later: list[exp.Expr] = []
+        for p in rest:
+            key = _equi_key(p, have, names[best])
+            if key is not None:
+                keys.append(key)
+            elif references(p) <= have | names[best]:
+                residual.append(p)
+            else:
+                later.append(p)
+        rest = later
+        have |= names[best]
+        tree = Join(
+            tree,
+            parts[best],
+            "inner" if keys else "cross",
+            tuple(keys),
+            conjunction([p.copy() for p in residual]),
+        )
+    out = _filtered(tree, rest)
+    return _in_order(out, node.schema)
+
+
+def _flatten(node: Node, relations: list[Node], predicates: list[exp.Expr]) -> None:
+    if isinstance(node, Filter):
+        predicates.extend(_conjuncts(node.predicate))
+        _flatten(node.input, relations, predicates)
+    elif isinstance(node, Join) and node.kind in ("inner", "cross"):
+        _flatten(node.left, relations, predicates)
+        _flatten(node.right, relations, predicates)
+        for key in node.keys:
+            kind = exp.NullSafeEQ if key.null_safe else exp.EQ
+            predicates.append(kind(this=key.left.copy(), expression=key.right.copy()))
+        if node.residual is not None:
+            predicates.extend(_conjuncts(node.residual))
+    else:
+        relations.append(node)
+
+
+def _in_order(node: Node, schema: tuple[Column, ...]) -> Node:
+    """Columns where the reader expects them; by name nobody cares, and most read by name."""
+    if tuple(c.name for c in node.schema) == tuple(c.name for c in schema):
+        return node
+    from tidewheel.planner.logical import Named
+    from tidewheel.planner.text import column
+
+    return Project(node, tuple(Named(c, column(c.name)) for c in schema))

@@ -1,0 +1,210 @@
+"""Expressions that need no statement: columns, constants, comparisons, exact arithmetic in NumPy.
+
+Only what surely means the same as in DuckDB is taken; for everything else the answer is None, and
+a kernel does it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from sqlglot import exp
+
+from tidewheel.engine.operators.linear import Compute, Predicate
+from tidewheel.engine.state.columns import (
+    BoolType,
+    Col,
+    FixedType,
+    FloatType,
+    Mask,
+)
+from tidewheel.engine.state.delta import Schema
+
+Truth = Callable[[Sequence[Col], int], Mask]
+_COMPARE: dict[type[exp.Expr], tuple[str, Any]] = {
+    exp.EQ: ("equal", np.equal),
+    exp.NEQ: ("not_equal", np.not_equal),
+    exp.LT: ("less", np.less),
+    exp.LTE: ("less_equal", np.less_equal),
+    exp.GT: ("greater", np.greater),
+    exp.GTE: ("greater_equal", np.greater_equal),
+}
+_SWAPPED: dict[type[exp.Expr], type[exp.Expr]] = {
+    exp.LT: exp.GT,
+    exp.LTE: exp.GTE,
+    exp.GT: exp.LT,
+    exp.GTE: exp.LTE,
+}
+
+
+def compile_predicate(expression: exp.Expr, schema: Schema) -> Predicate | None:
+    """The rows for which a predicate is TRUE; None where it needs a kernel."""
+    if isinstance(expression, exp.Paren):
+        return compile_predicate(expression.this, schema)
+    if isinstance(expression, exp.And | exp.Or):
+        one = compile_predicate(expression.this, schema)
+        other = compile_predicate(expression.expression, schema)
+        if one is None or other is None:
+            return None
+        # TRUE AND/OR: NULL counts as not TRUE on each side, which is right without NOT above.
+        if isinstance(expression, exp.And):
+            return lambda cols, n: one(cols, n) & other(cols, n)
+        return lambda cols, n: one(cols, n) | other(cols, n)
+    if isinstance(expression, exp.Is) and isinstance(expression.expression, exp.Null):
+        return _null_test(expression.this, schema, True)
+    if isinstance(expression, exp.Not):
+        inner = expression.this
+        if isinstance(inner, exp.Paren):
+            inner = inner.this
+        if isinstance(inner, exp.Is) and isinstance(inner.expression, exp.Null):
+            return _null_test(inner.this, schema, False)
+        return None
+    if type(expression) in _COMPARE:
+        return _comparison(expression, schema)
+    if isinstance(expression, exp.Between) and not expression.args.get("symmetric"):
+        low = exp.GTE(this=expression.this, expression=expression.args["low"])
+        high = exp.LTE(this=expression.this, expression=expression.args["high"])
+        return compile_predicate(exp.And(this=low, expression=high), schema)
+    return None
+
+
+def _position(expression: exp.Expr, schema: Schema) -> int | None:
+    if isinstance(expression, exp.Column) and expression.name in schema.names:
+        return schema.index(expression.name)
+    return None
+
+
+def _null_test(expression: exp.Expr, schema: Schema, wanted: bool) -> Predicate | None:
+    at = _position(expression, schema)
+    if at is None:
+        return None
+
+    def test(cols: Sequence[Col], n: int) -> Mask:
+        col = cols[at]
+        if isinstance(col, np.ndarray):
+            return np.full(n, not wanted)
+        nulls = np.asarray(pc.is_null(col).to_numpy(zero_copy_only=False))
+        return nulls if wanted else ~nulls
+
+    return test
+
+
+def _comparison(expression: exp.Expr, schema: Schema) -> Predicate | None:
+    kind = type(expression)
+    left, right = expression.this, expression.expression
+    if _position(left, schema) is None:
+        left, right, kind = right, left, _SWAPPED.get(kind, kind)
+    at = _position(left, schema)
+    if at is None:
+        return None
+    name, ufunc = _COMPARE[kind]
+    column = schema.kinds[at]
+    other = _position(right, schema)
+    if other is not None:
+        if schema.types[other] != schema.types[at] or not _plain(column):
+            return None
+        return _compare_columns(at, other, column, ufunc)
+    constant = _constant(right, schema.types[at])
+    if constant is None:
+        return None
+    if not isinstance(column, FixedType):
+        if not pa.types.is_string(schema.types[at]) or name not in ("equal", "not_equal"):
+            return None
+        arrow = pa.scalar(constant, schema.types[at])
+        function = getattr(pc, name)
+
+        def text(cols: Sequence[Col], n: int) -> Mask:
+            found = function(cols[at], arrow).fill_null(False)
+            return np.asarray(found.to_numpy(zero_copy_only=False))
+
+        return text
+    if not _plain(column):
+        return None
+
+    def number(cols: Sequence[Col], n: int) -> Mask:
+        values, nulls = column.split(cols[at])
+        mask: Mask = ufunc(values.astype(np.int64, copy=False), constant)
+        return mask if nulls is None else mask & ~nulls
+
+    return number
+
+
+def _plain(column: Any) -> bool:
+    return (
+        isinstance(column, FixedType)
+        and not isinstance(column, FloatType | BoolType)
+        and column.dtype != np.uint64
+    )
+
+
+def _compare_columns(at: int, other: int, column: Any, ufunc: Any) -> Predicate:
+    def test(cols: Sequence[Col], n: int) -> Mask:
+        values, nulls = column.split(cols[at])
+        others, other_nulls = column.split(cols[other])
+        mask: Mask = ufunc(values, others)
+        for found in (nulls, other_nulls):
+            if found is not None:
+                mask = mask & ~found
+        return mask
+
+    return test
+
+
+def _number(expression: exp.Expr) -> Decimal | None:
+    if isinstance(expression, exp.Neg):
+        inner = _number(expression.this)
+        return None if inner is None else -inner
+    if isinstance(expression, exp.Literal) and not expression.is_string:
+        text = expression.this
+        return Decimal(text) if text.replace(".", "", 1).isdigit() else None
+    return None
+
+
+def _constant(expression: exp.Expr, kind: pa.DataType) -> Any:
+    """A literal as the 64-bit integer (or text) that columns of `kind` hold; None if not plain."""
+    t = pa.types
+    if t.is_string(kind):
+        plain = isinstance(expression, exp.Literal) and expression.is_string
+        return expression.this if plain else None
+    if t.is_date32(kind):
+        text = None
+        if isinstance(expression, exp.Cast) and expression.to.is_type("date"):
+            text = expression.this
+        elif isinstance(expression, exp.Literal) and expression.is_string:
+            text = expression
+        if not (isinstance(text, exp.Literal) and text.is_string):
+            return None
+        try:
+            return int(np.datetime64(text.this, "D").astype(np.int64))
+        except ValueError:
+            return None
+    number = _number(expression)
+    if number is None:
+        return None
+    if t.is_decimal128(kind) and kind.precision <= 18:
+        number = number.scaleb(kind.scale)
+    elif not (t.is_integer(kind) and not t.is_uint64(kind)):
+        return None
+    whole = int(number)
+    return whole if whole == number and abs(whole) < 1 << 62 else None
+
+
+# -- values ------------------------------------------------------------------------------------
+
+Exact = tuple[Callable[[Sequence[Col], int], Any], int, bool]
+"""Computes Python integers or int64, the scale, and whether the values can be NULL."""
+
+
+def compile_value(
+    expression: exp.Expr, schema: Schema, duck_type: str
+) -> tuple[int | Compute, pa.DataType] | None:
+    """A column's position, or a function of the columns, with its type; None: needs a kernel."""
+    at = _position(expression, schema)
+    if at is not None:
+        return at, schema.types[at]
+    return None

@@ -1,0 +1,183 @@
+"""One maintained view: its circuit, how it is filled, how an epoch goes through it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import perf_counter
+from typing import Any
+
+import pyarrow as pa
+
+from tidewheel.engine.operators.circuit import Circuit, Loop, Node
+from tidewheel.engine.operators.sink import Sink
+from tidewheel.engine.state.delta import Delta
+from tidewheel.planner import logical as L
+from tidewheel.planner import lower_view_aggregate, lower_view_recursion  # noqa: F401  (rules)
+from tidewheel.planner.lower_view import NoDeltaRule, ViewLowering
+from tidewheel.planner.maintain import WEIGHT, Deltas, Recompute, Run
+from tidewheel.planner.rewrites.join_graph import join_graph
+from tidewheel.planner.rewrites.prune import prune
+from tidewheel.planner.text import identifier, to_sql
+
+RULES: tuple[Callable[[L.Node], L.Node], ...] = (join_graph, prune)
+"""Rewrites for views: what DuckDB would do to a query that it gets whole."""
+
+
+class Incremental:
+    """A view kept by operators on deltas."""
+
+    reason = ""
+
+    def __init__(self, node: L.Node, run: Run, rows_prefix: str) -> None:
+        for rule in RULES:
+            node = rule(node)
+        self.node = node
+        self.circuit = Circuit()
+        self._low = ViewLowering(self.circuit, lambda sql: run(sql).schema, rows_prefix)
+        stream = self._low.place(node)
+        schema = stream.placed.op.schema
+        self._labels = [c.label for c in stream.schema]
+        self.sink = Sink(schema)
+        self.circuit.add(self.sink, stream.placed)
+        self._rows: tuple[pa.Table, pa.Table] | None = None
+
+    def fill(self, run: Run) -> None:
+        """Take everything that there is through the circuit, as one delta per table."""
+        for placed, sql in self._low.constants:
+            self._push(placed, run(sql), 1)
+        for source in self._low.inputs:
+            columns = ", ".join(to_sql(identifier(c)) for c in source.columns)
+            table = self._table_of(source.key)
+            self._push(source.node, run(f"SELECT {columns} FROM {table}"), 1)
+        self._advance()
+
+    def _table_of(self, key: str) -> str:
+        names: dict[str, str] = {}
+
+        def walk(node: L.Node) -> None:
+            if isinstance(node, L.Scan):
+                names[_key(node.table, self._low.rows_prefix)] = node.table
+            for child in node.children:
+                walk(child)
+
+        walk(self.node)
+        return names[key]
+
+    def _push(self, node: Node, table: pa.Table, weight: int | None = None) -> None:
+        schema = node.op.schema
+        if weight is None:
+            weights = table.column(WEIGHT)
+            table = table.drop_columns([WEIGHT])
+        arrow = pa.schema(list(zip(schema.names, schema.types, strict=True)))
+        table = table.rename_columns(list(schema.names))
+        if table.schema.types != arrow.types:
+            table = table.cast(arrow)
+        delta = Delta.from_arrow(table, weight=1, schema=schema)
+        if weight is None:
+            kept = Delta.from_arrow(pa.table({"w": weights}), weight=1)
+            delta = Delta(schema, delta.cols, kept.cols[0])
+        if len(delta):
+            self.circuit.push(node, delta)
+
+    def _advance(self) -> Delta:
+        self.circuit.run()
+        self.circuit.end_epoch()
+        return self.sink.taken()
+
+    def step(self, changes: Deltas, run: Run) -> pa.Table:
+        """One epoch."""
+        for source in self._low.inputs:
+            change = changes.get(source.key)
+            if change is not None:
+                self._push(source.node, change.select([*source.columns, WEIGHT]))
+        table = self._advance().to_arrow(WEIGHT)
+        return table.rename_columns([*self._labels, WEIGHT])
+
+    def rows(self) -> pa.Table:
+        """The view's rows; the same object until they change."""
+        table = self.sink.rows()
+        if self._rows is None or self._rows[0] is not table:
+            self._rows = (table, table.rename_columns(self._labels))
+        return self._rows[1]
+
+    def statistics(self) -> list[dict[str, Any]]:
+        """One record per operator, those in loops behind the loop."""
+        return _statistics(self.circuit, "")
+
+
+def _key(table: str, prefix: str) -> str:
+    import re
+
+    parts = [p.replace('""', '"') for p in re.findall(r'"((?:[^"]|"")*)"', table)]
+    if parts and parts[-1].startswith(prefix):
+        return parts[-1][len(prefix) :]
+    return ".".join(parts).lower()
+
+
+def _statistics(circuit: Circuit, within: str) -> list[dict[str, Any]]:
+    out: list[dict[str, Any]] = []
+    for node in circuit.nodes:
+        if node is None:
+            continue
+        name = f"{within}{node.index} {node.op.name}"
+        inner = isinstance(node.op, Loop)
+        out.append(
+            {
+                "vertex": name,
+                "kind": type(node.op).__name__.lower().lstrip("_"),
+                "rows": 0 if inner else node.op.state_rows,
+                "bytes": 0 if inner else node.op.state_bytes,
+                "seconds": node.seconds,
+            }
+        )
+        if isinstance(node.op, Loop):
+            out.extend(_statistics(node.op.inner, f"{name} / "))
+    return out
+
+
+class ViewPlan:
+    """How one view is kept: by deltas where every part of its query has a rule, else recomputed."""
+
+    def __init__(
+        self,
+        sql: str,
+        scratch: Callable[..., pa.Table],
+        rows_prefix: str,
+    ) -> None:
+        self.reason = ""
+        self._sql = sql
+        self._recompute = lambda reason: Recompute(sql, reason, scratch)
+        self._rows_prefix = rows_prefix
+        self._plan: Incremental | Recompute | None = None
+        self.seconds = 0.0
+
+    def hydrate(self, run: Run) -> None:
+        """Compute the view from scratch, forgetting any earlier state."""
+        started = perf_counter()
+        try:
+            plan = Incremental(run.bind(self._sql), run, self._rows_prefix)
+            self.reason = ""
+        except NoDeltaRule as error:
+            self.reason = str(error)
+            fallback = self._recompute(self.reason)
+            fallback.hydrate(run)
+            self._plan = fallback
+            return
+        plan.fill(run)
+        self._plan = plan
+        self.seconds = perf_counter() - started
+
+    def step(self, changes: Deltas, run: Run) -> pa.Table:
+        """The view's delta (its columns, then `weight`) for the deltas of what it reads."""
+        assert self._plan is not None
+        return self._plan.step(changes, run)
+
+    def rows(self) -> pa.Table:
+        """The view's rows after the last step."""
+        assert self._plan is not None
+        return self._plan.rows()
+
+    def statistics(self) -> list[dict[str, Any]]:
+        """One record per vertex."""
+        assert self._plan is not None
+        return self._plan.statistics()

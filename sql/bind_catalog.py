@@ -1,0 +1,76 @@
+"""The catalog as the binder sees it: which table or view a name means."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import sqlglot
+from sqlglot import exp
+
+from tidewheel.planner.text import identifier, to_sql
+
+from .bind_types import Oracle
+
+Path = tuple[str, ...]
+
+
+class Catalog:
+    """Tables and views of the session's connection, read once per statement."""
+
+    def __init__(self, oracle: Oracle) -> None:
+        self._oracle = oracle
+
+    @cached_property
+    def _tables(self) -> dict[str, list[Path]]:
+        found: dict[str, list[Path]] = {}
+        for row in self._oracle.rows(
+            "SELECT database_name, schema_name, table_name FROM duckdb_tables()"
+        ):
+            found.setdefault(row[2].lower(), []).append(tuple(row))
+        return found
+
+    @cached_property
+    def _views(self) -> dict[str, list[tuple[Path, str]]]:
+        found: dict[str, list[tuple[Path, str]]] = {}
+        for *path, sql in self._oracle.rows(
+            "SELECT database_name, schema_name, view_name, sql FROM duckdb_views() "
+            "WHERE NOT internal AND sql IS NOT NULL"
+        ):
+            found.setdefault(path[2].lower(), []).append((tuple(path), sql))
+        return found
+
+    def table(self, item: exp.Table) -> tuple[str, Path]:
+        """The name of a FROM item as SQL, in full where it is certain, and its parts."""
+        written = tuple(p.name for p in item.parts)
+        found = [p for p in self._tables.get(written[-1].lower(), ()) if _ends(p, written)]
+        if len(found) == 1 and not self._views.get(written[-1].lower()):
+            return ".".join(to_sql(identifier(p)) for p in found[0]), found[0]
+        plain = exp.Table(**{k: item.args.get(k) for k in ("this", "db", "catalog")})
+        # A file is named by its path and known by its stem.
+        known = written
+        if len(written) == 1 and ("." in written[0] or "/" in written[0]):
+            known = (written[0].rsplit("/", 1)[-1].split(".", 1)[0],)
+        return to_sql(plain), known
+
+    def view(self, path: Path) -> tuple[str, str, tuple[str, ...]] | None:
+        """Name, query and column names of a view that `path` can only mean."""
+        found = [(p, s) for p, s in self._views.get(path[-1].lower(), ()) if _ends(p, path)]
+        if len(found) != 1 or self._tables.get(path[-1].lower()):
+            return None
+        full, sql = found[0]
+        try:
+            statement = sqlglot.parse_one(sql, read="duckdb")
+        except sqlglot.errors.SqlglotError:
+            return None
+        if not isinstance(statement, exp.Create) or not isinstance(statement.expression, exp.Query):
+            return None
+        name = ".".join(to_sql(identifier(p)) for p in full)
+        return name, to_sql(statement.expression), ()
+
+
+def _ends(path: Path, written: Path) -> bool:
+    if len(written) == 2:  # database.table is allowed, too
+        pairs = {(path[1].lower(), path[2].lower()), (path[0].lower(), path[2].lower())}
+        return (written[0].lower(), written[1].lower()) in pairs
+    tail = path[-len(written) :]
+    return [p.lower() for p in tail] == [w.lower() for w in written]

@@ -1,0 +1,370 @@
+"""FROM: tables, views, CTEs, subqueries, table functions, joins."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import duckdb
+from sqlglot import exp
+
+from tidewheel.planner.logical import (
+    Block,
+    Column,
+    Filter,
+    Join,
+    JoinKind,
+    Named,
+    Node,
+    Project,
+    Scan,
+    Unnest,
+)
+from tidewheel.planner.text import column, identifier, to_sql
+
+from .bind_names import conjuncts
+from .bind_scope import NotTaken, Relation, Scope, Visible, deduplicated
+from .bind_subquery import names_of, split_conditions
+from .bind_types import function_name
+
+if TYPE_CHECKING:
+    from .bind_select import SelectBinder
+
+From = tuple[Node, list[Relation]]
+
+
+class FromBinder:
+    """Binds the FROM clause of one SELECT. Conditions of inner joins that only WHERE can hold
+    (subqueries, references to the SELECT around) are left in `conditions`, resolved."""
+
+    def __init__(self, select: SelectBinder) -> None:
+        self._select = select
+        self._binder = select.binder
+        self.conditions: list[exp.Expr] = []
+
+    def bind(self, item: exp.Expr, joins: Sequence[exp.Join]) -> From:
+        """An item and what is joined to it."""
+        left = self._item(item)
+        for join in (*(item.args.get("joins") or ()), *joins):
+            left = self._join(left, join)
+        return left
+
+    # -- items
+
+    def _item(self, item: exp.Expr) -> From:
+        if item.args.get("laterals"):
+            raise NotTaken("LATERAL VIEW")
+        special = [
+            k for k in ("pivots", "sample", "version", "when", "ordinality") if item.args.get(k)
+        ]
+        if isinstance(item, exp.Table):
+            if special or not isinstance(item.this, exp.Identifier):
+                return self._opaque(item, ", ".join(special).upper() or "a table function")
+            return self._table(item)
+        if isinstance(item, exp.Subquery):
+            if special or item.args.get("with_"):
+                return self._opaque(item, ", ".join(special).upper() or "WITH around a FROM item")
+            if isinstance(item.this, exp.Table):
+                return self._parenthesized(item)
+            return self._subquery(item)
+        if isinstance(item, exp.Lateral):
+            # One that refers to nothing before it is an ordinary subquery.
+            inner = item.this
+            if isinstance(inner, exp.Subquery):
+                copy = inner.copy()
+                copy.set("alias", item.args.get("alias"))
+                return self._subquery(copy)
+            raise NotTaken("LATERAL")
+        if isinstance(item, exp.Values):
+            return self._opaque(item, "VALUES")
+        if isinstance(item, exp.Unnest):
+            return self._opaque(item, "UNNEST in FROM")
+        raise NotTaken(f"{type(item).__name__} in FROM")
+
+    def _parenthesized(self, item: exp.Subquery) -> From:
+        if item.alias:
+            raise NotTaken("an alias of joined tables in parentheses")
+        return self.bind(item.this, ())
+
+    def _table(self, item: exp.Table) -> From:
+        alias, renamed = _alias(item)
+        if not item.db and not item.catalog:
+            cte = self._binder.ctes.get(item.name.lower())
+            if cte is not None:
+                node, columns = self._binder.cte(cte)
+                node, fresh = self._copy(node, columns)
+                labels = [c.label for c in columns]
+                return node, [_relation((alias or item.name,), labels, fresh, renamed)]
+        path = tuple(p.name for p in item.parts)
+        view = self._binder.view(path)
+        if view is not None:
+            node, columns = view
+            node, fresh = self._copy(node, columns)
+            name = (alias,) if alias else path
+            return node, [_relation(name, [c.label for c in columns], fresh, renamed)]
+        table, full = self._binder.table(item)
+        described = self._binder.oracle.describe(f"SELECT * FROM {table}")
+        fresh = tuple(self._binder.names.fresh(label, t) for label, t in described)
+        labels = [label for label, _ in described]
+        node = Scan(table, fresh, tuple(labels))
+        return node, [_relation((alias,) if alias else full, labels, fresh, renamed)]
+
+    def _copy(self, node: Node, columns: Sequence[Column]) -> tuple[Node, tuple[Column, ...]]:
+        """A shared plan under new names, so that it can be read more than once."""
+        fresh = tuple(self._binder.names.fresh(c.label, c.type) for c in columns)
+        exprs = tuple(Named(f, column(c.name)) for f, c in zip(fresh, columns, strict=True))
+        return Project(node, exprs), fresh
+
+    def _subquery(self, item: exp.Subquery) -> From:
+        alias, renamed = _alias(item)
+        query = self._binder.query(item.this)
+        labels = deduplicated([c.label for c in query.columns])
+        return query.node, [_relation((alias,) if alias else (), labels, query.columns, renamed)]
+
+    def _opaque(self, item: exp.Expr, reason: str) -> From:
+        """A FROM item that is kept whole."""
+        plain = item.copy()
+        plain.set("joins", None)
+        alias, _ = _alias(item)
+        block = self._binder.block(exp.select("*").from_(plain), reason)
+        name = alias or function_name(item.this if isinstance(item, exp.Table) else item)
+        labels = [c.label for c in block.columns]
+        return block, [_relation((name,) if name else (), labels, block.columns, ())]
+
+    # -- joins
+
+    def _join(self, left: From, join: exp.Join) -> From:
+        if any(join.args.get(k) for k in ("global_", "match_condition", "pivots", "expressions")):
+            raise NotTaken("an unusual join")
+        if isinstance(join.this, exp.Unnest):
+            lateral = self._unnest(left, join)
+            if lateral is not None:
+                return lateral
+        right = self.bind(join.this, ())
+        method = (join.args.get("method") or "").upper()
+        side = (join.args.get("side") or "").upper()
+        kind = (join.args.get("kind") or "").upper()
+        using = [u.name for u in join.args.get("using") or ()]
+        if method == "NATURAL":
+            using = _common(left[1], right[1])
+            if not using:
+                raise NotTaken("NATURAL JOIN without common columns")
+        elif method and method not in ("ASOF", "POSITIONAL"):
+            raise NotTaken(f"{method} JOIN")
+        if method == "POSITIONAL":
+            return self._blocked(left, right, "POSITIONAL JOIN", None)
+        join_kind = _join_kind(side, kind)
+        relations = [*left[1], *right[1]]
+        if using:
+            conditions, relations = self._using(left, right, using, join_kind, method == "ASOF")
+            return self._finish(left, right, relations, join_kind, conditions, method)
+        scope = Scope(relations, self._select.scope.parent)
+        on = join.args.get("on")
+        if join_kind == "inner" and not method:
+            resolved = [self._select.resolve_in(scope, c) for c in conjuncts(on)]
+        else:
+            resolved = [self._select.resolve_in(scope, c, pure=True) for c in conjuncts(on)]
+        if join_kind in ("semi", "anti"):
+            relations = left[1]
+        return self._finish(left, right, relations, join_kind, resolved, method)
+
+    def _finish(
+        self,
+        left: From,
+        right: From,
+        relations: list[Relation],
+        kind: JoinKind,
+        conditions: list[exp.Expr],
+        method: str,
+    ) -> From:
+        if method == "ASOF":
+            word = {"inner": "ASOF JOIN", "left": "ASOF LEFT JOIN"}.get(kind)
+            if word is None:
+                raise NotTaken(f"ASOF {kind} join")
+            blocked, _ = self._blocked(left, right, word, exp.and_(*conditions))
+            return blocked, relations
+        here, there = names_of(left[0]), names_of(right[0])
+        if kind == "inner":
+            visible = here | there
+            later = [c for c in conditions if not self._select.is_local(c, visible)]
+            self.conditions += later
+            conditions = [c for c in conditions if not any(c is x for x in later)]
+        one_sided = [
+            c for c in conditions if kind == "inner" and (_all_of(c, here) or _all_of(c, there))
+        ]
+        keys, rest = split_conditions(
+            [c for c in conditions if not any(c is o for o in one_sided)], here, there
+        )
+        if kind == "inner" and not keys and not rest:
+            kind = "cross"
+        residual = exp.and_(*rest) if rest else None
+        node: Node = Join(left[0], right[0], kind, tuple(keys), residual)
+        for condition in one_sided:
+            node = Filter(node, condition)
+        if kind == "full" and any(
+            v.merged is not None and v.merged.name not in names_of(node)
+            for r in relations
+            for v in r.columns
+        ):
+            node = self._with_merged(node, relations)
+        return node, relations
+
+    def _using(
+        self, left: From, right: From, using: Sequence[str], kind: JoinKind, asof: bool
+    ) -> tuple[list[exp.Expr], list[Relation]]:
+        """The conditions of USING, and the relations with the merged columns marked."""
+        conditions: list[exp.Expr] = []
+        relations = [
+            Relation(r.path, [Visible(v.label, v.column, v.merged) for v in r.columns])
+            for r in (*left[1], *right[1])
+        ]
+        split = len(left[1])
+        for position, name in enumerate(using):
+            mine = _unqualified(relations[:split], name)
+            theirs = _unqualified(relations[split:], name)
+            assert mine.merged is not None
+            assert theirs.merged is not None
+            equal: type[exp.Binary] = exp.GTE if asof and position == len(using) - 1 else exp.EQ
+            conditions.append(
+                equal(this=column(mine.merged.name), expression=column(theirs.merged.name))
+            )
+            if kind == "right":
+                mine.merged = theirs.merged
+            elif kind == "full":
+                type_ = self._binder.oracle.types(
+                    [_coalesced(mine.merged.name, theirs.merged.name)],
+                    [mine.merged, theirs.merged],
+                )[0]
+                merged = self._binder.names.fresh(name, type_)
+                self._merged[merged.name] = _coalesced(mine.merged.name, theirs.merged.name)
+                mine.merged = merged
+            theirs.merged = None
+        if kind in ("semi", "anti"):
+            return conditions, left[1]
+        return conditions, relations
+
+    @property
+    def _merged(self) -> dict[str, exp.Expr]:
+        return self._select.merged
+
+    def _with_merged(self, node: Node, relations: Sequence[Relation]) -> Node:
+        have = names_of(node)
+        new = [
+            v.merged
+            for r in relations
+            for v in r.columns
+            if v.merged is not None and v.merged.name not in have
+        ]
+        return Project(
+            node,
+            (
+                *(Named(c, column(c.name)) for c in node.schema),
+                *(Named(m, self._merged[m.name]) for m in new),
+            ),
+        )
+
+    def _blocked(self, left: From, right: From, word: str, condition: exp.Expr | None) -> From:
+        """A join that only DuckDB does, over both sides as inputs."""
+        names = (self._binder.input_alias(), self._binder.input_alias())
+        columns = (*left[0].schema, *right[0].schema)
+        items = ", ".join(to_sql(column(c.name)) for c in columns)
+        a, b = (to_sql(identifier(n)) for n in names)
+        sql = f"SELECT {items} FROM {a} {word} {b}"
+        if condition is not None:
+            sql += f" ON {to_sql(condition)}"
+        node = Block(sql, (left[0], right[0]), names, columns, word)
+        return node, [*left[1], *right[1]]
+
+    def _unnest(self, left: From, join: exp.Join) -> From | None:
+        """``FROM t, UNNEST(t.list)``: a row per element; None if it does not refer to the left."""
+        item = join.this
+        try:
+            return self._join_plain(left, self._item(item), join)
+        except (NotTaken, duckdb.Error):
+            pass
+        outer = (join.args.get("side") or "").upper() == "LEFT"
+        if outer or join.args.get("using") or item.args.get("offset"):
+            raise NotTaken("an outer join with a lateral UNNEST")
+        on = join.args.get("on")
+        if on is not None and to_sql(on).lower() != "true":
+            raise NotTaken("a lateral UNNEST with a condition")
+        alias, renamed = _alias(item)
+        scope = Scope(left[1], self._select.scope.parent)
+        values = [self._select.resolve_in(scope, e, pure=True) for e in item.expressions]
+        calls = [exp.Explode(this=v) for v in values]
+        types = self._binder.oracle.types(calls, left[0].schema)
+        labels = list(renamed) + ["unnest"] * (len(calls) - len(renamed))
+        fresh = [self._binder.names.fresh(label, t) for label, t in zip(labels, types, strict=True)]
+        node = Unnest(left[0], tuple(Named(f, c) for f, c in zip(fresh, calls, strict=True)))
+        return node, [*left[1], _relation((alias or "unnest",), labels, fresh, ())]
+
+    def _join_plain(self, left: From, right: From, join: exp.Join) -> From | None:
+        if join.args.get("using") or join.args.get("on") or join.args.get("side"):
+            return None
+        return Join(left[0], right[0], "cross"), [*left[1], *right[1]]
+
+
+def _alias(item: exp.Expr) -> tuple[str, tuple[str, ...]]:
+    alias = item.args.get("alias")
+    if not isinstance(alias, exp.TableAlias):
+        return "", ()
+    return alias.name, tuple(c.name for c in alias.columns)
+
+
+def _relation(
+    path: tuple[str, ...],
+    labels: Sequence[str],
+    columns: Sequence[Column],
+    renamed: Sequence[str],
+) -> Relation:
+    if len(renamed) > len(columns):
+        raise NotTaken("more column aliases than columns")
+    names = [*renamed, *labels[len(renamed) :]]
+    return Relation(path, [Visible(name, c, c) for name, c in zip(names, columns, strict=True)])
+
+
+def _common(left: Sequence[Relation], right: Sequence[Relation]) -> list[str]:
+    theirs = {v.label.lower() for r in right for v in r.columns if v.merged is not None}
+    found = [v.label for r in left for v in r.columns if v.merged is not None]
+    return [label for label in found if label.lower() in theirs]
+
+
+def _unqualified(relations: Sequence[Relation], name: str) -> Visible:
+    found = [
+        v
+        for r in relations
+        for v in r.columns
+        if v.merged is not None and v.label.lower() == name.lower()
+    ]
+    if len(found) != 1:
+        raise NotTaken(f"USING ({name}) is ambiguous")
+    return found[0]
+
+
+def _coalesced(a: str, b: str) -> exp.Expr:
+    return exp.Coalesce(this=column(a), expressions=[column(b)])
+
+
+def _all_of(condition: exp.Expr, names: set[str]) -> bool:
+    used = {c.name for c in condition.find_all(exp.Column)}
+    return bool(used) and used <= names
+
+
+def _join_kind(side: str, kind: str) -> JoinKind:
+    kinds: dict[tuple[str, str], JoinKind] = {
+        ("", ""): "inner",
+        ("", "INNER"): "inner",
+        ("", "CROSS"): "cross",
+        ("LEFT", ""): "left",
+        ("LEFT", "OUTER"): "left",
+        ("RIGHT", ""): "right",
+        ("RIGHT", "OUTER"): "right",
+        ("FULL", ""): "full",
+        ("FULL", "OUTER"): "full",
+        ("", "SEMI"): "semi",
+        ("", "ANTI"): "anti",
+    }
+    try:
+        return kinds[side, kind]
+    except KeyError:
+        raise NotTaken(f"{side} {kind} JOIN".strip()) from None

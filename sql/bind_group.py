@@ -1,0 +1,189 @@
+"""GROUP BY: keys, grouping sets, and expressions over them."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from tidewheel.planner.logical import Aggregate, Column, Named, Node
+from tidewheel.planner.text import column, to_sql
+
+from .bind_names import Aggregates
+from .bind_scope import NotTaken
+from .bind_types import function_name
+
+if TYPE_CHECKING:
+    from .bind_select import Item, SelectBinder
+    from .bind_subquery import Subqueries
+
+Sets = list[tuple[exp.Expr, ...]]
+
+
+class Grouping:
+    """The aggregation of one SELECT. `carried` are keys that correlated conditions add."""
+
+    def __init__(
+        self,
+        select: SelectBinder,
+        aggregates: Aggregates,
+        group: exp.Group | None,
+        carried: Sequence[tuple[Column, exp.Expr]],
+    ) -> None:
+        self._select = select
+        self._functions = aggregates
+        self._group = group
+        self._carried = carried
+        self._keys: list[Named] = []
+        self._places: dict[str, exp.Expr] = {}
+        self._sets: list[tuple[int, ...]] | None = None
+        self._input: Node | None = None
+        self._subqueries: Subqueries | None = None
+        self.aggregates: list[Named] = []
+
+    def prepared(self, node: Node, subqueries: Subqueries, items: Sequence[Item]) -> Node:
+        """Bind the keys; `node` with the subqueries that they need."""
+        self._input, self._subqueries = node, subqueries
+        for new, expression in self._carried:
+            self._keys.append(Named(new, expression))
+        sets = self._grouping_sets(items)
+        expressions: dict[str, exp.Expr] = {}
+        for one in sets:
+            for e in one:
+                expressions.setdefault(to_sql(e), e)
+        positions = {text: len(self._keys) + i for i, text in enumerate(expressions)}
+        attached: list[exp.Expr] = []
+        for e in expressions.values():
+            value, self._input = subqueries.attached(self._input, e)
+            attached.append(value)
+        types = self._select.binder.oracle.types(attached, self._input.schema)
+        for text, e, type_ in zip(expressions, attached, types, strict=True):
+            if isinstance(e, exp.Column):
+                new = Column(e.name, e.name, type_)
+            else:
+                new = self._select.binder.names.fresh("key", type_)
+            self._keys.append(Named(new, e))
+            self._places[text] = column(new.name)
+        if len(sets) != 1:
+            if self._carried:
+                raise NotTaken("grouping sets in a correlated subquery")
+            if any(isinstance(k.expr, exp.Literal) for k in self._keys):
+                raise NotTaken("grouping sets over constants")
+            self._sets = [tuple(positions[to_sql(e)] for e in one) for one in sets]
+        return self._input
+
+    def over(self, expression: exp.Expr) -> exp.Expr:
+        """An expression of the SELECT list, HAVING … over the aggregation's output."""
+        return self._functions.taken_out(expression, self._places, self._register)
+
+    def node(self, _: Node) -> Aggregate:
+        """The aggregation, once every expression has been through `over`."""
+        assert self._input is not None
+        sets = tuple(self._sets) if self._sets is not None else None
+        return Aggregate(self._input, tuple(self._keys), tuple(self.aggregates), sets)
+
+    def _register(self, call: exp.Expr) -> exp.Expr:
+        text = to_sql(call)
+        found = self._places.get(text)
+        if found is not None:
+            return found.copy()
+        assert self._input is not None
+        assert self._subqueries is not None
+        if any(isinstance(p, exp.Window) for p in call.walk()):
+            raise NotTaken("a window function inside an aggregate")
+        value, self._input = self._subqueries.attached(self._input, call)
+        names = {c.name for c in self._input.schema}
+        if {c.name for c in value.find_all(exp.Column)} - names:
+            raise NotTaken("an aggregate over a column of the SELECT around")
+        oracle = self._select.binder.oracle
+        if function_name(call) in ("grouping", "grouping_id"):
+            if self._sets is None:
+                raise NotTaken("GROUPING without grouping sets")
+            arguments = call.expressions or list(call.iter_expressions())
+            if any(to_sql(a) not in self._places for a in arguments):
+                raise NotTaken("GROUPING of what is no key")
+            type_ = oracle.describe("SELECT grouping(x) FROM (SELECT 1 AS x) GROUP BY x")[0][1]
+        else:
+            type_ = oracle.types([value], self._input.schema)[0]
+        new = self._select.binder.names.fresh(function_name(call) or "aggregate", type_)
+        self.aggregates.append(Named(new, value))
+        self._places[text] = column(new.name)
+        return column(new.name)
+
+    # -- the keys
+
+    def _grouping_sets(self, items: Sequence[Item]) -> Sets:
+        group = self._group
+        if group is None:
+            return [()]
+        if group.args.get("all"):
+            keys = [
+                i.expr for i in items if not self._functions.found_in(i.expr) and _depends(i.expr)
+            ]
+            return [tuple(_bare(k) for k in keys)]
+        if group.args.get("totals"):
+            raise NotTaken("GROUP BY … WITH TOTALS")
+        parts: list[Sets] = []
+        for element in (
+            *group.expressions,
+            *(group.args.get("grouping_sets") or ()),
+            *(group.args.get("rollup") or ()),
+            *(group.args.get("cube") or ()),
+        ):
+            parts.append(self._element(element, items))
+        return [
+            tuple(itertools.chain.from_iterable(combination))
+            for combination in itertools.product(*parts)
+        ]
+
+    def _element(self, element: exp.Expr, items: Sequence[Item]) -> Sets:
+        if isinstance(element, (exp.Rollup, exp.Cube, exp.GroupingSets)) and not isinstance(
+            element.expressions, list
+        ):
+            raise NotTaken("GROUP BY … WITH ROLLUP")
+        if isinstance(element, exp.Rollup):
+            groups = [self._tuple(e, items) for e in element.expressions]
+            return [_joined(groups[:n]) for n in range(len(groups), -1, -1)]
+        if isinstance(element, exp.Cube):
+            groups = [self._tuple(e, items) for e in element.expressions]
+            return [
+                _joined(chosen)
+                for n in range(len(groups), -1, -1)
+                for chosen in itertools.combinations(groups, n)
+            ]
+        if isinstance(element, exp.GroupingSets):
+            return [s for e in element.expressions for s in self._element(e, items)]
+        return [self._tuple(element, items)]
+
+    def _tuple(self, element: exp.Expr, items: Sequence[Item]) -> tuple[exp.Expr, ...]:
+        if isinstance(element, exp.Tuple):
+            return tuple(self._key(e, items) for e in element.expressions)
+        return (self._key(element, items),)
+
+    def _key(self, expression: exp.Expr, items: Sequence[Item]) -> exp.Expr:
+        if isinstance(expression, exp.Literal) and not expression.is_string:
+            if not expression.name.isdigit() or not 1 <= int(expression.name) <= len(items):
+                raise NotTaken("GROUP BY a position that is none")
+            bound = items[int(expression.name) - 1].expr.copy()
+        else:
+            bound = self._select._clause(expression)
+        if self._functions.found_in(bound):
+            raise NotTaken("GROUP BY an aggregate")
+        return _bare(bound)
+
+
+def _bare(expression: exp.Expr) -> exp.Expr:
+    while isinstance(expression, exp.Paren):
+        expression = expression.this
+    return expression
+
+
+def _depends(expression: exp.Expr) -> bool:
+    """Is there anything to group by (constants are not)?"""
+    return any(isinstance(p, (exp.Column, exp.Func, exp.Anonymous)) for p in expression.walk())
+
+
+def _joined(groups: Sequence[tuple[exp.Expr, ...]]) -> tuple[exp.Expr, ...]:
+    return tuple(itertools.chain.from_iterable(groups))

@@ -1,0 +1,196 @@
+"""Walking expressions: names resolved, aggregates and windows found and taken out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from sqlglot import exp
+
+from tidewheel.planner.text import to_sql
+
+from .bind_scope import NotTaken, parts_of
+from .bind_types import Oracle, function_name
+
+SUBQUERY = "__tw_subquery"
+"""Stands for a subquery inside an expression: its number, operands and outer columns."""
+
+_LEFT_ALONE = (exp.Columns, exp.PositionalColumn, exp.Comprehension)
+_WRAPPERS = (exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)
+
+Lookup = Callable[[list[str], exp.Column], exp.Expr]
+OnSubquery = Callable[[exp.Expr, Callable[[exp.Expr], exp.Expr]], exp.Expr]
+
+
+def rebuilt(node: exp.Expr, change: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
+    """A copy of `node` with `change` applied to each child."""
+    arguments: dict[str, object] = {}
+    for key, value in node.args.items():
+        if isinstance(value, exp.Expr):
+            arguments[key] = change(value)
+        elif isinstance(value, list):
+            arguments[key] = [change(v) if isinstance(v, exp.Expr) else v for v in value]
+        else:
+            arguments[key] = value
+    return node.__class__(**arguments)
+
+
+def is_query(node: object) -> bool:
+    """Is it a query in parentheses, or a bare one?"""
+    if isinstance(node, (exp.Subquery, exp.Paren)):
+        return is_query(node.this)
+    return isinstance(node, (exp.Query, exp.Values)) and not isinstance(node, exp.Subquery)
+
+
+def resolve(
+    expression: exp.Expr,
+    lookup: Lookup,
+    on_subquery: OnSubquery,
+    windows: dict[str, exp.Window],
+) -> exp.Expr:
+    """`expression` with every column looked up, every subquery handed to `on_subquery`, and named
+    windows written out."""
+
+    def walk(node: exp.Expr, hidden: frozenset[str]) -> exp.Expr:
+        def inner(child: exp.Expr) -> exp.Expr:
+            return walk(child, hidden)
+
+        if isinstance(node, exp.Column):
+            if isinstance(node.this, exp.Star):
+                raise NotTaken("a star inside an expression")
+            parts = parts_of(node)
+            if parts[0].lower() in hidden:
+                return node.copy()
+            return lookup(parts, node)
+        if isinstance(node, exp.Lambda):
+            names = {p.name.lower() for p in node.expressions}
+            return exp.Lambda(
+                **{
+                    **node.args,
+                    "this": walk(node.this, hidden | names),
+                    "expressions": [p.copy() for p in node.expressions],
+                }
+            )
+        if isinstance(node, _LEFT_ALONE):
+            raise NotTaken(f"{type(node).__name__.upper()} in an expression")
+        if isinstance(node, exp.Exists) or is_query(node) or is_query(node.args.get("query")):
+            return on_subquery(node, inner)
+        quantified = isinstance(node, exp.Binary) and isinstance(
+            node.expression, (exp.Any, exp.All)
+        )
+        if quantified and is_query(node.expression.this):
+            return on_subquery(node, inner)
+        if isinstance(node, exp.Window) and node.args.get("alias") is not None:
+            return inner(_written_out(node, windows))
+        return rebuilt(node, inner)
+
+    return walk(expression, frozenset())
+
+
+def _written_out(node: exp.Window, windows: dict[str, exp.Window]) -> exp.Window:
+    named = windows.get(node.args["alias"].name.lower())
+    own = [k for k in ("partition_by", "order", "spec") if node.args.get(k)]
+    if named is None or own or named.args.get("alias") is not None:
+        raise NotTaken("a window that refines a named one")
+    spec = {
+        k: v for k, v in named.args.items() if k in ("partition_by", "order", "spec", "exclude")
+    }
+    return exp.Window(this=node.this.copy(), over="OVER", **spec)
+
+
+def conjuncts(expression: exp.Expr | None) -> Iterator[exp.Expr]:
+    """The parts of a condition that are joined by AND."""
+    if expression is None:
+        return
+    work = [expression]
+    while work:
+        node = work.pop()
+        if isinstance(node, exp.Paren):
+            work.append(node.this)
+        elif isinstance(node, exp.And):
+            work += [node.expression, node.this]
+        else:
+            yield node
+
+
+class Aggregates:
+    """Tells aggregate calls from others, by DuckDB's own list of functions."""
+
+    def __init__(self, oracle: Oracle) -> None:
+        self._oracle = oracle
+
+    def is_unit(self, node: exp.Expr) -> bool:
+        """Is it an aggregate call, with its FILTER and the like?"""
+        if isinstance(node, _WRAPPERS):
+            return self.is_unit(node.this)
+        name = function_name(node)
+        if not name:
+            return False
+        if name in self._oracle.macros():
+            raise NotTaken(f"the macro {name} may hide an aggregate")
+        return name in self._oracle.aggregates() or name in ("grouping", "grouping_id")
+
+    def found_in(self, expression: exp.Expr) -> bool:
+        """Is there an aggregate in it (a window function's own call is none)?"""
+        work = [expression]
+        while work:
+            node = work.pop()
+            if isinstance(node, exp.Window):
+                function = node.this
+                while isinstance(function, _WRAPPERS):
+                    work += [v for v in (function.args.get("expression"),) if v is not None]
+                    function = function.this
+                work += list(function.iter_expressions())
+                work += [c for c in node.iter_expressions() if c is not node.this]
+            elif self.is_unit(node):
+                return True
+            else:
+                work += list(node.iter_expressions())
+        return False
+
+    def taken_out(
+        self,
+        expression: exp.Expr,
+        keys: dict[str, exp.Expr],
+        register: Callable[[exp.Expr], exp.Expr],
+    ) -> exp.Expr:
+        """`expression` over the output of an aggregation: parts equal to a key (by text) and
+        aggregate calls are replaced."""
+
+        def walk(node: exp.Expr) -> exp.Expr:
+            key = keys.get(to_sql(node)) if not isinstance(node, exp.Identifier) else None
+            if key is not None:
+                return key.copy()
+            if isinstance(node, exp.Window):
+                return rebuilt(node, lambda c: called(c) if c is node.this else walk(c))
+            if self.is_unit(node):
+                return register(node)
+            return rebuilt(node, walk)
+
+        def called(node: exp.Expr) -> exp.Expr:
+            if isinstance(node, _WRAPPERS):
+                return rebuilt(node, lambda c: called(c) if c is node.this else walk(c))
+            return rebuilt(node, walk)
+
+        return walk(expression)
+
+
+def replaced(expression: exp.Expr, mapping: dict[str, exp.Expr]) -> exp.Expr:
+    """A copy with columns replaced by name."""
+
+    def walk(node: exp.Expr) -> exp.Expr:
+        if isinstance(node, exp.Column) and node.name in mapping:
+            return mapping[node.name].copy()
+        return rebuilt(node, walk)
+
+    return walk(expression)
+
+
+def windows_taken_out(expression: exp.Expr, register: Callable[[exp.Window], exp.Expr]) -> exp.Expr:
+    """`expression` with each window call replaced by what `register` gives."""
+
+    def walk(node: exp.Expr) -> exp.Expr:
+        if isinstance(node, exp.Window):
+            return register(node)
+        return rebuilt(node, walk)
+
+    return walk(expression)

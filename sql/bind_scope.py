@@ -1,0 +1,145 @@
+"""What names mean: relations in scope, their columns, CTEs, aliases.
+
+DuckDB's rules: names compare without regard to case; a USING column is one column to those who do
+not qualify it; `x.y` is column y of table x, else field y of column x.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from tidewheel.planner.logical import Column, Node
+from tidewheel.planner.text import column, identifier
+
+
+class NotTaken(Exception):
+    """A construct that the binder leaves to DuckDB; the message is the reason EXPLAIN prints."""
+
+
+@dataclass(slots=True)
+class Visible:
+    """A column as FROM shows it. `merged` is what it is to those who do not qualify it: itself, a
+    USING column's merged value, or nothing (the other side of USING)."""
+
+    label: str
+    column: Column
+    merged: Column | None
+
+
+@dataclass(slots=True)
+class Relation:
+    """A FROM item: the name parts by which it can be qualified, and its columns."""
+
+    path: tuple[str, ...]
+    columns: list[Visible]
+
+    def answers_to(self, qualifier: Sequence[str]) -> bool:
+        """Can columns be qualified by `qualifier` (one or more name parts)?"""
+        if not qualifier or len(qualifier) > len(self.path):
+            return False
+        tail = self.path[-len(qualifier) :]
+        return all(a.lower() == b.lower() for a, b in zip(tail, qualifier, strict=True))
+
+
+@dataclass(slots=True, eq=False)
+class Cte:
+    """A WITH table: its query, the scope it was written in, and its plan once it is bound."""
+
+    query: exp.Expr
+    labels: tuple[str, ...]
+    ctes: dict[str, Cte]
+    bound: tuple[Node, tuple[Column, ...]] | None = None
+
+
+@dataclass(slots=True, eq=False)
+class Scope:
+    """The FROM items of one SELECT, and the SELECT around it if this is a subquery."""
+
+    relations: list[Relation] = field(default_factory=list)
+    parent: Scope | None = None
+
+    def visible(self) -> Iterator[Visible]:
+        """All columns, left to right."""
+        return itertools.chain.from_iterable(r.columns for r in self.relations)
+
+    def find(self, parts: Sequence[str]) -> exp.Expr | None:
+        """What a column reference means here, None if nothing. Parts are as written."""
+        for take in range(len(parts) - 1, 0, -1):
+            found = self._one(
+                [
+                    v.column
+                    for r in self.relations
+                    if r.answers_to(parts[:take])
+                    for v in r.columns
+                    if v.label.lower() == parts[take].lower()
+                ],
+                parts,
+            )
+            if found is not None:
+                return _fields(found, parts[take + 1 :])
+        found = self._one(
+            [
+                v.merged
+                for v in self.visible()
+                if v.merged is not None and v.label.lower() == parts[0].lower()
+            ],
+            parts,
+        )
+        return None if found is None else _fields(found, parts[1:])
+
+    @staticmethod
+    def _one(found: list[Column], parts: Sequence[str]) -> Column | None:
+        if len({c.name for c in found}) > 1:
+            raise NotTaken(f"the name {'.'.join(parts)} is ambiguous")
+        return found[0] if found else None
+
+
+def _fields(of: Column, names: Sequence[str]) -> exp.Expr:
+    value: exp.Expr = column(of.name)
+    for name in names:
+        if not of.type.upper().startswith("STRUCT"):
+            raise NotTaken(f"{of.label}.{name} is not a field of a STRUCT column")
+        value = exp.Dot(this=value, expression=identifier(name))
+    return value
+
+
+def parts_of(reference: exp.Column) -> list[str]:
+    """The dotted name, outermost first."""
+    return [p.name for p in reference.parts]
+
+
+class Names:
+    """Gives columns their plan-unique names, readable in generated SQL."""
+
+    def __init__(self) -> None:
+        self._next = itertools.count(1)
+
+    def fresh(self, label: str, type_: str) -> Column:
+        """A new column."""
+        stem = "".join(c if c.isascii() and c.isalnum() else "_" for c in label.lower())[:24]
+        return Column(f"{stem or 'c'}_{next(self._next)}", label, type_)
+
+
+def deduplicated(labels: Sequence[str]) -> list[str]:
+    """The names of a subquery's columns: a repeated one gets _1, _2 … as in DuckDB."""
+    seen: dict[str, int] = {}
+    taken = {label.lower() for label in labels}
+    result = []
+    for label in labels:
+        key = label.lower()
+        if key not in seen:
+            seen[key] = 0
+            result.append(label)
+            continue
+        while True:
+            seen[key] += 1
+            other = f"{label}_{seen[key]}"
+            if other.lower() not in taken:
+                break
+        taken.add(other.lower())
+        result.append(other)
+    return result

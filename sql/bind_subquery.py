@@ -1,0 +1,388 @@
+"""Subqueries in expressions become joins, where that is provably the same.
+
+* [NOT] EXISTS as a conjunct: semi or anti join; correlated conditions are its keys and residual.
+* x IN (S) as a conjunct: semi join on x = s.
+* x NOT IN (S) as a conjunct: anti join on x = s, and a filter on S's counts, since a NULL in S or x
+  makes it unknown unless S is empty.
+* EXISTS and IN as values: left join with the distinct keys and a marker column.
+* A scalar subquery of one row for sure: cross join. Any other: its rows are counted, a second is
+  an error, as in DuckDB.
+* A scalar aggregate correlated by equality: grouped by the inner side, left join; where nothing
+  matches, the value of the aggregates over nothing (the "count bug").
+
+Everything else raises `NotTaken`, and the SELECT around it stays whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+from sqlglot import exp
+
+from tidewheel.planner.logical import (
+    Aggregate,
+    Column,
+    EquiKey,
+    Filter,
+    Join,
+    Named,
+    Node,
+    Project,
+    TopK,
+    references,
+)
+from tidewheel.planner.text import column, to_sql
+
+from .bind_names import SUBQUERY, rebuilt, replaced
+from .bind_scope import NotTaken
+
+if TYPE_CHECKING:
+    from .binder import Binder
+
+_MANY = (
+    "More than one row returned by a subquery used as an expression - scalar subqueries can only "
+    "return a single row."
+)
+
+
+@dataclass(slots=True)
+class BoundQuery:
+    """A query's plan. `columns` are its result; the node may have more (what `correlated` reads).
+
+    `correlated`: conditions over the node's columns and those of the SELECT around. `one_row`: it
+    gives exactly one row. `empty`: for a correlated ungrouped aggregate, the result columns where
+    no row matches.
+    """
+
+    node: Node
+    columns: tuple[Column, ...]
+    correlated: list[exp.Expr] = field(default_factory=list)
+    one_row: bool = False
+    empty: list[exp.Expr] | None = None
+
+
+Form = Literal["exists", "in", "scalar"]
+
+
+@dataclass(slots=True)
+class Pending:
+    """A subquery that waits for its place: what `__tw_subquery(number, …)` stands for."""
+
+    form: Form
+    query: BoundQuery
+    operands: int
+    outer: tuple[str, ...]
+
+
+def split_conditions(
+    conditions: Sequence[exp.Expr], left: set[str], right: set[str]
+) -> tuple[list[EquiKey], list[exp.Expr]]:
+    """Conditions over two sides as equi-keys and the rest."""
+    keys: list[EquiKey] = []
+    rest: list[exp.Expr] = []
+    for condition in conditions:
+        if isinstance(condition, (exp.EQ, exp.NullSafeEQ)):
+            a, b = condition.this, condition.expression
+            null_safe = isinstance(condition, exp.NullSafeEQ)
+            of_a, of_b = references(a), references(b)
+            if of_a and of_b and of_a <= left and of_b <= right:
+                keys.append(EquiKey(a, b, null_safe))
+                continue
+            if of_a and of_b and of_a <= right and of_b <= left:
+                keys.append(EquiKey(b, a, null_safe))
+                continue
+        rest.append(condition)
+    return keys, rest
+
+
+def names_of(node: Node) -> set[str]:
+    """The unique names of a node's columns."""
+    return {c.name for c in node.schema}
+
+
+class Subqueries:
+    """The subqueries of one SELECT."""
+
+    def __init__(self, binder: Binder) -> None:
+        self._binder = binder
+        self._pending: list[Pending] = []
+        self._attached: dict[str, exp.Expr] = {}
+
+    def add(
+        self,
+        form: Form,
+        query: BoundQuery,
+        operands: Sequence[exp.Expr],
+        visible: set[str],
+    ) -> exp.Expr:
+        """Remember a subquery; the expression that stands for it."""
+        inner = names_of(query.node)
+        outer = sorted({n for c in query.correlated for n in references(c)} - inner)
+        if set(outer) - visible:
+            raise NotTaken("a subquery that refers to a SELECT further out")
+        self._pending.append(Pending(form, query, len(operands), tuple(outer)))
+        number = exp.Literal.number(len(self._pending) - 1)
+        return exp.Anonymous(
+            this=SUBQUERY, expressions=[number, *operands, *(column(n) for n in outer)]
+        )
+
+    # -- taking a placeholder apart
+
+    def _of(self, node: exp.Expr) -> tuple[Pending, list[exp.Expr], list[exp.Expr]]:
+        number, *arguments = node.expressions
+        pending = self._pending[int(number.name)]
+        operands = arguments[: pending.operands]
+        mapping = dict(zip(pending.outer, arguments[pending.operands :], strict=True))
+        return pending, operands, [replaced(c, mapping) for c in pending.query.correlated]
+
+    @staticmethod
+    def is_placeholder(node: exp.Expr) -> bool:
+        """Does `node` stand for a subquery?"""
+        return isinstance(node, exp.Anonymous) and node.name == SUBQUERY
+
+    # -- conjuncts
+
+    def filtered(self, node: Node, condition: exp.Expr) -> Node:
+        """`node` restricted to rows for which `condition` is TRUE."""
+        negated, inner = False, condition
+        while isinstance(inner, (exp.Not, exp.Paren)):
+            negated ^= isinstance(inner, exp.Not)
+            inner = inner.this
+        if self.is_placeholder(inner):
+            pending, operands, correlated = self._of(inner)
+            if pending.form != "scalar" and not any(
+                self.is_placeholder(p) for o in operands for p in o.walk()
+            ):
+                return self._semi(node, pending, operands, correlated, negated)
+        value, attached = self.attached(node, condition)
+        return Filter(attached, value)
+
+    def _semi(
+        self,
+        node: Node,
+        pending: Pending,
+        operands: list[exp.Expr],
+        correlated: list[exp.Expr],
+        negated: bool,
+    ) -> Node:
+        query = pending.query
+        left, right = names_of(node), names_of(query.node)
+        keys, rest = split_conditions(correlated, left, right)
+        if pending.form == "exists":
+            if query.one_row:  # an ungrouped aggregate always has its row
+                return Filter(node, exp.false()) if negated else node
+            return Join(node, query.node, _kind(negated), tuple(keys), _and(rest))
+        equal = [EquiKey(o, column(c.name)) for o, c in zip(operands, query.columns, strict=True)]
+        if query.empty is not None:
+            raise NotTaken("IN over a correlated ungrouped aggregate")
+        if not negated:
+            return Join(node, query.node, "semi", (*keys, *equal), _and(rest))
+        if len(equal) > 1:
+            raise NotTaken("NOT IN over several columns")
+        operand, value = operands[0], column(query.columns[0].name)
+        if correlated:
+            unknown = exp.Coalesce(
+                this=exp.EQ(this=operand, expression=value), expressions=[exp.true()]
+            )
+            return Join(node, query.node, "anti", tuple(keys), _and([*rest, unknown]))
+        counted, all_, known = self._counts(query)
+        node = Join(Join(node, query.node, "anti", tuple(equal)), counted, "cross")
+        certain = exp.or_(
+            exp.EQ(this=column(all_), expression=exp.Literal.number(0)),
+            exp.and_(
+                exp.Not(this=exp.Is(this=operand.copy(), expression=exp.Null())),
+                exp.EQ(this=column(all_), expression=column(known)),
+            ),
+        )
+        return Filter(node, certain)
+
+    def _counts(self, query: BoundQuery) -> tuple[Node, str, str]:
+        """How many rows a subquery has, and in how many its value is not NULL."""
+        names = self._binder.names
+        all_, known = names.fresh("rows", "BIGINT"), names.fresh("known", "BIGINT")
+        value = column(query.columns[0].name)
+        counted = Aggregate(
+            query.node,
+            (),
+            (Named(all_, exp.Count(this=exp.Star())), Named(known, exp.Count(this=value))),
+        )
+        return counted, all_.name, known.name
+
+    # -- values
+
+    def attached(self, node: Node, expression: exp.Expr) -> tuple[exp.Expr, Node]:
+        """`expression` with its subqueries' values as columns, and `node` joined with them."""
+
+        def walk(part: exp.Expr) -> exp.Expr:
+            nonlocal node
+            part = rebuilt(part, walk)
+            if self.is_placeholder(part):
+                text = to_sql(part)
+                known = self._attached.get(text)
+                if known is not None and references(known) <= names_of(node):
+                    return known.copy()
+                value, node = self._value(node, *self._of(part))
+                self._attached[text] = value
+                return value
+            return part
+
+        if not any(self.is_placeholder(p) for p in expression.walk()):
+            return expression, node
+        return walk(expression), node
+
+    def _value(
+        self,
+        node: Node,
+        pending: Pending,
+        operands: list[exp.Expr],
+        correlated: list[exp.Expr],
+    ) -> tuple[exp.Expr, Node]:
+        if pending.form == "scalar":
+            return self._scalar(node, pending.query, correlated)
+        if pending.form == "exists":
+            return self._exists(node, pending.query, correlated)
+        return self._in(node, pending.query, operands, correlated)
+
+    def _exists(
+        self, node: Node, query: BoundQuery, correlated: list[exp.Expr]
+    ) -> tuple[exp.Expr, Node]:
+        if query.one_row:
+            return exp.true(), node
+        if correlated:
+            keys = self._keys_only(node, query, correlated)
+            groups, marker = self._marked(query.node, [k.right for k in keys])
+            joined = Join(node, groups[0], "left", _renamed(keys, groups[1]))
+            return exp.Not(this=exp.Is(this=column(marker), expression=exp.Null())), joined
+        count = self._binder.names.fresh("rows", "BIGINT")
+        one = TopK(query.node, (), exp.Literal.number(1))
+        counted = Aggregate(one, (), (Named(count, exp.Count(this=exp.Star())),))
+        value = exp.GT(this=column(count.name), expression=exp.Literal.number(0))
+        return value, Join(node, counted, "cross")
+
+    def _in(
+        self,
+        node: Node,
+        query: BoundQuery,
+        operands: list[exp.Expr],
+        correlated: list[exp.Expr],
+    ) -> tuple[exp.Expr, Node]:
+        if correlated or len(operands) != 1:
+            raise NotTaken("a correlated IN, or one of several columns, used as a value")
+        value = column(query.columns[0].name)
+        (groups, names), marker = self._marked(query.node, [value])
+        counted, all_, known = self._counts(query)
+        joined: Node = Join(node, groups, "left", (EquiKey(operands[0], column(names[0])),))
+        joined = Join(joined, counted, "cross")
+        unknown = exp.or_(
+            exp.Is(this=operands[0].copy(), expression=exp.Null()),
+            exp.LT(this=column(known), expression=column(all_)),
+        )
+        result = exp.Case(
+            ifs=[
+                exp.If(this=column(marker), true=exp.true()),
+                exp.If(
+                    this=exp.EQ(this=column(all_), expression=exp.Literal.number(0)),
+                    true=exp.false(),
+                ),
+                exp.If(this=unknown, true=exp.Null()),
+            ],
+            default=exp.false(),
+        )
+        return exp.Paren(this=result), joined
+
+    def _scalar(
+        self, node: Node, query: BoundQuery, correlated: list[exp.Expr]
+    ) -> tuple[exp.Expr, Node]:
+        value = query.columns[0]
+        if not correlated:
+            if query.one_row:
+                return column(value.name), Join(node, query.node, "cross")
+            single, checked = self._single(query, [])
+            return checked, Join(node, single[0], "cross")
+        keys = self._keys_only(node, query, correlated)
+        if query.empty is None:
+            single, checked = self._single(query, [k.right for k in keys])
+            return checked, Join(node, single[0], "left", _renamed(keys, single[1]))
+        # One row per key already: the aggregation was grouped by them.
+        marker = self._binder.names.fresh("found", "BOOLEAN")
+        marked = Project(
+            query.node,
+            (
+                *(Named(c, column(c.name)) for c in query.node.schema),
+                Named(marker, exp.true()),
+            ),
+        )
+        joined = Join(node, marked, "left", tuple(keys))
+        empty = query.empty[0]
+        if isinstance(empty, exp.Null):
+            return column(value.name), joined
+        chosen = exp.Case(
+            ifs=[exp.If(this=column(marker.name), true=column(value.name))], default=empty.copy()
+        )
+        return exp.Paren(this=chosen), joined
+
+    def _keys_only(
+        self, node: Node, query: BoundQuery, correlated: list[exp.Expr]
+    ) -> list[EquiKey]:
+        keys, rest = split_conditions(correlated, names_of(node), names_of(query.node))
+        if rest:
+            raise NotTaken("a subquery correlated by more than equality")
+        return keys
+
+    def _marked(
+        self, node: Node, expressions: Sequence[exp.Expr]
+    ) -> tuple[tuple[Node, list[str]], str]:
+        """The distinct values of `expressions`, and a column that is TRUE."""
+        keys = self._key_columns(node, expressions)
+        groups = Aggregate(node, tuple(keys), ())
+        marker = self._binder.names.fresh("found", "BOOLEAN")
+        marked = Project(
+            groups,
+            (*(Named(k.column, column(k.column.name)) for k in keys), Named(marker, exp.true())),
+        )
+        return (marked, [k.column.name for k in keys]), marker.name
+
+    def _single(
+        self, query: BoundQuery, expressions: Sequence[exp.Expr]
+    ) -> tuple[tuple[Node, list[str]], exp.Expr]:
+        """Per value of `expressions` the one row, and an expression that refuses a second one."""
+        names = self._binder.names
+        value = query.columns[0]
+        keys = self._key_columns(query.node, expressions)
+        first = names.fresh(value.label, value.type)
+        count = names.fresh("rows", "BIGINT")
+        node = Aggregate(
+            query.node,
+            tuple(keys),
+            (
+                Named(first, exp.Anonymous(this="first", expressions=[column(value.name)])),
+                Named(count, exp.Count(this=exp.Star())),
+            ),
+        )
+        if self._binder.first_row_of_many:
+            return (node, [k.column.name for k in keys]), column(first.name)
+        many = exp.GT(this=column(count.name), expression=exp.Literal.number(1))
+        error = exp.Anonymous(this="error", expressions=[exp.Literal.string(_MANY)])
+        checked = exp.Case(ifs=[exp.If(this=many, true=error)], default=column(first.name))
+        return (node, [k.column.name for k in keys]), exp.Paren(this=checked)
+
+    def _key_columns(self, node: Node, expressions: Sequence[exp.Expr]) -> list[Named]:
+        types = self._binder.oracle.types(expressions, node.schema)
+        return [
+            Named(self._binder.names.fresh("key", t), e)
+            for e, t in zip(expressions, types, strict=True)
+        ]
+
+
+def _renamed(keys: Sequence[EquiKey], names: Sequence[str]) -> tuple[EquiKey, ...]:
+    return tuple(EquiKey(k.left, column(n), k.null_safe) for k, n in zip(keys, names, strict=True))
+
+
+def _kind(negated: bool) -> Literal["anti", "semi"]:
+    return "anti" if negated else "semi"
+
+
+def _and(parts: Sequence[exp.Expr]) -> exp.Expr | None:
+    return exp.and_(*parts) if parts else None

@@ -1,0 +1,149 @@
+"""What the binder asks DuckDB: the types of expressions, the columns of relations, its functions.
+
+Types are never guessed: DuckDB describes the expressions over typed NULLs, all that belong to one
+node in one statement.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import duckdb
+from sqlglot import exp
+
+from tidewheel.planner.context import Context
+from tidewheel.planner.logical import Column
+from tidewheel.planner.text import to_sql, typed_nulls, used_parameters
+
+from .bind_scope import NotTaken
+
+_VOLATILE = {"random", "uuid", "gen_random_uuid", "uuidv4", "uuidv7", "nextval", "setseed"}
+
+
+class Oracle:
+    """DuckDB, asked on the session's own connection (which sees its temporary objects)."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._aggregates: frozenset[str] | None = None
+        self._macros: frozenset[str] = frozenset()
+        self._described: dict[str, list[tuple[str, str]]] = {}
+        self.parameters: Any = context.parameters
+
+    def rows(self, sql: str, parameters: Any = None) -> list[tuple[Any, ...]]:
+        """All rows of a statement."""
+        with self._context.lock:
+            found: list[tuple[Any, ...]] = self._context.connection.execute(
+                sql, parameters
+            ).fetchall()
+        return found
+
+    def describe(self, sql: str) -> list[tuple[str, str]]:
+        """Label and type of each column of a query. DuckDB's own error if it does not bind."""
+        found = self._described.get(sql)
+        if found is None:
+            rows = self.rows(f"DESCRIBE {sql}", used_parameters(sql, self.parameters))
+            found = self._described[sql] = [(row[0], row[1]) for row in rows]
+        return found
+
+    def types(self, expressions: Sequence[exp.Expr], inputs: Sequence[Column]) -> list[str]:
+        """The type of each expression over rows of `inputs`; none may be an aggregate."""
+        known = {c.name: c.type for c in inputs}
+        types: list[str | None] = [
+            known.get(e.name) if isinstance(e, exp.Column) else None for e in expressions
+        ]
+        asked = [e for e, t in zip(expressions, types, strict=True) if t is None]
+        if asked:
+            used = {c.name for e in asked for c in e.find_all(exp.Column)}
+            source = typed_nulls([c for c in inputs if c.name in used])
+            items = ", ".join(to_sql(e) for e in asked)
+            try:
+                answers = iter(self.describe(f"SELECT {items} FROM ({source})"))
+            except duckdb.Error as error:
+                raise NotTaken(f"DuckDB does not type it alone: {first_line(error)}") from None
+            types = [next(answers)[1] if t is None else t for t in types]
+        return [t for t in types if t is not None]
+
+    def parse_tree(self, sql: str) -> Any:
+        """DuckDB's own parse tree, without places; None if it has none for the text."""
+        try:
+            text = self.rows("SELECT json_serialize_sql($1)", [sql])[0][0]
+        except duckdb.Error:
+            return None
+        tree = json.loads(text)
+        return None if tree.get("error") else _without_places(tree)
+
+    def aggregates(self) -> frozenset[str]:
+        """The names of aggregate functions."""
+        if self._aggregates is None:
+            rows = self.rows(
+                "SELECT DISTINCT function_name, function_type, macro_definition "
+                "FROM duckdb_functions() WHERE function_type IN ('aggregate', 'macro')"
+            )
+            names = frozenset(r[0].lower() for r in rows if r[1] == "aggregate")
+            self._aggregates = names
+            self._macros = frozenset(
+                r[0].lower()
+                for r in rows
+                if r[1] == "macro"
+                and any(
+                    word.lower() in names or word.lower() == "select"
+                    for word in re.findall(r"\w+", r[2] or "")
+                )
+            )
+        return self._aggregates
+
+    def macros(self) -> frozenset[str]:
+        """The names of macros that use aggregates or subqueries."""
+        self.aggregates()
+        return self._macros
+
+    def settings(self, *names: str) -> dict[str, str]:
+        """Current settings, as text in lower case."""
+        items = ", ".join(f"current_setting('{n}')" for n in names)
+        return {
+            n: str(v).lower() for n, v in zip(names, self.rows(f"SELECT {items}")[0], strict=True)
+        }
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of an error's message, without JSON around it."""
+    text = str(error)
+    brace = text.find("{")
+    if brace >= 0:
+        try:
+            text = str(json.loads(text[brace:])["exception_message"])
+        except (ValueError, KeyError):
+            pass
+    return text.strip().splitlines()[0] if text.strip() else type(error).__name__
+
+
+def function_name(node: exp.Expr) -> str:
+    """The name by which DuckDB knows a function call, lower case; '' for what is no call."""
+    if not isinstance(node, exp.Func) or isinstance(node, (exp.Cast, exp.Case, exp.Connector)):
+        return ""
+    if isinstance(node, exp.Anonymous):
+        return str(node.name).lower()
+    text = to_sql(node)
+    head = text.split("(", 1)[0].strip().lower()
+    return head if head.replace("_", "").isalnum() else ""
+
+
+def is_volatile(node: exp.Expr) -> bool:
+    """Does it give another value each time?"""
+    return any(function_name(f) in _VOLATILE for f in node.find_all(exp.Func))
+
+
+def _without_places(tree: Any) -> Any:
+    if isinstance(tree, dict):
+        return {
+            k: _without_places(v)
+            for k, v in tree.items()
+            if k not in ("query_location", "query_location_length")
+        }
+    if isinstance(tree, list):
+        return [_without_places(v) for v in tree]
+    return tree

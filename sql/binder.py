@@ -1,0 +1,372 @@
+"""From text to a logical plan.
+
+What the binder takes apart it takes apart with DuckDB's rules; what it does not, stays a `Block`
+with the reason, at the smallest query around it that stands alone. So every query that DuckDB
+accepts gets a plan. DuckDB binds the whole text first: errors are its own, with their places, and
+the plan's columns must have the types that it names, or the whole stays one block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+import duckdb
+import sqlglot
+from sqlglot import exp
+
+from tidewheel.planner.context import Context
+from tidewheel.planner.execute import whole
+from tidewheel.planner.logical import (
+    Block,
+    Column,
+    Named,
+    Node,
+    PlanError,
+    Project,
+    SetOp,
+    SortKey,
+    TopK,
+)
+from tidewheel.planner.text import column, identifier, to_sql, typed_nulls
+
+from .bind_catalog import Catalog
+from .bind_names import Aggregates
+from .bind_parameters import by_name, marked, unmarked
+from .bind_scope import Cte, Names, NotTaken, Scope, deduplicated
+from .bind_select import SelectBinder
+from .bind_subquery import BoundQuery
+from .bind_types import Oracle, first_line
+
+DIALECT = "duckdb"
+
+
+def bind(text: str, context: Context) -> Node:
+    """The logical plan of a query. duckdb.Error, with places in `text`, if DuckDB refuses it."""
+    oracle = Oracle(context)
+    try:
+        described = oracle.describe(text)
+    except duckdb.Error:
+        with context.lock:  # the same error again, placed in `text`
+            relation = context.connection.sql(text, params=context.parameters)
+            if relation is not None:
+                relation.columns  # noqa: B018
+        return whole(text, "DuckDB describes it only by running it")
+    plain = marked(text)
+    reason = _guard(plain, oracle)
+    if reason is not None:
+        return whole(text, reason)
+    oracle.parameters = by_name(context.parameters)
+    tree = unmarked(sqlglot.parse_one(plain, read=DIALECT))
+    binder = Binder(oracle)
+    try:
+        bound = binder.query(tree)
+    except NotTaken as error:
+        return whole(text, str(error))
+    except duckdb.Error as error:
+        return whole(text, f"DuckDB does not bind a part of it alone: {first_line(error)}")
+    if isinstance(bound.node, Block) and not bound.node.inputs:
+        return whole(text, bound.node.reason)
+    if [c.type for c in bound.columns] != [type_ for _, type_ in described]:
+        return whole(text, "internal: the plan's types are not DuckDB's")
+    columns = [
+        Column(c.name, label, c.type)
+        for c, (label, _) in zip(bound.columns, described, strict=True)
+    ]
+    if tuple(columns) == bound.node.schema:
+        return bound.node
+    return Project(bound.node, tuple(Named(c, column(c.name)) for c in columns))
+
+
+def _guard(text: str, oracle: Oracle) -> str | None:
+    """Why the query must stay as it is written, if it must."""
+    try:
+        trees = sqlglot.parse(text, read=DIALECT)
+    except sqlglot.errors.SqlglotError as error:
+        return f"sqlglot cannot parse it: {str(error).splitlines()[0]}"
+    if len(trees) != 1 or not isinstance(trees[0], exp.Query):
+        return "not a SELECT"
+    tree = oracle.parse_tree(text)
+    if tree is None:
+        return "DuckDB has no parse tree for it"
+    if tree != oracle.parse_tree(to_sql(trees[0])):
+        return "sqlglot would change what it says"
+    settings = oracle.settings("default_order", "default_null_order", "default_collation")
+    if settings != {
+        "default_order": "ascending",
+        "default_null_order": "nulls_last",
+        "default_collation": "",
+    }:
+        return f"default order or collation is changed: {settings}"
+    if oracle.rows("SELECT count(*) FROM duckdb_tables() WHERE sql ILIKE '%collate%'")[0][0]:
+        return "a table has a collation, which Arrow does not carry"
+    return None
+
+
+class Binder:
+    """Binds the queries of one statement. `relations` are plans that can be read by name, like
+    CTEs: what a recursive step reads, for instance."""
+
+    def __init__(self, oracle: Oracle, relations: Mapping[str, Node] | None = None) -> None:
+        self.oracle = oracle
+        self.names = Names()
+        self.ctes: dict[str, Cte] = {}
+        for name, node in (relations or {}).items():
+            labels = tuple(c.label for c in node.schema)
+            self.ctes[name.lower()] = Cte(exp.null(), labels, {}, (node, node.schema))
+        setting = oracle.settings("scalar_subquery_error_on_multiple_rows")
+        self.first_row_of_many = setting["scalar_subquery_error_on_multiple_rows"] == "false"
+        self._catalog = Catalog(oracle)
+        self._aggregates = Aggregates(oracle)
+        self._aliases = 0
+
+    # -- queries
+
+    def query(
+        self, tree: exp.Expr, outer: Scope | None = None, for_exists: bool = False
+    ) -> BoundQuery:
+        """A query, bound; `outer` is the SELECT around it, where it is an expression there.
+
+        NotTaken if neither its parts nor the whole can be bound without the SELECT around it.
+        """
+        tree = _unwrapped(tree)
+        with self._with(tree.args.get("with_")):
+            try:
+                if isinstance(tree, exp.Select):
+                    select = self._for_exists(tree) if for_exists else tree
+                    return SelectBinder(self, outer).bind(select)
+                if isinstance(tree, exp.SetOperation):
+                    return self._set_operation(tree)
+                raise NotTaken(f"{type(tree).__name__} as a query")
+            except (NotTaken, PlanError) as error:
+                reason = f"internal: {error}" if isinstance(error, PlanError) else str(error)
+                plain = tree.copy()
+                try:
+                    block = self.block(plain, reason)
+                except duckdb.Error:
+                    raise NotTaken(reason) from None
+                return BoundQuery(block, block.columns)
+
+    def _for_exists(self, select: exp.Select) -> exp.Select:
+        """EXISTS asks for rows, not for what is in them."""
+        keeps = ("group", "having", "qualify", "distinct", "limit", "offset", "sample")
+        if any(select.args.get(k) for k in keeps):
+            return select
+        if any(self._aggregates.found_in(e) for e in select.expressions):
+            return select
+        copy = select.copy()
+        copy.set("expressions", [exp.Literal.number(1)])
+        copy.set("order", None)
+        return copy
+
+    @contextmanager
+    def _with(self, clause: exp.With | None) -> Iterator[None]:
+        if clause is None:
+            yield
+            return
+        before = self.ctes
+        self.ctes = dict(before)
+        try:
+            names = [c.alias.lower() for c in clause.expressions]
+            for position, cte in enumerate(clause.expressions):
+                name = cte.alias.lower()
+                if clause.args.get("recursive"):
+                    read = {t.name.lower() for t in cte.this.find_all(exp.Table) if not t.db}
+                    if read & set(names[position:]):
+                        raise NotTaken("a recursive table")
+                if not isinstance(cte.this, exp.Query):
+                    raise NotTaken("a statement that is no query in WITH")
+                labels = tuple(c.name for c in cte.args["alias"].columns)
+                self.ctes[name] = Cte(cte.this, labels, dict(self.ctes))
+            yield
+        finally:
+            self.ctes = before
+
+    def cte(self, cte: Cte) -> tuple[Node, tuple[Column, ...]]:
+        """A WITH table's plan (one, however often it is read) and its columns."""
+        if cte.bound is None:
+            before, self.ctes = self.ctes, cte.ctes
+            try:
+                query = self.query(cte.query)
+            finally:
+                self.ctes = before
+            cte.bound = query.node, _relabelled(query.columns, cte.labels)
+        return cte.bound
+
+    def _set_operation(self, tree: exp.SetOperation) -> BoundQuery:
+        for key in ("side", "kind", "on"):
+            if tree.args.get(key):
+                raise NotTaken("a set operation with options")
+        left, right = self.query(tree.this), self.query(tree.expression)
+        distinct = bool(tree.args.get("distinct"))
+        if tree.args.get("by_name"):
+            columns, pairs = self._by_name(left.columns, right.columns)
+        else:
+            if len(left.columns) != len(right.columns):
+                raise NotTaken("sides of different width")
+            columns = self._merged(left.columns, right.columns, "UNION ALL")
+            pairs = list(zip(left.columns, right.columns, strict=True))
+        op = {exp.Union: "union", exp.Except: "except", exp.Intersect: "intersect"}[type(tree)]
+        node: Node = SetOp(
+            op,  # type: ignore[arg-type]  # the three literals above
+            not distinct,
+            self._cast(left.node, [a for a, _ in pairs], columns),
+            self._cast(right.node, [b for _, b in pairs], columns),
+            columns,
+        )
+        node = self.limited(node, tree, self._output_order(tree, columns))
+        return BoundQuery(node, columns)
+
+    def _merged(
+        self, left: Sequence[Column], right: Sequence[Column], word: str
+    ) -> tuple[Column, ...]:
+        a = ", ".join(f"CAST(NULL AS {c.type}) AS {_quoted(c.label)}" for c in left)
+        b = ", ".join(f"CAST(NULL AS {c.type}) AS {_quoted(c.label)}" for c in right)
+        described = self.oracle.describe(f"SELECT {a} {word} SELECT {b}")
+        return tuple(self.names.fresh(label, type_) for label, type_ in described)
+
+    def _by_name(
+        self, left: Sequence[Column], right: Sequence[Column]
+    ) -> tuple[tuple[Column, ...], list[tuple[Column | None, Column | None]]]:
+        columns = self._merged(left, right, "UNION ALL BY NAME")
+        mine = {c.label.lower(): c for c in left}
+        theirs = {c.label.lower(): c for c in right}
+        if len(mine) != len(left) or len(theirs) != len(right):
+            raise NotTaken("BY NAME with a name twice")
+        return columns, [(mine.get(c.label.lower()), theirs.get(c.label.lower())) for c in columns]
+
+    def _cast(
+        self, node: Node, sources: Sequence[Column | None], targets: Sequence[Column]
+    ) -> Node:
+        exprs: list[Named] = []
+        for source, target in zip(sources, targets, strict=True):
+            new = self.names.fresh(target.label, target.type)
+            value: exp.Expr = exp.null() if source is None else column(source.name)
+            if source is None or source.type != target.type:
+                value = exp.Cast(this=value, to=exp.Var(this=target.type))
+            exprs.append(Named(new, value))
+        return Project(node, tuple(exprs))
+
+    def _output_order(self, tree: exp.Expr, columns: Sequence[Column]) -> list[SortKey]:
+        """ORDER BY of a set operation: positions and names of its columns."""
+        keys: list[SortKey] = []
+        for ordered in tree.args["order"].expressions if tree.args.get("order") else ():
+            key = ordered.this
+            if isinstance(key, exp.Literal) and key.name.isdigit():
+                found = [columns[int(key.name) - 1]] if int(key.name) <= len(columns) else []
+            elif isinstance(key, (exp.Column, exp.Var)) and not getattr(key, "table", ""):
+                found = [c for c in columns if c.label.lower() == key.name.lower()][:1]
+                if not found and key.name.lower() == "all":
+                    found = list(columns)
+            else:
+                found = []
+            if not found or ordered.args.get("with_fill"):
+                raise NotTaken("a set operation ordered by an expression")
+            descending = bool(ordered.args.get("desc"))
+            nulls_first = bool(ordered.args.get("nulls_first"))
+            keys += [SortKey(column(c.name), descending, nulls_first) for c in found]
+        return keys
+
+    def limited(self, node: Node, tree: exp.Expr, keys: Sequence[SortKey]) -> Node:
+        """`node` under the ORDER BY, LIMIT and OFFSET of `tree`."""
+        limit, offset = tree.args.get("limit"), tree.args.get("offset")
+        count = start = None
+        if limit is not None:
+            options = limit.args.get("limit_options")
+            if not isinstance(limit, exp.Limit) or options or limit.args.get("offset"):
+                raise NotTaken("LIMIT in percent, or FETCH")
+            count = limit.expression
+        if offset is not None:
+            start = offset.expression
+        for part in (count, start):
+            if part is not None and not isinstance(part, (exp.Literal, exp.Placeholder, exp.Neg)):
+                raise NotTaken("LIMIT by an expression")
+        if not keys and count is None and start is None:
+            return node
+        return TopK(node, tuple(keys), count, start)
+
+    # -- leaves
+
+    def one_row(self) -> Block:
+        """What a SELECT without FROM reads."""
+        only = self.names.fresh("row", "INTEGER")
+        return Block("SELECT 1", (), (), (only,), "no FROM")
+
+    def block(self, tree: exp.Expr, reason: str) -> Block:
+        """A query kept whole, over the WITH tables that it reads. duckdb.Error if it depends on
+        more."""
+        read = {t.name.lower() for t in tree.find_all(exp.Table) if not t.db and not t.catalog}
+        tables = [(name, self.ctes[name]) for name in sorted(read & set(self.ctes))]
+        inputs: list[Node] = []
+        aliases: list[str] = []
+        prelude: list[str] = []
+        for name, cte in tables:
+            node, columns = self.cte(cte)
+            alias = self.input_alias()
+            items = ", ".join(f"{_quoted(c.name)} AS {_quoted(c.label)}" for c in columns)
+            prelude.append(f"{_quoted(name)} AS (SELECT {items} FROM {_quoted(alias)})")
+            inputs.append(node)
+            aliases.append(alias)
+        sql = to_sql(tree)
+        if prelude:
+            sql = f"WITH {', '.join(prelude)} SELECT * FROM ({sql}\n)"
+        stand_ins = ", ".join(
+            f"{_quoted(a)} AS ({typed_nulls(n.schema)})"
+            for a, n in zip(aliases, inputs, strict=True)
+        )
+        described = self.oracle.describe(
+            f"WITH {stand_ins} SELECT * FROM ({sql}\n)" if stand_ins else sql
+        )
+        columns = tuple(self.names.fresh(label, type_) for label, type_ in described)
+        scans = tuple(
+            sorted({to_sql(t) for t in tree.find_all(exp.Table) if t.name.lower() not in self.ctes})
+        )
+        return Block(sql, tuple(inputs), tuple(aliases), columns, reason, scans)
+
+    def input_alias(self) -> str:
+        """A name for a block's input."""
+        self._aliases += 1
+        return f"__tw_b{self._aliases}"
+
+    def table(self, item: exp.Table) -> tuple[str, tuple[str, ...]]:
+        """A table's qualified, quoted name, and the parts that can qualify its columns."""
+        return self._catalog.table(item)
+
+    def view(self, path: tuple[str, ...]) -> tuple[Node, tuple[Column, ...]] | None:
+        """The plan of a plain view; None for what is none, or is not taken apart."""
+        found = self._catalog.view(path)
+        if found is None:
+            return None
+        name, text, labels = found
+        if _guard(text, self.oracle) is not None:
+            return None
+        before, self.ctes = self.ctes, {}
+        try:
+            query = self.query(sqlglot.parse_one(text, read=DIALECT))
+        except (NotTaken, duckdb.Error):
+            return None
+        finally:
+            self.ctes = before
+        described = self.oracle.describe(f"SELECT * FROM {name}")
+        if [t for _, t in described] != [c.type for c in query.columns]:
+            return None
+        return query.node, _relabelled(query.columns, [label for label, _ in described] or labels)
+
+
+def _unwrapped(tree: exp.Expr) -> exp.Expr:
+    while isinstance(tree, (exp.Subquery, exp.Paren)):
+        if any(tree.args.get(k) for k in ("order", "limit", "offset", "with_", "sample", "pivots")):
+            raise NotTaken("a query in parentheses with clauses of its own")
+        tree = tree.this
+    return tree
+
+
+def _relabelled(columns: Sequence[Column], labels: Sequence[str]) -> tuple[Column, ...]:
+    names = deduplicated([*labels, *(c.label for c in columns[len(labels) :])])
+    if len(names) != len(columns):
+        raise NotTaken("more column names than columns")
+    return tuple(Column(c.name, n, c.type) for c, n in zip(columns, names, strict=True))
+
+
+def _quoted(name: str) -> str:
+    return to_sql(identifier(name))

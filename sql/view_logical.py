@@ -1,0 +1,118 @@
+"""The query of a maintained view as logical nodes that operators can keep, as far as it goes.
+
+A recursion's anchors, steps and body come as SQL that reads its inputs by name. Each is bound with
+empty tables of these names in place, and what it reads is put in afterwards.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import fields, replace
+from typing import Any
+
+import duckdb
+
+from ..planner.context import Context
+from ..planner.logical import Binding, Block, LetRec, Named, Node, Project, Scan
+from ..planner.text import column, identifier, to_sql, typed_nulls
+from . import recursion
+from .statements import split
+
+_RECURSIVE = re.compile(r"^(\s*\(*\s*)WITH\s+RECURSIVE\b", re.IGNORECASE)
+
+
+def logical_view(sql: str, context: Context) -> Node:
+    """The plan of a view's query; blocks remain where the binder does not take it apart."""
+    from .binder import bind
+
+    if recursion.mentions(sql):
+        describe = recursion.describer(context.connection, context.parameters)
+        plan = recursion.plan_statement(split(sql)[0], describe)
+        if plan is not None:
+            return _Opener(context).open(plan.node)
+    return bind(sql, context)
+
+
+class _Opener:
+    """Binds the blocks of a plan."""
+
+    def __init__(self, context: Context) -> None:
+        self.context = context
+
+    def open(self, node: Node) -> Node:
+        """The same plan with its blocks taken apart."""
+        if isinstance(node, Block):
+            return self._block(node)
+        changes: dict[str, Any] = {}
+        for f in fields(node):
+            if f.init:
+                value = getattr(node, f.name)
+                opened = self._value(value)
+                if opened is not value:
+                    changes[f.name] = opened
+        if isinstance(node, LetRec | Binding) or changes:
+            return replace(node, **changes)
+        return node
+
+    def _value(self, value: Any) -> Any:
+        if isinstance(value, Node):
+            return self.open(value)
+        if isinstance(value, Binding):
+            return replace(
+                value,
+                anchor=None if value.anchor is None else self.open(value.anchor),
+                steps=tuple(self.open(s) for s in value.steps),
+                native=None,
+                structural=None,
+            )
+        if isinstance(value, tuple) and any(isinstance(v, Node | Binding) for v in value):
+            return tuple(self._value(v) for v in value)
+        return value
+
+    def _block(self, block: Block) -> Node:
+        from .binder import bind
+
+        inputs = {a: self.open(i) for a, i in zip(block.aliases, block.inputs, strict=True)}
+        text = _RECURSIVE.sub(r"\1WITH", block.sql)
+        con = self.context.connection
+        made = []
+        try:
+            for alias, node in inputs.items():
+                name = to_sql(identifier(alias))
+                empty = typed_nulls(node.schema)
+                con.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS {empty}").fetchall()
+                made.append(name)
+            bound = bind(text, self.context)
+        except duckdb.Error:
+            return replace(block, inputs=tuple(inputs.values()))
+        finally:
+            for name in made:
+                con.execute(f"DROP TABLE IF EXISTS temp.main.{name}").fetchall()
+        bound = _filled(bound, inputs)
+        if bound is block or isinstance(bound, Block):
+            return replace(block, inputs=tuple(inputs.values()))
+        pairs = zip(block.columns, bound.schema, strict=True)
+        return Project(bound, tuple(Named(new, column(old.name)) for new, old in pairs))
+
+
+def _filled(node: Node, inputs: dict[str, Node]) -> Node:
+    """`node` with the scans of the stand-in tables replaced by what they stand for."""
+    if isinstance(node, Scan):
+        parts = re.findall(r'"((?:[^"]|"")*)"', node.table) or [node.table]
+        stands_for = inputs.get(parts[-1].replace('""', '"'))
+        if stands_for is None:
+            return node
+        pairs = zip(node.columns, node.source_columns, strict=True)
+        return Project(stands_for, tuple(Named(c, column(s)) for c, s in pairs))
+    changes: dict[str, Any] = {}
+    for f in fields(node):
+        if not f.init:
+            continue
+        value = getattr(node, f.name)
+        if isinstance(value, Node):
+            filled = _filled(value, inputs)
+            if filled is not value:
+                changes[f.name] = filled
+        elif isinstance(value, tuple) and value and all(isinstance(v, Node) for v in value):
+            changes[f.name] = tuple(_filled(v, inputs) for v in value)
+    return replace(node, **changes) if changes else node
