@@ -266,9 +266,9 @@ def test_many_workers(accumulation: Accumulation) -> None:
 @pytest.mark.parametrize("workers", [2, 8, 64])
 def test_thousands_of_graphs(accumulation: Accumulation, workers: int) -> None:
     notified = 0
-    for seed in range({2: 1500, 8: 400, 64: 12}[workers]):
+    for seed in range({2: 1500, 8: 300, 64: 3}[workers]):
         notified += simulate(seed, workers, accumulation, events=100).notified
-    assert notified > 1000
+    assert notified > 100
 
 
 def singly(updates: Updates) -> list[Updates]:
