@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 import click
 
@@ -21,7 +21,7 @@ _SHOWN = 10
 def check(
     database: str | None,
     command: str | None,
-    path: click.utils.LazyFile | None,
+    path: TextIO | None,
     threads: int | None,
 ) -> None:
     """Run one query on DATABASE (default: in memory) and on Spark, and compare the answers.
@@ -31,7 +31,7 @@ def check(
     """
     if (command is None) == (path is None):
         raise click.UsageError("give the query by either -c SQL or -f FILE")
-    text = command if command is not None else path.read()  # type: ignore[union-attr]
+    text = command if command is not None else path.read() if path else ""
     name = "<command>" if path is None else path.name
 
     from ..sql.check import check as run_check

@@ -23,50 +23,50 @@ DIALECT = "duckdb"
 Schemas = Mapping[str, Mapping[str, str]]
 
 _INTEGERS = {
-    exp.DataType.Type.TINYINT,
-    exp.DataType.Type.SMALLINT,
-    exp.DataType.Type.INT,
-    exp.DataType.Type.BIGINT,
-    exp.DataType.Type.INT128,
-    exp.DataType.Type.UTINYINT,
-    exp.DataType.Type.USMALLINT,
-    exp.DataType.Type.UINT,
-    exp.DataType.Type.UBIGINT,
-    exp.DataType.Type.UINT128,
+    exp.DType.TINYINT,
+    exp.DType.SMALLINT,
+    exp.DType.INT,
+    exp.DType.BIGINT,
+    exp.DType.INT128,
+    exp.DType.UTINYINT,
+    exp.DType.USMALLINT,
+    exp.DType.UINT,
+    exp.DType.UBIGINT,
+    exp.DType.UINT128,
 }
-_FLOATS = {exp.DataType.Type.FLOAT, exp.DataType.Type.DOUBLE}
-_DECIMALS = {exp.DataType.Type.DECIMAL}
-_DATES = {exp.DataType.Type.DATE}
-_INTERVALS = {exp.DataType.Type.INTERVAL}
+_FLOATS = {exp.DType.FLOAT, exp.DType.DOUBLE}
+_DECIMALS = {exp.DType.DECIMAL}
+_DATES = {exp.DType.DATE}
+_INTERVALS = {exp.DType.INTERVAL}
 
 # DuckDB's types that Spark lacks, and the narrowest one that holds their values.
 TYPES = {
-    exp.DataType.Type.UTINYINT: "SMALLINT",
-    exp.DataType.Type.USMALLINT: "INT",
-    exp.DataType.Type.UINT: "BIGINT",
-    exp.DataType.Type.UBIGINT: "DECIMAL(20, 0)",
-    exp.DataType.Type.INT128: "DECIMAL(38, 0)",
-    exp.DataType.Type.UINT128: "DECIMAL(38, 0)",
-    exp.DataType.Type.UUID: "STRING",
-    exp.DataType.Type.JSON: "STRING",
-    exp.DataType.Type.ENUM: "STRING",
-    exp.DataType.Type.TIMESTAMP: "TIMESTAMP_NTZ",
-    exp.DataType.Type.TIMESTAMP_S: "TIMESTAMP_NTZ",
-    exp.DataType.Type.TIMESTAMP_MS: "TIMESTAMP_NTZ",
-    exp.DataType.Type.TIMESTAMP_NS: "TIMESTAMP_NTZ",
-    exp.DataType.Type.TIMESTAMPTZ: "TIMESTAMP_LTZ",
+    exp.DType.UTINYINT: "SMALLINT",
+    exp.DType.USMALLINT: "INT",
+    exp.DType.UINT: "BIGINT",
+    exp.DType.UBIGINT: "DECIMAL(20, 0)",
+    exp.DType.INT128: "DECIMAL(38, 0)",
+    exp.DType.UINT128: "DECIMAL(38, 0)",
+    exp.DType.UUID: "STRING",
+    exp.DType.JSON: "STRING",
+    exp.DType.ENUM: "STRING",
+    exp.DType.TIMESTAMP: "TIMESTAMP_NTZ",
+    exp.DType.TIMESTAMP_S: "TIMESTAMP_NTZ",
+    exp.DType.TIMESTAMP_MS: "TIMESTAMP_NTZ",
+    exp.DType.TIMESTAMP_NS: "TIMESTAMP_NTZ",
+    exp.DType.TIMESTAMPTZ: "TIMESTAMP_LTZ",
 }
 
 # Their answers depend on the run or on an engine's own algorithm: comparing them says nothing.
 _NOT_COMPARABLE = {
     "RANDOM", "RAND", "UUID", "GEN_RANDOM_UUID", "UUIDV4", "UUIDV7", "SETSEED", "NEXTVAL",
     "CURRVAL", "NOW", "CURRENT_TIMESTAMP", "CURRENT_DATE", "CURRENT_TIME", "TODAY",
-    "GET_CURRENT_TIMESTAMP", "TRANSACTION_TIMESTAMP", "HASH",
-    "APPROX_COUNT_DISTINCT", "APPROX_DISTINCT", "APPROX_QUANTILE", "RESERVOIR_QUANTILE", "VERSION", "TXID_CURRENT",
+    "GET_CURRENT_TIMESTAMP", "TRANSACTION_TIMESTAMP", "HASH", "APPROX_COUNT_DISTINCT",
+    "APPROX_DISTINCT", "APPROX_QUANTILE", "RESERVOIR_QUANTILE", "VERSION", "TXID_CURRENT",
 }  # fmt: skip
 
 
-def to_spark(query: exp.Expression, schemas: Schemas) -> str:
+def to_spark(query: exp.Expr, schemas: Schemas) -> str:
     """The text of `query` (parsed with DuckDB's dialect) for Spark.
 
     `schemas` are the tables that the query reads. Raises SparkError where the query has a part
@@ -76,7 +76,7 @@ def to_spark(query: exp.Expression, schemas: Schemas) -> str:
     return mended(_resolve(query.copy(), schemas)).sql("spark")
 
 
-def mended(query: exp.Expression) -> exp.Expression:
+def mended(query: exp.Expr) -> exp.Expr:
     """Applies `MENDS` from the leaves up; a replacement keeps the type of what it replaces."""
     for node in reversed(list(query.dfs())):
         current = node
@@ -94,7 +94,7 @@ def mended(query: exp.Expression) -> exp.Expression:
     return query
 
 
-def refuse(query: exp.Expression) -> None:
+def refuse(query: exp.Expr) -> None:
     """Raises SparkError if the query calls what gives another answer on every run or engine."""
     for call in query.find_all(exp.Func):
         name = call.name.upper() if isinstance(call, exp.Anonymous) else call.sql_name()
@@ -107,7 +107,7 @@ def refuse(query: exp.Expression) -> None:
         raise SparkError("a sample is another one on each engine; nothing to compare")
 
 
-def _resolve(query: exp.Expression, schemas: Schemas) -> exp.Expression:
+def _resolve(query: exp.Expr, schemas: Schemas) -> exp.Expr:
     """Expands stars and aliases and infers types, as far as sqlglot can."""
     schema = MappingSchema(
         {
@@ -132,25 +132,26 @@ def _resolve(query: exp.Expression, schemas: Schemas) -> exp.Expression:
         return query  # Spark resolves names itself; the rules then see no types
 
 
-def _kind(node: exp.Expression | None) -> exp.DataType.Type | None:
+def _kind(node: exp.Expr | None) -> exp.DType | None:
     """The inferred type of an expression, None where it is not known."""
     found = node.type if node is not None else None
-    if found is None or found.this == exp.DataType.Type.UNKNOWN:
+    if found is None or found.this == exp.DType.UNKNOWN:
         return None
-    return found.this  # type: ignore[no-any-return]
+    kind: exp.DType = found.this
+    return kind
 
 
-def _double(node: exp.Expression) -> exp.Expression:
+def _double(node: exp.Expr) -> exp.Expr:
     return exp.Cast(this=node, to=exp.DataType.build("DOUBLE"))
 
 
-def _unwrapped(node: exp.Expression | None) -> exp.Expression | None:
+def _unwrapped(node: exp.Expr | None) -> exp.Expr | None:
     while isinstance(node, (exp.Paren, exp.Neg)):
         node = node.this
     return node
 
 
-def divide(node: exp.Expression) -> exp.Expression:
+def divide(node: exp.Expr) -> exp.Expr:
     """``a / b`` divides doubles, by zero too: infinity or NaN, where Spark raises an error."""
     if not isinstance(node, exp.Div) or _kind(node.this) in _INTERVALS:
         return node
@@ -167,7 +168,7 @@ def divide(node: exp.Expression) -> exp.Expression:
     )
 
 
-def average(node: exp.Expression) -> exp.Expression:
+def average(node: exp.Expr) -> exp.Expr:
     """``avg`` of decimals is a double here; summed exactly there, and divided once."""
     if not isinstance(node, exp.Avg):
         return node
@@ -179,7 +180,7 @@ def average(node: exp.Expression) -> exp.Expression:
     return _ratio(node, lambda call: call)
 
 
-def average_in_context(node: exp.Expression) -> exp.Expression:
+def average_in_context(node: exp.Expr) -> exp.Expr:
     """As `average`, for ``avg(…) FILTER (…)`` and ``avg(…) OVER (…)``."""
     if not isinstance(node, (exp.Filter, exp.Window)) or isinstance(node.parent, exp.Window):
         return node
@@ -187,7 +188,7 @@ def average_in_context(node: exp.Expression) -> exp.Expression:
     if not isinstance(inner, exp.Avg) or _kind(_argument(inner)) not in _DECIMALS:
         return node
 
-    def around(call: exp.Expression) -> exp.Expression:
+    def around(call: exp.Expr) -> exp.Expr:
         copy = node.copy()
         place = copy.this.this if isinstance(copy.this, exp.Filter) else copy.this
         place.replace(call)
@@ -196,18 +197,20 @@ def average_in_context(node: exp.Expression) -> exp.Expression:
     return _ratio(inner, around)
 
 
-def _argument(call: exp.Expression) -> exp.Expression:
-    argument = call.this
-    return argument.expressions[0] if isinstance(argument, exp.Distinct) else argument
+def _argument(call: exp.Expr) -> exp.Expr:
+    argument: exp.Expr = call.this
+    if isinstance(argument, exp.Distinct):
+        argument = argument.expressions[0]
+    return argument
 
 
-def _ratio(call: exp.Avg, around: Callable[[exp.Expression], exp.Expression]) -> exp.Expression:
+def _ratio(call: exp.Avg, around: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
     total = _double(around(exp.Sum(this=call.this.copy())))
     count = around(exp.Count(this=call.this.copy()))
     return exp.Paren(this=exp.Div(this=total, expression=count, typed=False, safe=False))
 
 
-def cast(node: exp.Expression) -> exp.Expression:
+def cast(node: exp.Expr) -> exp.Expr:
     """A cast to an integer rounds here and truncates there; types that Spark lacks are replaced."""
     if not isinstance(node, (exp.Cast, exp.TryCast)):
         return node
@@ -220,14 +223,14 @@ def cast(node: exp.Expression) -> exp.Expression:
     return node
 
 
-def data_type(node: exp.Expression) -> exp.Expression:
+def data_type(node: exp.Expr) -> exp.Expr:
     """Spark's name of a type."""
     if not isinstance(node, exp.DataType) or node.this not in TYPES:
         return node
-    return exp.DataType(this=exp.DataType.Type.USERDEFINED, kind=TYPES[node.this])
+    return exp.DataType(this=exp.DType.USERDEFINED, kind=TYPES[node.this])
 
 
-def date_difference(node: exp.Expression) -> exp.Expression:
+def date_difference(node: exp.Expr) -> exp.Expr:
     """``date - date`` is a number of days here and an interval there."""
     if not isinstance(node, exp.Sub):
         return node
@@ -237,12 +240,12 @@ def date_difference(node: exp.Expression) -> exp.Expression:
     return exp.Cast(this=days, to=exp.DataType.build("BIGINT"))
 
 
-def element(node: exp.Expression) -> exp.Expression:
+def element(node: exp.Expr) -> exp.Expr:
     """``list[i]`` counts from 1 and is NULL beyond the ends."""
     if not isinstance(node, exp.Bracket) or len(node.expressions) != 1:
         return node
     index = node.expressions[0]
-    if isinstance(index, exp.Slice) or _kind(node.this) == exp.DataType.Type.STRUCT:
+    if isinstance(index, exp.Slice) or _kind(node.this) == exp.DType.STRUCT:
         return node
     # sqlglot's parser has taken 1 from constant indexes, and from those only.
     constant = index.this if isinstance(index, exp.Neg) else index
@@ -252,14 +255,14 @@ def element(node: exp.Expression) -> exp.Expression:
     return exp.Anonymous(this="TRY_ELEMENT_AT", expressions=[node.this, index])
 
 
-def logarithm(node: exp.Expression) -> exp.Expression:
+def logarithm(node: exp.Expr) -> exp.Expr:
     """``log(x)`` is the decimal logarithm here and the natural one there."""
     if isinstance(node, exp.Log) and node.args.get("expression") is None:
         return exp.Anonymous(this="LOG10", expressions=[node.this])
     return node
 
 
-def day_of_week(node: exp.Expression) -> exp.Expression:
+def day_of_week(node: exp.Expr) -> exp.Expr:
     """Sunday is 0 here and 1 there."""
     if isinstance(node, exp.DayOfWeek):
         number = exp.Anonymous(this="DAYOFWEEK", expressions=[node.this])
@@ -270,7 +273,7 @@ def day_of_week(node: exp.Expression) -> exp.Expression:
     return exp.Paren(this=exp.Sub(this=number, expression=exp.Literal.number(1)))
 
 
-def quantile(node: exp.Expression) -> exp.Expression:
+def quantile(node: exp.Expr) -> exp.Expr:
     """``quantile_cont(x, p)`` and ``quantile_disc(x, p)`` are ordered-set aggregates there."""
     if isinstance(node, exp.PercentileCont) and node.expression is not None:
         name = "PERCENTILE_CONT"
@@ -287,17 +290,17 @@ def quantile(node: exp.Expression) -> exp.Expression:
     )
 
 
-def map_literal(node: exp.Expression) -> exp.Expression:
+def map_literal(node: exp.Expr) -> exp.Expr:
     """``map {k: v}`` as a call of ``map(k, v, …)``."""
     if not isinstance(node, exp.ToMap) or not isinstance(node.this, exp.Struct):
         return node
-    arguments: list[exp.Expression] = []
+    arguments: list[exp.Expr] = []
     for pair in node.this.expressions:
         arguments += [pair.this, pair.expression]
     return exp.Anonymous(this="MAP", expressions=arguments)
 
 
-MENDS: tuple[Callable[[exp.Expression], exp.Expression], ...] = (
+MENDS: tuple[Callable[[exp.Expr], exp.Expr], ...] = (
     average_in_context,
     average,
     date_difference,

@@ -37,8 +37,8 @@ class Recursion:
 
     name: str
     columns: tuple[str, ...]
-    anchors: tuple[exp.Expression, ...]
-    steps: tuple[exp.Expression, ...]
+    anchors: tuple[exp.Expr, ...]
+    steps: tuple[exp.Expr, ...]
     union_all: bool
 
 
@@ -66,7 +66,7 @@ class SparkQueries:
         self.spark.drop_view(name)
         del self._schemas[name]
 
-    def evaluate(self, query: exp.Expression) -> DataFrame:
+    def evaluate(self, query: exp.Expr) -> DataFrame:
         """The DataFrame of a query. Loops run before this returns, the rest when it is read.
 
         Raises SparkError where Spark cannot run the query, with its reason.
@@ -89,10 +89,10 @@ class SparkQueries:
             self.drop_table(name)
         self._made.clear()
 
-    def _statement(self, query: exp.Expression) -> DataFrame:
+    def _statement(self, query: exp.Expr) -> DataFrame:
         return self.spark.sql(to_spark(query, self._schemas))
 
-    def _run(self, query: exp.Expression) -> DataFrame:
+    def _run(self, query: exp.Expr) -> DataFrame:
         """Materializes the recursive CTEs of `query`, outermost first, and runs what is left."""
         while (with_ := next(_recursive_withs(query), None)) is not None:
             self._materialize(with_)
@@ -129,7 +129,7 @@ class SparkQueries:
         self.drop_table(view)
 
     def _branch(
-        self, branch: exp.Expression, scope: list[exp.CTE], variables: dict[str, str]
+        self, branch: exp.Expr, scope: list[exp.CTE], variables: dict[str, str]
     ) -> DataFrame:
         """Runs an anchor or a step: `variables` maps a CTE's name to the view of its rows."""
         query = branch.copy()
@@ -148,7 +148,7 @@ class SparkQueries:
 
     def _all(
         self,
-        branches: tuple[exp.Expression, ...],
+        branches: tuple[exp.Expr, ...],
         scope: list[exp.CTE],
         variables: dict[str, str],
         like: DataFrame | None,
@@ -247,7 +247,7 @@ def _converted(frame: DataFrame, like: DataFrame) -> DataFrame:
     return frame.select(*columns)
 
 
-def _recursive_withs(query: exp.Expression) -> Iterator[exp.With]:
+def _recursive_withs(query: exp.Expr) -> Iterator[exp.With]:
     """The WITH RECURSIVE clauses that still hold a recursion, outermost first."""
     for with_ in query.find_all(exp.With):
         if not with_.args.get("recursive"):
@@ -262,7 +262,7 @@ def _recursive_withs(query: exp.Expression) -> Iterator[exp.With]:
 def _outer_ctes(with_: exp.With) -> list[exp.CTE]:
     """The CTEs of enclosing queries that `with_` sees, outermost first."""
     found: list[exp.CTE] = []
-    node: exp.Expression | None = with_.parent
+    node: exp.Expr | None = with_.parent
     while node is not None:
         parent = node.parent
         if isinstance(parent, exp.With) and isinstance(node, exp.CTE):
@@ -276,7 +276,7 @@ def _outer_ctes(with_: exp.With) -> list[exp.CTE]:
     return found
 
 
-def _reads(query: exp.Expression, names: set[str]) -> int:
+def _reads(query: exp.Expr, names: set[str]) -> int:
     """How often `query` reads one of `names` (lower case), unqualified."""
     return sum(
         table.name.lower() in names and not table.db
@@ -308,7 +308,7 @@ def _groups(ctes: list[exp.CTE]) -> list[list[exp.CTE]]:
     return groups
 
 
-def _branches(query: exp.Expression, distinct: bool | None) -> list[exp.Expression]:
+def _branches(query: exp.Expr, distinct: bool | None) -> list[exp.Expr]:
     """The operands of a chain of unions of one kind, left to right."""
     while isinstance(query, exp.Subquery) and not query.alias:
         query = query.this

@@ -90,7 +90,7 @@ def check(
     return Checked(compare(here, there), columns, seconds_here, seconds_spark, limit)
 
 
-def parse_query(sql: str) -> exp.Expression:
+def parse_query(sql: str) -> exp.Expr:
     """The tree of the one query in `sql`. Raises ProgrammingError if it is something else."""
     try:
         statements = [s for s in sqlglot.parse(sql, dialect=DIALECT) if s is not None]
@@ -114,9 +114,7 @@ def parse_query(sql: str) -> exp.Expression:
     return query
 
 
-def _ship(
-    connection: Connection, query: exp.Expression, queries: SparkQueries, say: Report
-) -> None:
+def _ship(connection: Connection, query: exp.Expr, queries: SparkQueries, say: Report) -> None:
     """Copies every relation that `query` reads to Spark and renames it in the tree."""
     shipped: dict[str, str] = {}
     for table in list(query.find_all(exp.Table)):
@@ -147,7 +145,7 @@ def _is_cte(table: exp.Table) -> bool:
     if table.db or not isinstance(table.this, exp.Identifier):
         return False
     name = table.name.lower()
-    inside: exp.Expression = table
+    inside: exp.Expr = table
     node = table.parent
     while node is not None:
         with_ = node if isinstance(node, exp.With) else node.args.get("with_")

@@ -224,5 +224,5 @@ def near(a: Any, b: Any) -> bool:
     largest = max(abs(a), abs(b))
     if not math.isfinite(largest):
         return False
-    unit = math.pow(10.0, math.floor(math.log10(largest)) - (DIGITS - 1))
-    return abs(a - b) <= 0.5 * unit
+    unit: float = math.pow(10.0, math.floor(math.log10(largest)) - (DIGITS - 1))
+    return bool(abs(a - b) <= 0.5 * unit)

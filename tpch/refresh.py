@@ -17,7 +17,7 @@ from .schema import BY_NAME
 
 
 def rf1_rows(folder: Path, epoch: int) -> tuple[pa.Table, pa.Table]:
-    """(orders, lineitem): the rows that RF1 inserts in `epoch`, from 1. `folder` is a data folder."""
+    """(orders, lineitem): what RF1 inserts in `epoch`, from 1. `folder` is a data folder."""
     orders, lineitem = (_read(folder, name, epoch) for name in ("orders", "lineitem"))
     return (
         orders.select(list(BY_NAME["orders"].column_names)),
@@ -38,7 +38,7 @@ def _read(folder: Path, name: str, epoch: int) -> pa.Table:
 
 
 def apply_rf1(connection: Connection, folder: Path, epoch: int) -> int:
-    """Inserts the new orders of `epoch` and their lineitems; returns how many rows were inserted."""
+    """Inserts the new orders of `epoch` and their lineitems; returns the number of rows."""
     orders, lineitem = rf1_rows(folder, epoch)
     with _frames(connection, __tw_rf_orders=orders, __tw_rf_lineitem=lineitem):
         connection.execute("INSERT INTO orders SELECT * FROM __tw_rf_orders")
