@@ -186,6 +186,8 @@ def _plain(report: Report, names: Iterable[str]) -> tuple[str, str | None]:
             hint = f"did you mean {close}?"
         elif candidates and report.kind == "Binder":
             hint = f"available: {', '.join(dict.fromkeys(candidates))}"
+            if report.subtype == "COLUMN_NOT_FOUND":
+                hint += f"; text is written in single quotes: '{wanted}'"
     if "found that match the pattern" in message:
         hint = _file_hint(_last_quoted(message)) or hint
     if "No magic bytes" in message or "too small to be a Parquet" in message:
@@ -246,9 +248,9 @@ def _search(statement: Statement, report: Report) -> tuple[int | None, int]:
     """Where the text has the name, file or number that the message quotes; None unless unique."""
     wanted = [report.name] if report.name else []
     wanted += [n.replace('""', '"') for n in reversed(_QUOTED.findall(report.message))]
-    plain = re.search(r"\b[Nn]ame (\S+) does not exist", report.message)
+    plain = re.search(r"\b[Nn]ame (\S+) does not exist|\bcolumn (\S+) not found", report.message)
     if plain:
-        wanted.append(plain[1])
+        wanted.append(plain[1] or plain[2])
     parts = list(tokens(statement.text))
     for name in wanted:
         last = name.rpartition(".")[2] or name
@@ -274,6 +276,7 @@ USING RETURNING EXPLAIN ANALYZE DESCRIBE SUMMARIZE COPY BEGIN COMMIT ROLLBACK EX
 REPLACE MERGE ATTACH DETACH PRAGMA SUBSCRIBE VERIFY
 """
 _WORDS = frozenset(_KEYWORDS.split())
+_BEFORE_NAMES = {"FROM", "JOIN", "INTO", "TABLE", "VIEW", "UPDATE", ".", ",", "AS"}
 _CLOSING = {")": "(", "]": "[", "}": "{"}
 
 
@@ -294,29 +297,38 @@ def _syntax(
                 message = f'syntax error at or near "{token.text}"'
                 return message, token.start, len(word), f"did you mean {close[0]}?"
     if left_open is not None:
-        message = f"syntax error: this {left_open.text} is never closed"
-        return message, left_open.start, 1, hint
-    if at == 0 and hint is None:
+        what = "has no END" if left_open.kind == "word" else "is never closed"
+        message = f"syntax error: this {left_open.text} {what}"
+        return message, left_open.start, len(left_open.text), hint
+    if at == 0 and hint is None and parts and parts[0].text.upper() not in _WORDS:
         hint = "a statement begins with a verb, such as SELECT, FROM, INSERT, CREATE or COPY"
     elif at < len(parts) and parts[at].text.upper() in _WORDS:
         word = parts[at].text
-        if parts[at - 1].text == ",":
+        before = parts[at - 1].text.upper()
+        if before == "," and at + 1 < len(parts):
             hint = f"there is a comma too many before {word}"
-        else:
+        elif before in _BEFORE_NAMES or at + 1 < len(parts):
             hint = hint or f'{word} is a keyword; as a name it is written "{word}"'
+        else:
+            hint = f"something is missing after {word}"
     elif 0 < at < len(parts) and parts[at].text == parts[at - 1].text == ",":
         hint = "there is a comma too many"
     return message, position, length, hint
 
 
 def _brackets(parts: list[Token]) -> tuple[Token | None, Token | None]:
-    """A bracket that closes nothing, or the last one that is never closed."""
+    """A bracket that closes nothing, or the last one (or CASE) that is never closed."""
     stack: list[Token] = []
     for token in parts:
-        if token.text in ("(", "[", "{"):
+        text = token.text.upper()
+        if text in ("(", "[", "{") or (text == "CASE" and token.kind == "word"):
             stack.append(token)
-        elif token.text in _CLOSING:
-            if not stack or stack[-1].text != _CLOSING[token.text]:
+        elif text == "END" and stack and stack[-1].kind == "word":
+            stack.pop()
+        elif text in _CLOSING:
+            if stack and stack[-1].kind == "word":
+                return None, stack[-1]
+            if not stack or stack[-1].text != _CLOSING[text]:
                 return token, None
             stack.pop()
     return None, stack[-1] if stack else None
