@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from ..planner.context import Parameters
     from .session import Session
+    from .subscribe import Subscription
 
 Row = tuple[Any, ...]
 
@@ -93,6 +94,14 @@ class Connection:
     def unregister(self, name: str) -> None:
         """Forget a frame."""
         self._session.unregister(name)
+
+    def subscribe(self, view: str, epoch: int | None = None) -> Subscription:
+        """Follow a maintained view: iterate over its `Update`s, one per committed transaction.
+
+        The first is a snapshot; with `epoch` there is none, and what came after that epoch follows.
+        Iterate with ``for`` or ``async for``; `close()` it from any thread.
+        """
+        return self._session.subscribe(view, epoch)
 
     def enable_progress(self) -> None:
         """Have `progress` tell how far a statement is."""

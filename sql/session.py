@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
@@ -13,6 +14,7 @@ import pyarrow as pa
 from ..engine.operators.budget import RecursionInterrupted, RecursionLimitError
 from ..planner import execute, maintain
 from ..planner.context import Context, Parameters, Settings
+from ..planner.logical import Node
 from . import diagnose, errors, hidden, planning, recursion, settings, view_text
 from .catalog import Catalog
 from .database import Database
@@ -22,7 +24,7 @@ from .result import Result, TableStream
 from .sigint import Watch
 from .statements import Kind, Statement, split
 from .subscribe import Subscription, SubscriptionReader
-from .views import Views
+from .views import Views, row_name
 
 _NO_STATEMENT = Statement("", 0, "", Kind.OTHER, (), 0, frozenset(), False)
 
@@ -230,6 +232,10 @@ class Session:
             return self._duckdb(statement, given)
         with self.database.reading:
             self.views.prepare(statement.text)
+        if statement.words == ("SHOW", "TABLES"):
+            # not the names under which views' rows are registered
+            text = f"SELECT * FROM ({statement.text}) WHERE NOT starts_with(name, '__tw_')"
+            return self._duckdb(dataclasses.replace(statement, text=text), given)
         found: tuple[Result | None, int] = self.views.ddl(
             statement, lambda: self._duckdb(statement, given)
         )
@@ -281,6 +287,13 @@ class Session:
         )
 
     def _explain(self, statement: Statement, given: Parameters) -> Result:
+        from .explain import explain
+
+        with self.guard(statement), self.database.reading:
+            self.views.prepare(statement.text)
+            shown = explain(statement, self._context(given))
+        if shown is not None:
+            return self._complete(pa.table({"stage": [shown[0]], "plan": [shown[1]]}), statement)
         result = self._duckdb(statement, given)[0]
         assert result is not None
         return result
