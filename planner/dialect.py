@@ -9,20 +9,22 @@ writes SQL; the front end, which reads it, may import from here.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
 from sqlglot import exp
 from sqlglot.dialects.dialect import DialectType
 from sqlglot.dialects.duckdb import DuckDB
-from sqlglot.tokens import Token, TokenType
+from sqlglot.tokenizer_core import Token, TokenType
 
 _WRITTEN = "written"
 _KEPT = "__tw_kept_"
+_PLAIN_NAME = re.compile(r"[A-Za-z_][\w.]*")
 
 # sqlglot turns calls of these into other calls: log2(x) into log(2, x), struct_pack(*COLUMNS(…))
 # into a struct of one field, today() into CURRENT_DATE, which a column may be called.
-_KEPT_CALLS = {"LOG2", "LOG10", "STRUCT_PACK", "TODAY"}
+_KEPT_CALLS = {"LOG2", "LOG10", "STRUCT_PACK", "TODAY", "GET_CURRENT_TIME"}
 
 # Types that a string may follow, as in DATE '2024-01-01'.
 _LITERAL_TYPES = DuckDB.Parser.TYPE_TOKENS - {TokenType.INTERVAL}
@@ -40,12 +42,10 @@ class Tidewheel(DuckDB):
         return _null_orders(_kept_calls(_typed_literals(_in_lists(tokens))))
 
     def parse(self, sql: str, **opts: Any) -> list[exp.Expr | None]:
-        """The statements of `sql`; `nulls_first` of an `Ordered` is None where it is not written."""
+        """The statements of `sql`; where no null order is written, `nulls_first` is None."""
         return [_unmarked(tree) for tree in super().parse(sql, **opts)]
 
-    def parse_into(
-        self, expression_type: Any, sql: str, **opts: Any
-    ) -> list[exp.Expr | None]:
+    def parse_into(self, expression_type: Any, sql: str, **opts: Any) -> list[exp.Expr | None]:
         """As `parse`, for a part of a statement."""
         return [_unmarked(tree) for tree in super().parse_into(expression_type, sql, **opts)]
 
@@ -171,6 +171,9 @@ def _unmarked(tree: exp.Expr | None) -> exp.Expr | None:
 
 def _is_spelled(node: exp.Expr) -> bool:
     """Does sqlglot write this node as another thing?"""
+    if isinstance(node, exp.DataType):
+        kind = node.args.get("kind")
+        return isinstance(kind, str) and not _PLAIN_NAME.fullmatch(kind)
     if isinstance(node, exp.Ordered):
         return node.args.get("nulls_first") is False and not node.find_ancestor(exp.WithinGroup)
     return type(node) in _SPELLING
@@ -202,9 +205,15 @@ def _json_path(node: exp.Expr, write: _Write) -> str:
     return write(written) if isinstance(written, exp.Expr) else DuckDB().generate(node)
 
 
+def _type_name(node: exp.Expr, write: _Write) -> str:
+    """A type of the user's whose name needs its quotes."""
+    return str(exp.to_identifier(node.args["kind"], quoted=True).sql("duckdb"))
+
+
 _SPELLING: dict[type[exp.Expr], Callable[[exp.Expr, _Write], str]] = {
     exp.Ordered: _nulls_last,
     exp.JSONPath: _json_path,
+    exp.DataType: _type_name,
     # sqlglot adds a cast to BOOLEAN, which lets pass what DuckDB refuses.
     exp.LogicalAnd: lambda node, write: f"BOOL_AND({write(node.this)})",
     exp.LogicalOr: lambda node, write: f"BOOL_OR({write(node.this)})",

@@ -34,6 +34,10 @@ _SAME_FUNCTION = {
     "json_extract_string": "->>",
     "json_extract_path_text": "->>",
     "&&": "list_has_any",
+    # macros of DuckDB's whose whole body is the other name
+    "date_add": "+",
+    "array_append": "list_append",
+    "array_prepend": "list_prepend",
 }
 
 
@@ -62,10 +66,16 @@ def _type_aliases() -> dict[str, str]:
 
 def parse_tree(sql: str) -> Tree | None:
     """DuckDB's tree of a SELECT, or None for a statement that it cannot write out as one."""
-    row = _connection().execute("SELECT json_serialize_sql(?::VARCHAR)", [sql]).fetchone()
-    assert row is not None
-    found = json.loads(row[0])
-    return None if found.get("error") else found["statements"]
+    return parse_trees([sql])[0]
+
+
+def parse_trees(texts: list[str]) -> list[Tree | None]:
+    """The trees of many queries, by one statement."""
+    rows = _connection().execute(
+        "SELECT json_serialize_sql(q) FROM unnest(?::VARCHAR[]) t(q)", [texts]
+    )
+    found = [json.loads(text) for (text,) in rows.fetchall()]
+    return [None if tree.get("error") else tree["statements"] for tree in found]
 
 
 def canonical(tree: Tree) -> Tree:
@@ -116,7 +126,11 @@ def _function(node: Tree) -> Tree:
     arguments = node["arguments"]
     if name in _TAKES_PART and arguments and (part := _text_of(arguments[0])):
         arguments[0]["expression"]["literal"]["text"] = part.lower()
-    if name in ("range", "generate_series") and len(arguments) == 2 and _text_of(arguments[0]) == "0":
+    if (
+        name in ("range", "generate_series")
+        and len(arguments) == 2
+        and _text_of(arguments[0]) == "0"
+    ):
         node["arguments"] = arguments[1:]
     if name == "string_agg" and len(arguments) == 1:
         node["arguments"] = [*arguments, {"name": "", "expression": _item("','")}]
@@ -124,6 +138,8 @@ def _function(node: Tree) -> Tree:
     if name in ("quantile_cont", "quantile_disc") and len(arguments) == len(orders) == 1:
         # percentile_cont(f) WITHIN GROUP (ORDER BY x) is quantile_cont(x, f ORDER BY x)
         node["arguments"] = [{"name": "", "expression": orders[0]["expression"]}, *arguments]
+    if not arguments and name in ("current_user", "session_user"):
+        return {**_item(name), "alias": node["alias"]}
     if name == "+" and len(arguments) == 1:
         return {**arguments[0]["expression"], "alias": node["alias"]}
     if name == "if" and len(arguments) == 3:  # it is a macro for CASE
@@ -203,9 +219,19 @@ def _join(node: Tree) -> Tree:
 
 def _interval_text(node: Tree) -> Tree:
     """INTERVAL '1 day' is INTERVAL '1' DAY."""
-    if node.get("class") == "CAST" and node["type_expr"]["type_name"] == "interval":
-        if found := re.fullmatch(r"(\d+) ([a-z]+?)s?", _text_of(node["child"]) or ""):
-            return {**_item(f"INTERVAL '{found[1]}' {found[2]}"), "alias": node["alias"]}
+    if node.get("class") != "CAST" or node["type_expr"]["type_name"] != "interval":
+        return node
+    found = re.fullmatch(r"(\d+) ([a-z]+?)s?", _text_of(node["child"]) or "")
+    if found is None:
+        return node
+    return {**_item(f"INTERVAL '{found[1]}' {found[2]}"), "alias": node["alias"]}
+
+
+def _json_arrow(node: Tree) -> Tree:
+    """j -> 'a' and json_extract(j, 'a'): DuckDB's parser takes an arrow for a lambda at first."""
+    if node.get("class") == "LAMBDA" and node.get("syntax_type") == "SINGLE_ARROW":
+        sides = [{"name": "", "expression": node[side]} for side in ("lhs", "expr")]
+        return {**_item("json_extract(a, b)"), "alias": node["alias"], "arguments": sides}
     return node
 
 
@@ -237,6 +263,7 @@ _RULES: tuple[Callable[[Tree], Tree], ...] = (
     _interval,
     _interval_text,
     _values,
+    _json_arrow,
     _function,
     _not,
     _column,

@@ -122,7 +122,9 @@ EDITS: st.SearchStrategy[str] = st.one_of(
     _insert("e", _number, _number),
     _insert("e", _number, _number),
     st.tuples(_number, _number).map(
-        lambda r: f"INSERT INTO p VALUES ({r[0]}, {r[1]}) ON CONFLICT (k) DO UPDATE SET v = excluded.v"
+        lambda r: (
+            f"INSERT INTO p VALUES ({r[0]}, {r[1]}) ON CONFLICT (k) DO UPDATE SET v = excluded.v"
+        )
     ),
     _number.map(lambda v: f"DELETE FROM t WHERE id = {v}"),
     _number.map(lambda v: f"DELETE FROM u WHERE k = {v}"),
