@@ -31,7 +31,7 @@ def _tree(node: Node, depth: int) -> Iterator[str]:
     bindings = getattr(node, "bindings", ())
     for binding in bindings:
         yield f"{pad}  {binding.variable} ({binding.kind})"
-        for part, child in (("anchor", binding.anchor), ("step", binding.step)):
+        for part, child in (("anchor", binding.anchor), *(("step", s) for s in binding.steps)):
             if child is not None:
                 yield f"{pad}    {part}:"
                 yield from _tree(child, depth + 3)

@@ -7,6 +7,7 @@ import dataclasses
 from ..planner import execute
 from ..planner import explain as stages
 from ..planner.context import Context
+from ..planner.logical import Block
 from . import errors, recursion
 from .planning import logical
 from .statements import Kind, Statement, split, tokens
@@ -51,7 +52,7 @@ def explain(statement: Statement, context: Context) -> tuple[str, str] | None:
     )
     node = logical(inner, context)
     if stage == "LOGICAL":
-        if isinstance(node, execute.Block) and not recursion.mentions(text):
+        if isinstance(node, Block) and not recursion.mentions(text):
             from .binder import bind
 
             node = bind(text, context)
