@@ -58,11 +58,11 @@ class Physical:
 
 def physical(node: Node, settings: Settings) -> Physical:
     """Rewrite, lower and fuse a plan."""
-    if not _is_whole(node):
+    labels = None if _is_whole(node) else tuple(c.label for c in node.schema)
+    if labels is not None:
         node = rewritten(node)
     flow = lower(node, settings.fusion)
     kernels = tuple(fuse(flow, settings.fusion))
-    labels = None if _is_whole(node) else tuple(c.label for c in node.schema)
     return Physical(flow, kernels, labels)
 
 

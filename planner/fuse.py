@@ -42,7 +42,7 @@ def fuse(flow: Flow, enabled: bool = True) -> list[KernelPlan]:
     """The kernels of a flow, in an order in which inputs come first (feedback aside)."""
     if enabled:
         _inline_scans(flow)
-    kernels = []
+    kernels: list[KernelPlan] = []
     for members in _cut(flow, enabled):
         inside = set(members)
         inputs: dict[Operator, None] = {}

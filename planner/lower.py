@@ -31,6 +31,7 @@ from tidewheel.planner.logical import (
 )
 from tidewheel.planner.text import (
     alias_of,
+    atomic,
     block_query,
     column,
     conjunction,
@@ -184,7 +185,7 @@ def _join(low: Lowering, node: Join) -> Operator:
         [
             *(
                 (exp.NullSafeEQ if key.null_safe else exp.EQ)(
-                    this=key.left.copy(), expression=key.right.copy()
+                    this=atomic(key.left.copy()), expression=atomic(key.right.copy())
                 )
                 for key in node.keys
             ),

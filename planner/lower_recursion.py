@@ -147,11 +147,21 @@ def _native(low: Lowering, node: LetRec, binding: Binding, native: Block) -> Ope
 
         def reader() -> KernelReader:
             sql = native.sql.replace(ITERATIONS, limit)
-            return KernelReader(
-                context.connection, context.lock, sql, None, _parameters(sql, context)
-            )
+            given = _parameters(sql, context)
+            rows = context.settings.batch_rows
+            if node.enough is not None:
+                rows = max(1, min(rows, node.enough))
+            return KernelReader(context.connection, context.lock, sql, None, given, rows)
 
-        return NativeLoop(reader, _label(binding), binding.kind, counted, bounds, node.enough)
+        return NativeLoop(
+            reader,
+            _label(binding),
+            binding.kind,
+            counted,
+            bounds,
+            context.connection.interrupt,
+            node.enough,
+        )
 
     detail = f"{_detail(node)}; DuckDB's own recursion"
     answer = low.flow.vertex("NativeLoop", [], binding.columns, None, detail=detail)

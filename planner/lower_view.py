@@ -55,6 +55,15 @@ class Stream:
     columns: tuple[L.Column, ...]  # of `placed`
     steps: list[L.Filter | L.Project | L.Unnest] = field(default_factory=list)
 
+    def __post_init__(self) -> None:
+        if len(self.columns) != len(self.placed.op.schema):
+            raise L.PlanError(f"{self.placed.op.name} does not have the columns {self.columns}")
+
+    @property
+    def arrow(self) -> Schema:
+        """The Arrow types of `columns`, under the plan's names (two scans may share a source)."""
+        return Schema((c.name for c in self.columns), self.placed.op.schema.types)
+
     @property
     def schema(self) -> tuple[L.Column, ...]:
         """The columns after all steps."""
@@ -102,6 +111,7 @@ class ViewLowering:
         self._placed: dict[tuple[int, int], Stream] = {}
         self._arranged: dict[tuple[int, tuple[int, ...], bool], tuple[Arrange, Placed]] = {}
         self._kept: list[L.Node] = []
+        self._keys = 0
 
     def __call__(self, node: L.Node) -> Stream:
         """The stream of a node; nodes that are reached twice are lowered once."""
@@ -149,7 +159,7 @@ class ViewLowering:
         """Take the steps that wait, as one map."""
         if not stream.steps:
             return stream
-        source = stream.placed.op.schema
+        source = stream.arrow
         rewrites = []
         schema = source
         for step in stream.steps:
@@ -196,7 +206,7 @@ class ViewLowering:
             else:
                 exprs = ", ".join(to_sql(defined(e)) for e in step.exprs)
                 query = f"SELECT * EXCLUDE ({WEIGHT}), {exprs}, {WEIGHT} FROM ({query})"
-        rewrite, schema = self.bound(linear_kernel, query, stream.placed.op.schema)
+        rewrite, schema = self.bound(linear_kernel, query, stream.arrow)
         placed = stream.circuit.add(Map(schema, rewrite, "kernel"), stream.placed)
         return Stream(stream.circuit, placed, stream.schema)
 
@@ -219,7 +229,8 @@ class ViewLowering:
             if isinstance(e, exp.Column):
                 positions.append(names[e.name])
                 continue
-            name = f"__tw_key{len(added)}_{len(names)}"
+            self._keys += 1
+            name = f"__tw_key{self._keys}"
             positions.append(len(stream.schema) + len(added))
             added.append(L.Named(L.Column(name, name, ""), e))
         if not added:
@@ -234,7 +245,7 @@ class ViewLowering:
         found = (id(stream.placed), tuple(key), null_keys)
         if found not in self._arranged:
             name = "arrange by " + ", ".join(stream.schema[i].label for i in key)
-            op = Arrange(stream.placed.op.schema, key, stream.circuit.depth, null_keys, name)
+            op = Arrange(stream.arrow, key, stream.circuit.depth, null_keys, name)
             self._arranged[found] = (op, stream.circuit.add(op, stream.placed))
         return self._arranged[found]
 
@@ -303,7 +314,7 @@ def _linear(low: ViewLowering, node: L.Filter | L.Project | L.Unnest) -> Stream:
 @lowers(L.Distinct)
 def _distinct(low: ViewLowering, node: L.Distinct) -> Stream:
     source = low.place(node.input)
-    op = Tally(source.placed.op.schema, depth=low.circuit.depth)
+    op = Tally(source.arrow, depth=low.circuit.depth)
     return Stream(low.circuit, low.circuit.add(op, source.placed), node.schema)
 
 
@@ -319,7 +330,7 @@ _COUNTS = {
 @lowers(L.SetOp)
 def _set_op(low: ViewLowering, node: L.SetOp) -> Stream:
     left, right = low.place(node.left), low.place(node.right)
-    one, other = left.placed.op.schema, right.placed.op.schema
+    one, other = left.arrow, right.arrow
     if one.types != other.types:
         raise NoDeltaRule(f"both sides of {node.op.upper()} differ in how Arrow types them")
     schema = Schema((c.name for c in node.columns), one.types)
@@ -348,8 +359,8 @@ def _join(low: ViewLowering, node: L.Join) -> Stream:
     by_left, left_node = low.arrange(left, left_key, null_safe)
     by_right, right_node = low.arrange(right, right_key, null_safe)
     schema = Schema(
-        (*left.placed.op.schema.names, *right.placed.op.schema.names),
-        (*left.placed.op.schema.types, *right.placed.op.schema.types),
+        (*left.arrow.names, *right.arrow.names),
+        (*left.arrow.types, *right.arrow.types),
     )
     width = len(left.schema)
     columns = [(0, i) for i in range(width)] + [(1, i) for i in range(len(right.schema))]
@@ -428,8 +439,8 @@ def _typed(
     found = []
     for side, stream in zip(sides, streams, strict=True):
         query = f"SELECT typeof({to_sql(side)}) AS t FROM (SELECT 1) LEFT JOIN {INPUT} ON false"
-        evaluate, _ = low.bound(group_kernel, query, stream.placed.op.schema)
-        rows = evaluate(Delta.empty(stream.placed.op.schema)).to_pylist()
+        evaluate, _ = low.bound(group_kernel, query, stream.arrow)
+        rows = evaluate(Delta.empty(stream.arrow)).to_pylist()
         found.append(str(rows[0][0]))
     return common_type(found)
 
@@ -453,7 +464,7 @@ def _window(low: ViewLowering, node: L.Window) -> Stream:
         keys = window.args.get("partition_by") or []
         placed, positions = low.columns_for(stream, keys)
         exprs = ", ".join(to_sql(defined(e)) for e in same)
-        source = placed.placed.op.schema
+        source = placed.arrow
         evaluate, schema = low.bound(group_kernel, f"SELECT *, {exprs} FROM {INPUT}", _bare(source))
         op = Regroup(source, positions, evaluate, schema, positions, low.circuit.depth, "window")
         columns = (*placed.schema, *(e.column for e in same))
@@ -491,7 +502,7 @@ def _top_k(low: ViewLowering, node: L.TopK) -> Stream:
         if expression is not None:
             query += f" {word} {to_sql(expression)}"
             counts.append(int(expression.this) if _whole_number(expression) else None)
-    schema = source.placed.op.schema
+    schema = source.arrow
     evaluate, out = low.bound(group_kernel, query, schema)
     if node.limit is not None and None not in counts and node.keys:
         first = node.keys[0]

@@ -183,7 +183,7 @@ def _accumulate(
             arguments.setdefault(to_sql(p.argument), p.argument)
     stream, names = _keyed(low, source, keys, list(arguments.values()))
     at = dict(zip(arguments, names, strict=True))
-    schema = stream.placed.op.schema
+    schema = stream.arrow
     if distinct:
         op = Tally(schema, depth=low.circuit.depth, name="distinct arguments")
         stream = Stream(low.circuit, low.circuit.add(op, stream.placed), stream.schema)
@@ -209,7 +209,7 @@ def _accumulate(
 def _end(low: ViewLowering, source: Stream, keys: Sequence[L.Named], part: _Part) -> Stream:
     assert part.argument is not None
     stream, (name,) = _keyed(low, source, keys, [part.argument])
-    schema = stream.placed.op.schema
+    schema = stream.arrow
     value = schema.index(name)
     key = list(range(len(keys)))
     columns = (*(k.column for k in keys), part.named.column)
@@ -234,11 +234,11 @@ def _by_group(low: ViewLowering, streams: Sequence[Stream], node: L.Aggregate) -
     depth = low.circuit.depth
     whole = streams[0]
     for other in streams[1:]:
-        left = Arrange(whole.placed.op.schema, key, depth, True, "groups")
-        right = Arrange(other.placed.op.schema, key, depth, True, "groups")
+        left = Arrange(whole.arrow, key, depth, True, "groups")
+        right = Arrange(other.arrow, key, depth, True, "groups")
         extra = range(len(key), len(other.schema))
         chosen = [(0, i) for i in range(len(whole.schema))] + [(1, i) for i in extra]
-        one, two = whole.placed.op.schema, other.placed.op.schema
+        one, two = whole.arrow, other.arrow
         schema = Schema(
             (*one.names, *(two.names[i] for i in extra)),
             (*one.types, *(two.types[i] for i in extra)),
@@ -258,7 +258,7 @@ def _regroup(low: ViewLowering, node: L.Aggregate) -> Stream:
         _check_order(a.expr.this if isinstance(a.expr, exp.Filter) else a.expr)
     stream = low(node.input)
     placed, key = low.columns_for(stream, [k.expr for k in node.keys])
-    schema = placed.placed.op.schema
+    schema = placed.arrow
     groups = [to_sql(identifier(schema.names[i])) for i in key]
     items = [
         *(
@@ -295,8 +295,8 @@ def _grouping_sets(low: ViewLowering, node: L.Aggregate) -> Stream:
             else:
                 exprs.append(L.Named(c, exp.cast(exp.Null(), c.type, dialect="duckdb")))
         parts.append(low.flush(extended(stream, exprs)))
-    first = parts[0].placed.op.schema
-    if any(p.placed.op.schema.types != first.types for p in parts):
+    first = parts[0].arrow
+    if any(p.arrow.types != first.types for p in parts):
         raise NoDeltaRule("grouping sets whose keys Arrow types differently")
     if len(parts) == 1:
         return parts[0]

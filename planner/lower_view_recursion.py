@@ -69,7 +69,7 @@ def _let_rec(low: ViewLowering, node: L.LetRec) -> Stream:
         steps = _distinct_steps(b)
         anchor = None if b.anchor is None else low.place(b.anchor)
         if anchor is not None:
-            types = anchor.placed.op.schema.types
+            types = anchor.arrow.types
         else:
             types = tuple(low.table_schema(_typed(b.columns)).types)
         schema = schemas[b.variable] = Schema((c.name for c in b.columns), types)
@@ -90,7 +90,7 @@ def _let_rec(low: ViewLowering, node: L.LetRec) -> Stream:
         for b in node.bindings:
             for step, variable in zip(_distinct_steps(b), inside.back[b.variable], strict=True):
                 stream = low.place(step)
-                found, wanted = stream.placed.op.schema, schemas[b.variable]
+                found, wanted = stream.arrow, schemas[b.variable]
                 if found.types != wanted.types:
                     raise NoDeltaRule("a step whose columns Arrow types differently")
                 loop.connect(variable, stream.placed)

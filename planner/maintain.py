@@ -34,7 +34,6 @@ class Run(Protocol):
         """The logical plan of a view's query."""
 
 
-
 class Plan(Protocol):
     """How one view is kept up to date."""
 

@@ -8,12 +8,13 @@ from typing import Any
 
 from sqlglot import exp
 
+from tidewheel.planner.dialect import Tidewheel
 from tidewheel.planner.logical import Block, Column, Named, SortKey
 
 
 def to_sql(expression: exp.Expr) -> str:
     """Text in DuckDB's dialect, always with its own comments removed."""
-    return expression.sql(dialect="duckdb", comments=False)
+    return expression.sql(dialect=Tidewheel, comments=False)
 
 
 def identifier(name: str) -> exp.Identifier:
@@ -43,6 +44,34 @@ def conjunction(parts: Sequence[exp.Expr]) -> exp.Expr | None:
     if not parts:
         return None
     return exp.and_(*parts, copy=False) if len(parts) > 1 else parts[0]
+
+
+_ATOMS = (exp.Column, exp.Literal, exp.Null, exp.Boolean, exp.Paren, exp.Var, exp.Anonymous)
+
+
+def atomic(expression: exp.Expr) -> exp.Expr:
+    """`expression`, in parentheses unless it can stand next to any operator."""
+    if isinstance(expression, _ATOMS):
+        return expression
+    if isinstance(expression, exp.Func) and not isinstance(expression, exp.Binary):
+        return expression
+    return exp.Paren(this=expression)
+
+
+def substituted(expression: exp.Expr, named: Mapping[str, exp.Expr]) -> exp.Expr:
+    """A copy of `expression` with columns replaced by what `named` says."""
+
+    def change(e: exp.Expr) -> exp.Expr:
+        if not isinstance(e, exp.Column) or e.name not in named:
+            return e
+        value = named[e.name].copy()
+        atomic = isinstance(
+            value, (exp.Column, exp.Literal, exp.Null, exp.Boolean, exp.Func, exp.Paren)
+        )
+        return value if atomic or e is root else exp.Paren(this=value)
+
+    root = expression.copy()
+    return root.transform(change, copy=False)
 
 
 def select_all(source: exp.Expr) -> exp.Select:

@@ -36,9 +36,9 @@ class Statements:
                 con.execute("SET arrow_lossless_conversion = true")
             return relation(con, sql, {INPUT: table}).to_arrow_table()
 
-    def schema(self, sql: str, source: Schema) -> pa.Schema:
+    def schema(self, sql: str, source: Schema, weight: str | None) -> pa.Schema:
         """The schema of a result; duckdb.Error if the statement does not bind."""
-        return self.run(sql, Delta.empty(source).to_arrow(WEIGHT)).schema
+        return self.run(sql, Delta.empty(source).to_arrow(weight)).schema
 
 
 STATEMENTS = Statements()
@@ -46,12 +46,13 @@ STATEMENTS = Statements()
 
 def linear_kernel(sql: str, source: Schema) -> tuple[Rewrite, Schema]:
     """A linear function as a statement that passes the column `WEIGHT` on as its last."""
-    arrow = STATEMENTS.schema(sql, source)
+    arrow = STATEMENTS.schema(sql, source, WEIGHT)
     fields = list(arrow)[:-1]
     schema = Schema((f.name for f in fields), (f.type for f in fields))
 
     def rewrite(delta: Delta) -> Delta:
-        table = STATEMENTS.run(sql, delta.to_arrow(WEIGHT))
+        named = Delta(source, delta.cols, delta.weights)
+        table = STATEMENTS.run(sql, named.to_arrow(WEIGHT))
         weighted = Delta.from_arrow(table, weight=1)
         return Delta(schema, weighted.cols[:-1], weighted.cols[-1])
 
@@ -60,11 +61,12 @@ def linear_kernel(sql: str, source: Schema) -> tuple[Rewrite, Schema]:
 
 def group_kernel(sql: str, source: Schema) -> tuple[Evaluate, Schema]:
     """A function of rows without weights as a statement."""
-    arrow = STATEMENTS.schema(sql, source)
+    arrow = STATEMENTS.schema(sql, source, None)
     schema = Schema((f.name for f in arrow), (f.type for f in arrow))
 
     def evaluate(rows: Delta) -> Delta:
-        table = STATEMENTS.run(sql, rows.to_arrow(weight=None))
+        named = Delta(source, rows.cols, rows.weights)
+        table = STATEMENTS.run(sql, named.to_arrow(weight=None))
         return Delta.from_arrow(table, weight=1, schema=schema)
 
     return evaluate, schema

@@ -108,7 +108,7 @@ class Incremental:
 def _key(table: str, prefix: str) -> str:
     import re
 
-    parts = [p.replace('""', '"') for p in re.findall(r'"((?:[^"]|"")*)"', table)]
+    parts: list[str] = [p.replace('""', '"') for p in re.findall(r'"((?:[^"]|"")*)"', table)]
     if parts and parts[-1].startswith(prefix):
         return parts[-1][len(prefix) :]
     return ".".join(parts).lower()
@@ -146,7 +146,7 @@ class ViewPlan:
     ) -> None:
         self.reason = ""
         self._sql = sql
-        self._recompute = lambda reason: Recompute(sql, reason, scratch)
+        self._recompute: Callable[[str], Recompute] = lambda reason: Recompute(sql, reason, scratch)
         self._rows_prefix = rows_prefix
         self._plan: Incremental | Recompute | None = None
         self.seconds = 0.0

@@ -72,6 +72,12 @@ def resolve(
             )
         if isinstance(node, _LEFT_ALONE):
             raise NotTaken(f"{type(node).__name__.upper()} in an expression")
+        if isinstance(node, exp.In) and any(map(is_query, node.expressions)):
+            if len(node.expressions) > 1:
+                raise NotTaken("a subquery in a list of IN")
+            return on_subquery(exp.In(this=node.this, query=node.expressions[0]), inner)
+        if isinstance(node, exp.Query) and not isinstance(node, exp.Subquery):
+            raise NotTaken("ARRAY, or another call, over a subquery")
         if isinstance(node, exp.Exists) or is_query(node) or is_query(node.args.get("query")):
             return on_subquery(node, inner)
         quantified = isinstance(node, exp.Binary) and isinstance(
@@ -172,17 +178,6 @@ class Aggregates:
             return rebuilt(node, walk)
 
         return walk(expression)
-
-
-def replaced(expression: exp.Expr, mapping: dict[str, exp.Expr]) -> exp.Expr:
-    """A copy with columns replaced by name."""
-
-    def walk(node: exp.Expr) -> exp.Expr:
-        if isinstance(node, exp.Column) and node.name in mapping:
-            return mapping[node.name].copy()
-        return rebuilt(node, walk)
-
-    return walk(expression)
 
 
 def windows_taken_out(expression: exp.Expr, register: Callable[[exp.Window], exp.Expr]) -> exp.Expr:

@@ -20,14 +20,13 @@ from tidewheel.planner.logical import (
     Window,
     references,
 )
-from tidewheel.planner.text import column, to_sql
+from tidewheel.planner.text import column, substituted, to_sql
 
 from .bind_from import FromBinder
 from .bind_names import (
     Aggregates,
     conjuncts,
     rebuilt,
-    replaced,
     resolve,
     windows_taken_out,
 )
@@ -361,7 +360,7 @@ class SelectBinder:
         if not self._correlated or group is not None:
             return None
         nothing = {named.column.name: _on_nothing(named) for named in grouping.aggregates}
-        return [_folded(replaced(i.expr, nothing)) for i in self._items]
+        return [_folded(substituted(i.expr, nothing)) for i in self._items]
 
     # -- after aggregation
 

@@ -33,9 +33,9 @@ from tidewheel.planner.logical import (
     TopK,
     references,
 )
-from tidewheel.planner.text import column, to_sql
+from tidewheel.planner.text import atomic, column, substituted, to_sql
 
-from .bind_names import SUBQUERY, rebuilt, replaced
+from .bind_names import SUBQUERY, rebuilt
 from .bind_scope import NotTaken
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ class Subqueries:
         pending = self._pending[int(number.name)]
         operands = arguments[: pending.operands]
         mapping = dict(zip(pending.outer, arguments[pending.operands :], strict=True))
-        return pending, operands, [replaced(c, mapping) for c in pending.query.correlated]
+        return pending, operands, [substituted(c, mapping) for c in pending.query.correlated]
 
     @staticmethod
     def is_placeholder(node: exp.Expr) -> bool:
@@ -171,7 +171,7 @@ class Subqueries:
         left, right = names_of(node), names_of(query.node)
         keys, rest = split_conditions(correlated, left, right)
         if pending.form == "exists":
-            if query.one_row:  # an ungrouped aggregate always has its row
+            if query.one_row or query.empty is not None:  # an ungrouped aggregate has its row
                 return Filter(node, exp.false()) if negated else node
             return Join(node, query.node, _kind(negated), tuple(keys), _and(rest))
         equal = [EquiKey(o, column(c.name)) for o, c in zip(operands, query.columns, strict=True)]
@@ -184,7 +184,7 @@ class Subqueries:
         operand, value = operands[0], column(query.columns[0].name)
         if correlated:
             unknown = exp.Coalesce(
-                this=exp.EQ(this=operand, expression=value), expressions=[exp.true()]
+                this=exp.EQ(this=atomic(operand), expression=value), expressions=[exp.true()]
             )
             return Join(node, query.node, "anti", tuple(keys), _and([*rest, unknown]))
         counted, all_, known = self._counts(query)
@@ -192,7 +192,7 @@ class Subqueries:
         certain = exp.or_(
             exp.EQ(this=column(all_), expression=exp.Literal.number(0)),
             exp.and_(
-                exp.Not(this=exp.Is(this=operand.copy(), expression=exp.Null())),
+                exp.Not(this=exp.Is(this=atomic(operand.copy()), expression=exp.Null())),
                 exp.EQ(this=column(all_), expression=column(known)),
             ),
         )
@@ -248,7 +248,7 @@ class Subqueries:
     def _exists(
         self, node: Node, query: BoundQuery, correlated: list[exp.Expr]
     ) -> tuple[exp.Expr, Node]:
-        if query.one_row:
+        if query.one_row or query.empty is not None:
             return exp.true(), node
         if correlated:
             keys = self._keys_only(node, query, correlated)
@@ -276,7 +276,7 @@ class Subqueries:
         joined: Node = Join(node, groups, "left", (EquiKey(operands[0], column(names[0])),))
         joined = Join(joined, counted, "cross")
         unknown = exp.or_(
-            exp.Is(this=operands[0].copy(), expression=exp.Null()),
+            exp.Is(this=atomic(operands[0].copy()), expression=exp.Null()),
             exp.LT(this=column(known), expression=column(all_)),
         )
         result = exp.Case(

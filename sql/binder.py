@@ -16,6 +16,7 @@ import sqlglot
 from sqlglot import exp
 
 from tidewheel.planner.context import Context
+from tidewheel.planner.dialect import Tidewheel
 from tidewheel.planner.execute import whole
 from tidewheel.planner.logical import (
     Block,
@@ -38,7 +39,7 @@ from .bind_select import SelectBinder
 from .bind_subquery import BoundQuery
 from .bind_types import Oracle, first_line
 
-DIALECT = "duckdb"
+DIALECT = Tidewheel
 
 
 def bind(text: str, context: Context) -> Node:

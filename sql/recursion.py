@@ -342,7 +342,9 @@ class _Planner:
         )
 
     def named_in(self, message: str, span: Span) -> tuple[int, int]:
-        """Where a part has the first name that a message quotes and the part has; else its start."""
+        """Where a part has the first name that a message quotes and the part has; else its
+        start.
+        """
         for name in re.findall(r'"([^"]+)"|name (\w+)', message):
             wanted = (name[0] or name[1]).lower()
             for token in self.scan.within(span):
@@ -545,7 +547,13 @@ class _Planner:
             text = self.cutter.within(renamed(body, columns), tables)
         finally:
             self.cutter.splices[cte.definition] = kept
-        return None if text.inputs else self.block(text, columns, "DuckDB's own recursion")
+        if text.inputs:
+            return None
+        try:
+            self.describe(text.sql)
+        except duckdb.Error:
+            return None  # the iteration cannot be handed through: an aggregate, for instance
+        return self.block(text, columns, "DuckDB's own recursion")
 
     # -- WITH MUTUALLY RECURSIVE
 

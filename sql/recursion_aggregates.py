@@ -14,7 +14,7 @@ from typing import Literal
 
 from sqlglot import exp
 
-_SIMPLE: dict[type[exp.Expression], str] = {
+_SIMPLE: dict[type[exp.Expr], str] = {
     exp.Min: "min",
     exp.Max: "max",
     exp.LogicalOr: "bool_or",
@@ -22,7 +22,7 @@ _SIMPLE: dict[type[exp.Expression], str] = {
     exp.BitwiseOrAgg: "bit_or",
     exp.BitwiseAndAgg: "bit_and",
 }
-_PAIRED: dict[type[exp.Expression], str] = {exp.ArgMin: "arg_min", exp.ArgMax: "arg_max"}
+_PAIRED: dict[type[exp.Expr], str] = {exp.ArgMin: "arg_min", exp.ArgMax: "arg_max"}
 
 
 @dataclass(frozen=True)
@@ -41,18 +41,18 @@ class Refusal:
     length: int = 1
 
 
-def _bare(item: exp.Expression) -> exp.Expression:
+def _bare(item: exp.Expr) -> exp.Expr:
     """An item of the SELECT list without alias, cast and parentheses."""
     while isinstance(item, (exp.Alias, exp.Cast, exp.Paren)):
         item = item.this
     return item
 
 
-def _own_aggregates(item: exp.Expression, select: exp.Select) -> list[exp.AggFunc]:
+def _own_aggregates(item: exp.Expr, select: exp.Select) -> list[exp.AggFunc]:
     return [a for a in item.find_all(exp.AggFunc) if a.find_ancestor(exp.Select) is select]
 
 
-def _offset(node: exp.Expression) -> tuple[int | None, int]:
+def _offset(node: exp.Expr) -> tuple[int | None, int]:
     """Where a node stands in the text, by the first of the positions that sqlglot kept."""
     spans = [
         (inner.meta["start"], inner.meta["end"])
@@ -103,7 +103,7 @@ def merges(select: exp.Select, labels: Sequence[str], aliases: Collection[str]) 
     return refusal or Merge(tuple(found))
 
 
-def _partner(aggregate: exp.Expression, select: exp.Select) -> int | None:
+def _partner(aggregate: exp.Expr, select: exp.Select) -> int | None:
     wanted = exp.Min if isinstance(aggregate, exp.ArgMin) else exp.Max
     by = aggregate.expression
     for i, item in enumerate(select.expressions):
@@ -129,14 +129,14 @@ def _uses_are_rising(
         if how is not None and not how.startswith("arg_")
     }
 
-    def how(column: exp.Expression) -> str | None:
+    def how(column: exp.Expr) -> str | None:
         if not isinstance(column, exp.Column):
             return None
         if column.table and column.table.lower() not in aliases:
             return None
         return improving.get(column.name.lower())
 
-    def touched(node: exp.Expression) -> bool:
+    def touched(node: exp.Expr) -> bool:
         return any(how(c) for c in node.find_all(exp.Column))
 
     for item, name in zip(select.expressions, merge, strict=True):
@@ -174,9 +174,10 @@ def _uses_are_rising(
     return None
 
 
-def _rising(node: exp.Expression, name: str, how: object, touched: object) -> bool:
+def _rising(node: exp.Expr, name: str, how: object, touched: object) -> bool:
     """Is `node` rising in the improving columns in it, all of which improve in `name`'s way?"""
-    assert callable(how) and callable(touched)
+    assert callable(how)
+    assert callable(touched)
     if not touched(node):
         return True
     if isinstance(node, exp.Column):
@@ -208,9 +209,10 @@ def _rising(node: exp.Expression, name: str, how: object, touched: object) -> bo
     return False
 
 
-def _kept(part: exp.Expression, how: object, touched: object) -> bool:
+def _kept(part: exp.Expr, how: object, touched: object) -> bool:
     """Can a condition that holds not fail when an improving column in it improves?"""
-    assert callable(how) and callable(touched)
+    assert callable(how)
+    assert callable(touched)
     if isinstance(part, exp.Paren):
         return _kept(part.this, how, touched)
     if isinstance(part, exp.Or):
@@ -231,11 +233,11 @@ def _kept(part: exp.Expression, how: object, touched: object) -> bool:
     return False
 
 
-def _is_positive(node: exp.Expression) -> bool:
+def _is_positive(node: exp.Expr) -> bool:
     return isinstance(node, exp.Literal) and not node.is_string
 
 
-def _is_not_negative(node: exp.Expression) -> bool:
+def _is_not_negative(node: exp.Expr) -> bool:
     """Is a value provably not below zero?"""
     if isinstance(node, exp.Literal):
         return not node.is_string
@@ -277,7 +279,7 @@ def threshold(select: exp.Select, aliases: Collection[str]) -> bool:
     return all(_stays_true(p) for p in parts)
 
 
-def _stays_true(part: exp.Expression) -> bool:
+def _stays_true(part: exp.Expr) -> bool:
     if isinstance(part, exp.Paren):
         return _stays_true(part.this)
     if not isinstance(part, (exp.GT, exp.GTE, exp.LT, exp.LTE)):

@@ -168,7 +168,8 @@ def _no_trailing_clause(scan: Scan, cte: Cte, last: Branch) -> None:
             else:
                 hint = "Put it into the query that reads the table, or the step in parentheses."
             raise errors.ProgrammingError(
-                f'{word} applies to the whole of recursive table "{cte.label}", which is not allowed',
+                f'{word} applies to the whole of recursive table "{cte.label}", '
+                "which is not allowed",
                 hint=hint,
                 text=scan.text,
                 position=token.start,

@@ -235,15 +235,15 @@ def _count(
 
 
 @lru_cache(maxsize=256)
-def _parsed(text: str) -> exp.Expression | None:
+def _parsed(text: str) -> exp.Expr | None:
     try:
         found = parse_one(text, dialect="duckdb")
     except (SqlglotError, RecursionError):
         return None
-    return found if isinstance(found, exp.Expression) else None
+    return found if isinstance(found, exp.Expr) else None
 
 
-def parsed(scanned: Scan, span: Span) -> exp.Expression | None:
+def parsed(scanned: Scan, span: Span) -> exp.Expr | None:
     """A part's syntax tree; None where sqlglot cannot read it."""
     return _parsed(scanned.text[span.start : span.end])
 
@@ -286,7 +286,7 @@ def _through_local(
     span: Span,
     cte: Cte,
     group: list[Cte],
-    query: exp.Expression,
+    query: exp.Expr,
     top_aggregates: bool,
     seen: tuple[Cte, ...],
 ) -> list[_Use]:
@@ -314,11 +314,11 @@ def _through_local(
     return found
 
 
-def _climb(table: exp.Expression, root: exp.Expression, offset: int, top_aggregates: bool) -> _Use:
+def _climb(table: exp.Expr, root: exp.Expr, offset: int, top_aggregates: bool) -> _Use:
     """Follow a reference up to the query's root; what it passes decides."""
     linear, anti = True, ""
     place = _position(table, offset)
-    node: exp.Expression = table
+    node: exp.Expr = table
     while node is not root and node.parent is not None:
         parent = node.parent
         key = node.arg_key
@@ -403,7 +403,7 @@ def _join_problem(join: exp.Join, is_right: bool) -> str:
     return ""
 
 
-def _select_problem(select: exp.Select, child: exp.Expression, key: str, may_group: bool) -> str:
+def _select_problem(select: exp.Select, child: exp.Expr, key: str, may_group: bool) -> str:
     """What a SELECT does to the rows of its FROM that is not linear."""
     if key in ("from_", "from"):
         for join in select.args.get("joins") or ():
@@ -437,7 +437,7 @@ def _select_problem(select: exp.Select, child: exp.Expression, key: str, may_gro
     return ""
 
 
-def _polarity(predicate: exp.Expression, root: exp.Expression) -> str:
+def _polarity(predicate: exp.Expr, root: exp.Expr) -> str:
     """Empty if a predicate that turns true can only add rows; else why not."""
     node = predicate
     while node.parent is not None and node is not root:
@@ -455,7 +455,7 @@ def _polarity(predicate: exp.Expression, root: exp.Expression) -> str:
     return "it is in a subquery whose truth is used as a value"
 
 
-def _position(table: exp.Expression, offset: int) -> int | None:
+def _position(table: exp.Expr, offset: int) -> int | None:
     start = table.this.meta.get("start") if table.this is not None else None
     return None if start is None else offset + start
 

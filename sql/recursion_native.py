@@ -14,7 +14,7 @@ from sqlglot import exp
 from ..planner.lower_recursion import ITERATIONS
 from . import errors
 from .recursion_branches import Parts
-from .recursion_scan import Cte, Reference, Scan
+from .recursion_scan import Cte, Reference, Scan, Span
 from .recursion_search import carry
 from .recursion_text import Cutter, quoted
 
@@ -31,14 +31,20 @@ def counted(
         return None
     try:
         step = carry(
-            scanned, split.steps[0], own[0], cte, [COUNTER], f" WHERE {COUNTER} <= {ITERATIONS}"
+            scanned,
+            split.steps[0],
+            own[0],
+            cte,
+            [COUNTER],
+            f" WHERE {COUNTER} <= {ITERATIONS}",
+            True,
         )
     except errors.ProgrammingError:
         return None
     cutter = Cutter(scanned)
     names = [f"__tw_v{i}" for i in range(len(labels))]
     inner = ", ".join(names)
-    lead = scanned.text[cte.body.start : split.anchor.start]
+    lead = cutter.part(Span(cte.body.start, split.anchor.start)).sql
     anchor = cutter.part(split.anchor).sql
     columns = ", ".join([*(quoted(label) for label in labels), COUNTER])
     return (

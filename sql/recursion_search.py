@@ -2,7 +2,8 @@
 
 As PostgreSQL defines them. For ``SEARCH DEPTH FIRST BY a SET s`` the column s is the list of the
 rows ``(a)`` on the way; for BREADTH it is ``(length of the way, a)``; for ``CYCLE a SET c USING p``
-p is the list of the rows ``(a)`` on the way and c tells whether the last one was on it before, where
+p is the list of the rows ``(a)`` on the way and c tells whether the last one was on it before,
+where
 the search ends.
 """
 
@@ -85,7 +86,8 @@ def _rewrite(scanned: Scan, cutter: Cutter, cte: Cte) -> None:
         condition = f" WHERE {mark} IS DISTINCT FROM {cycle.value}"
     inner = ", ".join(quoted(c) for c in cte.columns)
     anchor = split.anchor
-    assert anchor is not None and split.operator is not None
+    assert anchor is not None
+    assert split.operator is not None
     operator = "UNION ALL" if split.operator == "union_all" else "UNION"
     replaced = Cutter(scanned)
     replaced.splices.clear()
@@ -104,10 +106,17 @@ def _rewrite(scanned: Scan, cutter: Cutter, cte: Cte) -> None:
 
 
 def carry(
-    scanned: Scan, step: Branch, own: Reference, cte: Cte, carried: list[str], condition: str
+    scanned: Scan,
+    step: Branch,
+    own: Reference,
+    cte: Cte,
+    carried: list[str],
+    condition: str,
+    numbered: bool = False,
 ) -> str:
     """The step with the carried columns of the row that it extends added to its SELECT list."""
     depth = 0
+    selects = direct = False
     from_at: int | None = None
     for token in scanned.within(step.span):
         word = token.text.upper() if token.kind in ("word", "punctuation") else ""
@@ -121,8 +130,12 @@ def carry(
                 f"{word} is not allowed in a step with SEARCH or CYCLE",
                 "The step must be a plain SELECT … FROM … WHERE.",
             )
+        if word == "SELECT" and from_at is None:
+            selects = True
         if word == "FROM" and from_at is None:
             from_at = token.start
+        if token.start == own.name.start:
+            direct = True
         if word == "*" and from_at is None and _is_star(scanned, token.start):
             raise _wrong(
                 scanned,
@@ -130,7 +143,7 @@ def carry(
                 "* is not allowed in a step with SEARCH or CYCLE",
                 "Name the columns.",
             )
-    if from_at is None or not from_at < own.name.start:
+    if from_at is None or not (selects and direct and from_at < own.name.start):
         raise _wrong(
             scanned,
             own.name,
@@ -139,7 +152,8 @@ def carry(
         )
     alias = _alias(scanned, own)
     local = Cutter(scanned)
-    local.splices.clear()
+    if not numbered:
+        local.splices.clear()
     extra = "".join(f", {alias}.{quoted(c)}" for c in carried)
     if condition or not own.aliased:
         name = quoted(own.label)

@@ -17,7 +17,9 @@ from .recursion_text import quoted
 
 Describe = Callable[[str], Sequence[tuple[str, str]]]
 
-_INTEGERS = frozenset("TINYINT SMALLINT INTEGER BIGINT UTINYINT USMALLINT UINTEGER UBIGINT".split())
+_INTEGERS = frozenset(
+    ["TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"]
+)
 _COMPARE = {exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">="}
 _COMPUTE = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*"}
 
@@ -330,7 +332,8 @@ class _Analysis:
             return value
 
         own = len(self.columns)
-        before, after = [], []
+        before: list[Compare] = []
+        after: list[Compare] = []
         for c in compares:
             settled = Compare(c.operator, settle(c.left), settle(c.right))
             early = all(s < own for s in _slots(settled.left) | _slots(settled.right))

@@ -49,6 +49,10 @@ class DataFolder:
 
     path: Path
 
+    def __post_init__(self) -> None:
+        # Spark's working folder is its own business.
+        object.__setattr__(self, "path", self.path.absolute())
+
     def manifest(self) -> dict[str, Any] | None:
         """What the folder holds; None if it is not complete."""
         try:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .schema import BASE, BY_NAME, DERIVED, TABLES, Table, expected_rows, refresh_size
 
@@ -67,10 +67,17 @@ def write(frame: DataFrame, path: Path, order: tuple[str, ...], rows: float) -> 
     """
     if rows < _FILE_ROWS:
         frame = frame.coalesce(1)
-    _writer(frame.sortWithinPartitions(*order)).parquet(str(path))
+    _save(_writer(frame.sortWithinPartitions(*order)), path)
 
 
-def _writer(frame: DataFrame):  # type: ignore[no-untyped-def]
+def _save(writer: Any, path: Path) -> None:
+    from ..engine.kernels.spark import translated_errors
+
+    with translated_errors():
+        writer.parquet(str(path))
+
+
+def _writer(frame: DataFrame) -> Any:
     writer = frame.write.mode("overwrite").option("compression", _COMPRESSION)
     return writer.option("parquet.block.size", str(_ROW_GROUP_BYTES))
 
@@ -203,7 +210,7 @@ def derive_refresh(spark: Spark, folder: Path, scale: float, epochs: int, report
     by_epoch = lines.repartition("epoch").sortWithinPartitions(
         "epoch", *BY_NAME["lineitem"].primary_key
     )
-    _writer(by_epoch).partitionBy("epoch").parquet(str(folder / "lineitem"))
+    _save(_writer(by_epoch).partitionBy("epoch"), folder / "lineitem")
     spark.read_parquet(folder / "lineitem").createOrReplaceTempView("__tw_new_lines")
     new_orders = spark.sql("""
         SELECT n.epoch, n.new_key AS o_orderkey, c.o_custkey, o.o_orderstatus,
@@ -221,14 +228,14 @@ def derive_refresh(spark: Spark, folder: Path, scale: float, epochs: int, report
         ) t ON t.l_orderkey = n.new_key
     """)
     by_epoch = new_orders.repartition("epoch").sortWithinPartitions("epoch", "o_orderkey")
-    _writer(by_epoch).partitionBy("epoch").parquet(str(folder / "orders"))
+    _save(_writer(by_epoch).partitionBy("epoch"), folder / "orders")
     deleted = spark.sql(f"""
         SELECT CAST((i - 1) % {_DELETE_SETS} + 1 AS BIGINT) AS epoch, o_orderkey
         FROM __tw_orders
         WHERE (i - 1) % {_DELETE_SETS} < {epochs} AND (i - 1) DIV {_DELETE_SETS} < {size}
     """)
     by_epoch = deleted.repartition("epoch").sortWithinPartitions("epoch", "o_orderkey")
-    _writer(by_epoch).partitionBy("epoch").parquet(str(folder / "delete"))
+    _save(_writer(by_epoch).partitionBy("epoch"), folder / "delete")
     for view in ("__tw_new_orders", "__tw_orders", "__tw_new_lines"):
         spark.drop_view(view)
 

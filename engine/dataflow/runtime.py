@@ -58,8 +58,10 @@ class Dataflow:
         progress: Progress | None = None,
     ) -> None:
         self.graph = graph
+        self.threads = threads
         self.workers = workers
         self.start = epoch
+        self.running = False
         self.progress = progress if progress is not None else SharedProgress(eager=threads > 1)
         self.expansion = Expansion(graph, workers, self.progress, prefetch)
         self.closed = False
@@ -132,10 +134,13 @@ class Dataflow:
     def run(self) -> None:
         """Run until there is nothing left to do."""
         self._check()
-        while True:
+        self.running = True
+        try:
             self.scheduler.run_until_idle()
-            if not self._settle():
-                return
+            while self._settle():
+                self.scheduler.run_until_idle()
+        finally:
+            self.running = False
 
     @property
     def complete(self) -> bool:
@@ -225,7 +230,10 @@ _NOTHING: AbstractContextManager[None] = nullcontext()
 
 
 class Input:
-    """The outside's end of an input: batches by epoch."""
+    """The outside's end of an input: batches by epoch.
+
+    To be used by one thread, and not while another runs a dataflow that has no threads itself.
+    """
 
     def __init__(
         self, dataflow: Dataflow, stage: Stage, streams: list[VertexStream], epoch: int
@@ -269,10 +277,16 @@ class Input:
             self._put(None)
 
     def _put(self, epoch: int | None) -> None:
-        wake = self._dataflow.scheduler.wake
+        dataflow = self._dataflow
         for stream, stream_id in zip(self._streams, self._ids, strict=True):
-            stream.inbox.append((epoch, OPEN))
-            wake(stream_id)
+            if dataflow.threads == 1 and not dataflow.running and not stream.inbox:
+                # Nothing runs, so it needs no quantum.
+                stream.open_at(epoch)
+                for woken in dataflow.progress.apply(stream_id, stream.take_progress()):
+                    dataflow.scheduler.wake(woken)
+            else:
+                stream.inbox.append((epoch, OPEN))
+                dataflow.scheduler.wake(stream_id)
 
     def _reopen(self, epoch: int | None) -> None:
         if epoch is not None:
@@ -312,12 +326,14 @@ class Output:
         """The next batch; None when nothing is left to do."""
         dataflow = self._dataflow
         dataflow._check()
-        while True:
+        dataflow.running = True
+        try:
             item = dataflow.scheduler.read_stream(self._id)
-            if item is not None:
-                return item
-            if not dataflow._settle():
-                return None
+            while item is None and dataflow._settle():
+                item = dataflow.scheduler.read_stream(self._id)
+            return item
+        finally:
+            dataflow.running = False
 
     def take(self) -> list[tuple[Timestamp, Any]]:
         """What is there already, without running anything."""

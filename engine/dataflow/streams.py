@@ -228,32 +228,29 @@ class VertexStream(ExecStream):
                 result = self._resume(left)
                 if result is not None:
                     return result
+            first = None
+            for edge in edges:
+                if not edge[0].empty and (first is None or edge[0].peek()[0] < first[0].peek()[0]):
+                    first = edge
+            notify = due and not self.paused and (first is None or self._notify_first)
+            if first is None and not notify:
+                return ExecResult.UNDERFLOW
             for handoff in self.outputs:
                 if handoff.full:
                     return ExecResult.OVERFLOW
             if left <= self._sent:
                 return ExecResult.QUANTUM_EXPIRED
-            if due and self._notify_first and not self.paused:
-                self._notify(heapq.heappop(due))
-                left -= 1
-                continue
-            first = None
-            for edge in edges:
-                if not edge[0].empty and (first is None or edge[0].peek()[0] < first[0].peek()[0]):
-                    first = edge
-            if first is not None:
-                handoff, port, location = first
-                time, batch = handoff.take()
-                self._now = time
-                work = self.vertex.on_recv(port, batch, time)
-                self._after(work, location, time)
-                if self._notify_first and self.pending:
-                    return ExecResult.QUANTUM_EXPIRED  # it may be granted before the next message
-            elif due and not self.paused:
-                self._notify(heapq.heappop(due))
-            else:
-                return ExecResult.UNDERFLOW
             left -= 1
+            if notify:
+                self._notify(heapq.heappop(due))
+                continue
+            assert first is not None
+            handoff, port, location = first
+            time, batch = handoff.take()
+            self._now = time
+            self._after(self.vertex.on_recv(port, batch, time), location, time)
+            if self._notify_first and self.pending:
+                return ExecResult.QUANTUM_EXPIRED  # it may be granted before the next message
 
     def _notify(self, time: Timestamp) -> None:
         self.pending.discard(time)
@@ -350,7 +347,7 @@ class InputStream(VertexStream):
                 return ExecResult.QUANTUM_EXPIRED
             epoch, batch = inbox.popleft()
             if batch is OPEN:
-                self._open(epoch)
+                self.open_at(epoch)
                 continue
             assert epoch is not None
             self._now = Timestamp(epoch)
@@ -359,7 +356,8 @@ class InputStream(VertexStream):
             left -= 1
         return ExecResult.UNDERFLOW
 
-    def _open(self, epoch: int | None) -> None:
+    def open_at(self, epoch: int | None) -> None:
+        """Go on to an epoch; None: close."""
         assert self.open_epoch is not None
         if epoch is not None:
             self._updates.append((self._location, Timestamp(epoch), 1))

@@ -76,7 +76,8 @@ class SharedProgress:
 
     def apply(self, stream_id: int, updates: Sequence[Update]) -> Iterable[int]:
         """See `ProgressOwner.apply`."""
-        notified, inputs, messages = self._notified, self._inputs, 0
+        notified, inputs, tracker = self._notified, self._inputs, self._tracker
+        messages = 0
         for location, time, delta in updates:
             if location in notified:
                 if delta >= 0:
@@ -84,13 +85,13 @@ class SharedProgress:
                     waiting = self._waiting.get(key)
                     if waiting is None:
                         self._waiting[key] = [stream_id]
-                        self._tracker.watch(location, time)
+                        tracker.watch(location, time)
                     else:
                         waiting.append(stream_id)
             elif location not in inputs:
                 messages += delta
         self._messages += messages
-        self._tracker.update_all(updates)
+        tracker.update_all(updates)
         if self._messages == 0 or self.eager:
             return self.idle()
         return ()

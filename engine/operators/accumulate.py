@@ -73,16 +73,21 @@ def _is_huge(kind: pa.DataType) -> bool:
 class _Sum:
     """Where the running sum of one argument lies: parts of the weight, or rows of terms."""
 
-    def __init__(self, argument: int, kind: pa.DataType, first: int, term: int) -> None:
+    def __init__(
+        self, argument: int, kind: pa.DataType, first: int, term: int, counted: bool
+    ) -> None:
         self.argument = argument
         self.kind = kind
         self.count_part = first
         self.parts = range(first + 1, first + 1)
-        self.float = pa.types.is_floating(kind)
+        self.counted = counted  # only its NULLs matter
+        self.float = pa.types.is_floating(kind) and not counted
         self.term = term
         self.special: int | None = None
         self.truth = pa.types.is_boolean(kind) or isinstance(kind, pa.Bool8Type)
-        if self.float:
+        if counted:
+            self.width = 1
+        elif self.float:
             self.special = first + 1  # NaN, +inf, -inf
             self.width = 4
         else:
@@ -93,6 +98,8 @@ class _Sum:
 
     def values(self, col: Col) -> tuple[Any, Mask | None]:
         """Numbers of a column (uint64 pairs for 128 bits) and the mask of NULLs."""
+        if self.counted:
+            return None, columns_.is_null(col)
         kind = columns_.column_type(self.kind)
         if kind.dtype is not None:
             return kind.split(col)  # type: ignore[attr-defined, no-any-return]
@@ -129,7 +136,11 @@ class Accumulate(Operator):
                 continue
             kind = input_schema.types[a.argument]
             if a.argument not in self._sums:
-                s = self._sums[a.argument] = _Sum(a.argument, kind, self._width, terms)
+                counted = all(
+                    b.function == "count" for b in self.aggregates if b.argument == a.argument
+                )
+                s = _Sum(a.argument, kind, self._width, terms, counted)
+                self._sums[a.argument] = s
                 self._width += s.width
                 terms += 1
             if a.function in _SQUARED and a.argument not in self._squares:
@@ -214,6 +225,8 @@ class Accumulate(Operator):
         for s in self._sums.values():
             values, nulls = s.values(delta.cols[s.argument])
             weights[:, s.count_part] = w if nulls is None else np.where(nulls, 0, w)
+            if s.counted:
+                continue
             if s.float:
                 self._float(s, values, nulls, w, weights, term_parts)
                 continue

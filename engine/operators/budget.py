@@ -1,4 +1,6 @@
-"""How far a recursion may go: iterations, rows, bytes, time; and what to say when it went too far."""
+"""How far a recursion may go: iterations, rows, bytes, time; and what to say when it went too
+far.
+"""
 
 from __future__ import annotations
 
@@ -70,7 +72,9 @@ class Meter:
         return None
 
     def error(self, bound: str, repeats: bool = False) -> RecursionLimitError:
-        """The error for a bound that was passed. `repeats`: the last step gave no row that is new."""
+        """The error for a bound that was passed. `repeats`: the last step gave no row that is
+        new.
+        """
         sizes = ", ".join(f"{d:,}" for d in self.deltas)
         name = bound.partition(" ")[0]
         return RecursionLimitError(

@@ -5,8 +5,10 @@
                       │    └─────────┘                                            │
                       └───────────────────────────────────────────────────────────┘
 
-Law: at (e, c) it is notified when all rows of counter c are there (anchors at 0, what the steps made
-of counter c - 1 otherwise). It adds them to its variables and, iff one of them changed, sends to the
+Law: at (e, c) it is notified when all rows of counter c are there (anchors at 0, what the steps
+made
+of counter c - 1 otherwise). It adds them to its variables and, iff one of them changed, sends to
+the
 steps what they read. So each step runs once per counter, and the loop ends when nothing changes.
 """
 
@@ -47,7 +49,8 @@ class Iterate(Vertex):
     """`specs` says what each variable is; port p brings rows of variable `ports[p]`.
 
     `wanted` are the (variable, part) that somebody reads. `limit`: RETURN AT or ERROR AT RECURSION
-    LIMIT. `enough`: the answer may end at that many rows. It sends a `Round` per time, from which each `Pick` takes its part.
+    LIMIT. `enough`: the answer may end at that many rows. It sends a `Round` per time, from which
+    each `Pick` takes its part.
     """
 
     def __init__(

@@ -19,7 +19,8 @@ from tidewheel.engine.progress.timestamp import Timestamp
 
 
 class NativeLoop(Vertex):
-    """`open_reader` starts the statement; `counted`: its last column is the iteration.
+    """`open_reader` starts the statement, `interrupt` stops it; `counted`: its last column is the
+    iteration.
 
     `enough`: the answer may end at that many rows.
     """
@@ -31,9 +32,11 @@ class NativeLoop(Vertex):
         kind: str,
         counted: bool,
         budget: Budget,
+        interrupt: Callable[[], None],
         enough: int | None = None,
     ) -> None:
         self._open = open_reader
+        self._interrupt = interrupt
         self._counted = counted
         self._budget = budget
         self._enough = enough
@@ -46,6 +49,7 @@ class NativeLoop(Vertex):
         per_step = np.zeros(0, dtype=np.int64)
         reader = self._open()
         batches: list[pa.RecordBatch] = []
+        finished = stopped = False
         try:
             for batch in reader:
                 budget.stop_if_asked()
@@ -62,6 +66,7 @@ class NativeLoop(Vertex):
                     if budget.iterations is not None and iteration > budget.iterations:
                         batch = batch.filter(pa.array(steps <= budget.iterations))
                     batches.append(batch)
+                    stopped = True
                     break
                 if bound is not None:
                     meter.deltas.clear()
@@ -69,9 +74,13 @@ class NativeLoop(Vertex):
                     raise meter.error(bound, self._repeats([*batches, batch], per_step))
                 batches.append(batch)
                 if self._enough is not None and meter.rows >= self._enough:
+                    stopped = True
                     break
             schema = reader.schema
+            finished = not stopped
         finally:
+            if not finished:
+                self._interrupt()  # closing alone would wait for the iteration that runs
             reader.close()
         if self._counted:
             schema = schema.remove(len(schema) - 1)

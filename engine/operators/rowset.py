@@ -1,8 +1,11 @@
 """A set of rows of any types: tells which rows of a batch are new.
 
-Rows are turned into integers: a column's own value where it is an integer of at most 64 bits, a code
-from a dictionary of the values seen otherwise. While a row's integers fit into 64 bits together they
-are its key, and the keys lie in sorted runs that are merged geometrically; when they do not, rows are
+Rows are turned into integers: a column's own value where it is an integer of at most 64 bits, a
+code
+from a dictionary of the values seen otherwise. While a row's integers fit into 64 bits together
+they
+are its key, and the keys lie in sorted runs that are merged geometrically; when they do not, rows
+are
 kept as bytes in a hash set. Both are exact: no two different rows share a key.
 """
 
@@ -130,7 +133,8 @@ def _as_bytes(codes: list[tuple[Ints, Ints | None]]) -> list[bytes]:
         rows[:, i] = values
         if nulls is not None:
             rows[:, width] |= (nulls != 0).astype(np.int64) << i if i < 63 else 0
-    found: list[bytes] = rows.view(np.dtype((np.void, 8 * (width + 1)))).ravel().tolist()
+    packed: Any = rows.view(np.dtype((np.void, 8 * (width + 1)))).ravel()
+    found: list[bytes] = packed.tolist()
     return found
 
 
@@ -195,7 +199,8 @@ def _integers(array: pa.Array) -> Ints | None:
         return None
     filled = array.fill_null(0).to_numpy(zero_copy_only=False)
     if filled.dtype == np.uint64:
-        return filled.view(np.int64)
+        unsigned: Ints = filled.view(np.int64)
+        return unsigned
     found: Ints = filled.astype(np.int64, copy=False)
     return found
 

@@ -1,7 +1,8 @@
 """A recursive step that is joins, arithmetic and comparisons of integers only: run without SQL.
 
 A row of the loop is a list of slots: first the columns of the recursive table, then, join by join,
-those of the relations that do not change. A step is: keep the rows that pass the `before` conditions,
+those of the relations that do not change. A step is: keep the rows that pass the `before`
+conditions,
 join by join look up a slot's value in a relation's first column and append its other columns, keep
 the rows that pass the `after` conditions, compute the `outputs`.
 """
@@ -50,7 +51,7 @@ class Compute:
     right: Value
 
 
-Value = Union[Slot, Number, Compute]
+Value = Union[Slot, Number, Compute]  # noqa: UP007  (a forward reference)
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,9 @@
 """A linear recursion whose step is structural, loop and all in one vertex: no SQL inside.
 
-Values are 64-bit integers. Every relation that the step joins is sorted by its key once; a lookup is
-an index into offsets (or a binary search, where keys are sparse). Rows are recognised by one integer
+Values are 64-bit integers. Every relation that the step joins is sorted by its key once; a lookup
+is
+an index into offsets (or a binary search, where keys are sparse). Rows are recognised by one
+integer
 made of all their columns, in a bitmap where those integers are few, else in sorted runs. So a step
 costs some tens of microseconds and what its rows cost, whatever the relations' sizes.
 
@@ -423,12 +425,12 @@ class _Small:
     def __init__(self, program: Program, relation: Relation, space: _Space, seen: _Bitmap) -> None:
         self.key = program.keys[0]
         self.low, self.span = relation.low, relation.span
-        self.starts = memoryview(relation.starts)
-        self.columns = [memoryview(c) for c in relation.columns]
+        self.starts = relation.starts.data
+        self.columns = [c.data for c in relation.columns]
         self.outputs = [o.index for o in program.outputs if isinstance(o, Slot)]
         self.space = space
         self.seen = seen
-        self.bits = memoryview(seen.seen.view(np.uint8))
+        self.bits = seen.seen.view(np.uint8).data
 
     @staticmethod
     def fits(program: Program, relations: Sequence[Relation]) -> bool:

@@ -98,7 +98,8 @@ class Variable:
             return self._value
         if not self.streams:
             return self.answer()
-        # Chunks are shared, so this costs what the number of steps is; now and then they are joined.
+        # Chunks are shared, so this costs what the number of steps is; now and then they are
+        # joined.
         if len(self._old) > 64:
             self._old = [pa.concat_tables(self._old).combine_chunks()]
         tables = [*self._old, self.delta] if part == "all" else self._old

@@ -21,7 +21,7 @@ from tidewheel.planner.logical import (
     Window,
     references,
 )
-from tidewheel.planner.text import conjunction
+from tidewheel.planner.text import conjunction, substituted
 
 
 def join_graph(node: Node) -> Node:
@@ -86,9 +86,7 @@ def _filtered(node: Node, predicates: list[exp.Expr]) -> Node:
 
 
 def _substituted(expression: exp.Expr, named: dict[str, exp.Expr]) -> exp.Expr:
-    return expression.copy().transform(
-        lambda e: named[e.name].copy() if isinstance(e, exp.Column) and e.name in named else e
-    )
+    return substituted(expression, named)
 
 
 def _conjuncts(expression: exp.Expr) -> list[exp.Expr]:

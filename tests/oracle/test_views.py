@@ -9,9 +9,9 @@ import duckdb
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from oracle.shapes import EDITS, SCHEMA, SHAPES
 
 import tidewheel
+from oracle.shapes import EDITS, SCHEMA, SHAPES
 
 Rows = Counter[tuple[Any, ...]]
 

@@ -49,5 +49,5 @@ def test_dataflow_differs_with_fusion_off(con: tidewheel.Connection) -> None:
 
 
 def test_a_stage_is_for_queries(con: tidewheel.Connection) -> None:
-    with pytest.raises(tidewheel.NotSupportedError, match="EXPLAIN .LOGICAL. is for queries"):
+    with pytest.raises(tidewheel.NotSupportedError, match=r"EXPLAIN .LOGICAL. is for queries"):
         con.execute("EXPLAIN (LOGICAL) INSERT INTO t VALUES (1, 1)")

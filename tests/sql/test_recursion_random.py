@@ -1,6 +1,7 @@
 """Random recursive programs against a naive evaluator, and linear ones against DuckDB, too.
 
-A program is a few rules over relations of two columns, in the manner of Datalog. Each has two forms:
+A program is a few rules over relations of two columns, in the manner of Datalog. Each has two
+forms:
 SQL, and Python sets that are evaluated again and again until nothing changes.
 """
 
@@ -136,7 +137,7 @@ def check_aggregate(seed: int, con, duck) -> None:
             ("min", "v", lambda v, c: v, 3),
         ]
     )
-    best = {n: start for n in range(rng.randint(1, 3))}
+    best = dict.fromkeys(range(rng.randint(1, 3)), start)
     anchor = " UNION ALL ".join(f"SELECT {n}, {start}" for n in best)
     sql = (
         f"WITH RECURSIVE d(n, v) AS (SELECT * FROM ({anchor}) UNION "

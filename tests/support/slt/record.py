@@ -75,16 +75,20 @@ def new(path: Path, sql: str) -> int:
     """Make a file out of statements that end in ``;``, and record it.
 
     ``-- name`` comment lines above a statement stay comments. ``-- error: PATTERN`` says that the
-    next statement fails, ``-- rowsort`` or ``-- nosort`` says how its answer is compared.
+    next statement fails, ``-- rowsort`` or ``-- nosort`` says how its answer is compared, and
+    ``-- onlyif ENGINE`` or ``-- skipif ENGINE`` becomes the record's condition.
     """
     blocks: list[str] = []
     for comments, statement in _statements(sql):
         error = _directive(comments, r"error:\s*(.*)")
         sort = _directive(comments, r"(rowsort|nosort|valuesort)$")
-        plain = [c for c in comments if not re.match(r"error:|rowsort$|nosort$|valuesort$", c)]
+        condition = _directive(comments, r"((?:onlyif|skipif) \w+)$")
+        directives = r"error:|(rowsort|nosort|valuesort|(onlyif|skipif) \w+)$"
+        plain = [c for c in comments if not re.match(directives, c)]
         head = "".join(f"# {c}\n" for c in plain)
         if head and re.match(r"(name|description|group):", plain[0]):
             head += "\n"
+        head += f"{condition}\n" if condition else ""
         if error is not None:
             header = f"statement error {error}".rstrip()
         elif _answers(statement):
