@@ -30,6 +30,11 @@ Link = tuple[int, int]
 ACCUMULATOR = -1
 
 
+def encoded_size(updates: Updates) -> int:
+    """Bytes of one message: a header of 8, then location, δ (4 each), epoch and counters (8)."""
+    return 8 + sum(16 + 8 * len(p.time.counters) for p, _ in updates)
+
+
 class BroadcastProgress:
     """The progress of a dataflow whose workers each have a view of their own."""
 
@@ -51,6 +56,7 @@ class BroadcastProgress:
         self.links: dict[Link, deque[tuple[int, Updates]]] = {}  # (origin, updates)
         self.messages = 0  # sent over all links, those of a worker to itself not counted
         self.updates = 0
+        self.bytes = 0  # as `encoded_size` has it
         self.truth = Tracker(self.topology)  # as if everything arrived at once; for questions
         self._immediate = immediate
         self._packet = packet or (lambda updates: [updates] if updates else [])
@@ -190,6 +196,7 @@ class BroadcastProgress:
         if link[0] != link[1]:
             self.messages += 1
             self.updates += len(updates)
+            self.bytes += encoded_size(updates)
 
     def _deliver_all(self) -> list[int]:
         woken: list[int] = []

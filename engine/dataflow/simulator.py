@@ -8,7 +8,7 @@ vertices and handoffs, and each worker's view of progress.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from tidewheel.engine.dataflow.distributed import BroadcastProgress, Link
@@ -27,7 +27,8 @@ class Simulation:
     """Runs a graph on `workers` simulated workers.
 
     `packet` cuts the updates of one broadcast into messages; `fifo` false lets links lose their
-    order, which breaks the protocol: for tests that must notice. `after_step` is called after every
+    order, which breaks the protocol: for tests that must notice. `speeds`: those that there are.
+    `after_step` is called after every
     step, when all counts are settled.
     """
 
@@ -40,6 +41,7 @@ class Simulation:
         *,
         packet: Callable[[Updates], list[Updates]] | None = None,
         fifo: bool = True,
+        speeds: Sequence[float] = SPEEDS,
         after_step: Callable[[], None] | None = None,
     ) -> None:
         self.random = random.Random(seed)
@@ -47,6 +49,7 @@ class Simulation:
         self.expansion = Expansion(graph, workers, self.progress, None)
         self.workers = workers
         self._fifo = fifo
+        self._choices = speeds
         self._after_step = after_step
         self._speeds: dict[object, float] = {}
         self._one = Quantum(1)
@@ -101,7 +104,7 @@ class Simulation:
         for move in moves:
             speed = self._speeds.get(move)
             if speed is None:
-                speed = self._speeds[move] = rng.choice(SPEEDS)
+                speed = self._speeds[move] = rng.choice(self._choices)
             if rng.random() >= speed:
                 continue
             if isinstance(move, VertexStream):
