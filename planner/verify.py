@@ -22,7 +22,6 @@ from tidewheel.planner.logical import (
     Scan,
     SetOp,
     Unnest,
-    Window,
 )
 
 

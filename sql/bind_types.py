@@ -67,15 +67,6 @@ class Oracle:
             types = [next(answers)[1] if t is None else t for t in types]
         return [t for t in types if t is not None]
 
-    def parse_tree(self, sql: str) -> Any:
-        """DuckDB's own parse tree, without places; None if it has none for the text."""
-        try:
-            text = self.rows("SELECT json_serialize_sql($1)", [sql])[0][0]
-        except duckdb.Error:
-            return None
-        tree = json.loads(text)
-        return None if tree.get("error") else _without_places(tree)
-
     def aggregates(self) -> frozenset[str]:
         """The names of aggregate functions."""
         if self._aggregates is None:
@@ -135,15 +126,3 @@ def function_name(node: exp.Expr) -> str:
 def is_volatile(node: exp.Expr) -> bool:
     """Does it give another value each time?"""
     return any(function_name(f) in _VOLATILE for f in node.find_all(exp.Func))
-
-
-def _without_places(tree: Any) -> Any:
-    if isinstance(tree, dict):
-        return {
-            k: _without_places(v)
-            for k, v in tree.items()
-            if k not in ("query_location", "query_location_length")
-        }
-    if isinstance(tree, list):
-        return [_without_places(v) for v in tree]
-    return tree

@@ -38,6 +38,7 @@ from .bind_scope import Cte, Names, NotTaken, Scope, deduplicated
 from .bind_select import SelectBinder
 from .bind_subquery import BoundQuery
 from .bind_types import Oracle, first_line
+from .parse_trees import same_query
 
 DIALECT = Tidewheel
 
@@ -87,10 +88,10 @@ def _guard(text: str, oracle: Oracle) -> str | None:
         return f"sqlglot cannot parse it: {str(error).splitlines()[0]}"
     if len(trees) != 1 or not isinstance(trees[0], exp.Query):
         return "not a SELECT"
-    tree = oracle.parse_tree(text)
-    if tree is None:
+    same = same_query(text, to_sql(trees[0]))
+    if same is None:
         return "DuckDB has no parse tree for it"
-    if tree != oracle.parse_tree(to_sql(trees[0])):
+    if not same:
         return "sqlglot would change what it says"
     settings = oracle.settings("default_order", "default_null_order", "default_collation")
     if settings != {

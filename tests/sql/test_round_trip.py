@@ -14,9 +14,9 @@ import pytest
 import sqlglot
 from sqlglot.errors import ParseError
 
-from parse_trees import Tree, canonical, difference, parse_tree, parse_trees
 from slt.parser import Query, parse
 from tidewheel.planner.dialect import Tidewheel
+from tidewheel.sql.parse_trees import Tree, canonical, difference, parse_tree, parse_trees
 
 SLT = Path(__file__).parent.parent / "slt"
 TRICKY = Path(__file__).parent / "round_trip.sql"

@@ -43,7 +43,7 @@ _SAME_FUNCTION = {
 
 @cache
 def _connection() -> duckdb.DuckDBPyConnection:
-    return duckdb.connect()
+    return duckdb.connect(config={"threads": 1})
 
 
 @cache
@@ -71,8 +71,10 @@ def parse_tree(sql: str) -> Tree | None:
 
 def parse_trees(texts: list[str]) -> list[Tree | None]:
     """The trees of many queries, by one statement."""
-    rows = _connection().execute(
-        "SELECT json_serialize_sql(q) FROM unnest(?::VARCHAR[]) t(q)", [texts]
+    rows = (
+        _connection()
+        .cursor()
+        .execute("SELECT json_serialize_sql(q) FROM unnest(?::VARCHAR[]) t(q)", [texts])
     )
     found = [json.loads(text) for (text,) in rows.fetchall()]
     return [None if tree.get("error") else tree["statements"] for tree in found]
@@ -88,6 +90,14 @@ def canonical(tree: Tree) -> Tree:
     for rule in _RULES:
         node = rule(node)
     return node
+
+
+def same_query(a: str, b: str) -> bool | None:
+    """Are two texts one query to DuckDB? None if it has no tree for the first."""
+    one, other = parse_trees([a, b])
+    if one is None:
+        return None
+    return bool(one == other or canonical(one) == canonical(other))
 
 
 def difference(a: Tree, b: Tree, path: str = "") -> str | None:
