@@ -155,9 +155,11 @@ class _Codes:
         if array.null_count:
             nulls = np.asarray(array.is_null().to_numpy(zero_copy_only=False)).astype(np.int64)
         values = _integers(array)
-        if values is not None:
-            return values, nulls
-        return self._intern(array), nulls
+        if values is None:
+            values = self._intern(array)
+        if nulls is not None:
+            values = np.where(nulls != 0, 0, values)
+        return values, nulls
 
     def _intern(self, array: pa.Array) -> Ints:
         known = self._known
