@@ -10,8 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from tidewheel.engine.dataflow.ends import InputStream
 from tidewheel.engine.dataflow.errors import DataflowError
-from tidewheel.engine.dataflow.streams import InputStream, VertexStream
+from tidewheel.engine.dataflow.streams import VertexStream
 from tidewheel.engine.progress.timestamp import Timestamp
 
 if TYPE_CHECKING:

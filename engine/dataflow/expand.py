@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import sys
 
+from tidewheel.engine.dataflow.ends import InputStream, OutputStream
 from tidewheel.engine.dataflow.graph import Graph, Kind, Stage, Stream
-from tidewheel.engine.dataflow.streams import InputStream, OutputStream, Route, VertexStream
+from tidewheel.engine.dataflow.streams import Route, VertexStream
 from tidewheel.engine.dataflow.tracking import Progress
 from tidewheel.engine.progress.path_summary import identity
 from tidewheel.engine.progress.timestamp import Timestamp

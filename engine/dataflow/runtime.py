@@ -9,10 +9,11 @@ from typing import Any
 
 from tidewheel.engine.dataflow import checkpoint
 from tidewheel.engine.dataflow.checkpoint import Checkpoint
+from tidewheel.engine.dataflow.ends import OPEN, InputStream, OutputStream
 from tidewheel.engine.dataflow.errors import ClosedError, DataflowError
 from tidewheel.engine.dataflow.expand import Expansion
 from tidewheel.engine.dataflow.graph import Graph, Kind, Stage, Stream, StreamLike
-from tidewheel.engine.dataflow.streams import OPEN, InputStream, OutputStream, VertexStream
+from tidewheel.engine.dataflow.streams import VertexStream
 from tidewheel.engine.dataflow.tracking import Progress, SharedProgress
 from tidewheel.engine.progress.antichain import Antichain
 from tidewheel.engine.progress.timestamp import Timestamp

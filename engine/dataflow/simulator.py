@@ -12,10 +12,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tidewheel.engine.dataflow.distributed import BroadcastProgress, Link
+from tidewheel.engine.dataflow.ends import OPEN, InputStream, OutputStream
 from tidewheel.engine.dataflow.errors import DataflowError
 from tidewheel.engine.dataflow.expand import Expansion
 from tidewheel.engine.dataflow.graph import Graph
-from tidewheel.engine.dataflow.streams import OPEN, InputStream, OutputStream, VertexStream
+from tidewheel.engine.dataflow.streams import VertexStream
 from tidewheel.engine.progress.broadcast import Accumulation, Updates
 from tidewheel.engine.progress.timestamp import Timestamp
 from tidewheel.engine.scheduler.exec_stream import Quantum

@@ -226,6 +226,34 @@ def test_supersteps_stop_at_the_limit_and_ignore_unknown_nodes() -> None:
     assert got == {0: [("a", 4), ("b", 4), ("c", 1)]}
 
 
+@settings(max_examples=25)
+@given(edges, workers)
+def test_each_iteration_can_be_seen_and_is_consistent(epochs: Epochs, count: int) -> None:
+    """What leaves the loop at each iteration is exactly one level of a breadth-first search."""
+    graph = Graph()
+    source = Collection.input(graph, "in")
+    roots = source.map(lambda e: e[0]).filter(lambda n: n == 0).distinct()
+
+    def body(level: Collection, loop: Any) -> tuple[Collection, Collection]:
+        new = level.distinct("epoch")
+        after = new.join(
+            source.enter(loop), lambda n: n, lambda e: e[0], lambda n, e: e[1], "epoch"
+        )
+        return after, new.reduce(lambda n: None, lambda k, all: [tuple(sorted(all))])
+
+    # All nodes of one level meet in one worker, at the time of their level.
+    roots.iterate(body).output("out")
+    want = []
+    for items in epochs:
+        levels, level, seen = [], {a for a, _ in items if a == 0}, set()
+        while level:
+            levels.append(tuple(sorted(level)))
+            seen |= level
+            level = {b for a, b in items if a in level} - seen
+        want.append(levels)
+    assert run(graph, {"in": epochs}, count) == by_epoch(want)
+
+
 def test_memory_is_dropped_when_its_time_is_over() -> None:
     graph = Graph()
     asynchronous_components(graph)

@@ -14,11 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidewheel.engine.dataflow.distributed import BroadcastProgress
+from tidewheel.engine.dataflow.ends import InputStream
 from tidewheel.engine.dataflow.graph import Graph, Kind, Stage, Stream
 from tidewheel.engine.dataflow.loop_context import LoopContext
 from tidewheel.engine.dataflow.runtime import Dataflow
 from tidewheel.engine.dataflow.simulator import Simulation
-from tidewheel.engine.dataflow.streams import InputStream, VertexStream
+from tidewheel.engine.dataflow.streams import VertexStream
 from tidewheel.engine.dataflow.tracking import SharedProgress
 from tidewheel.engine.dataflow.vertex import Vertex
 from tidewheel.engine.progress.broadcast import Accumulation, Updates
