@@ -34,7 +34,9 @@ class Catalog:
         found: dict[str, list[tuple[Path, str]]] = {}
         for *path, sql in self._oracle.rows(
             "SELECT database_name, schema_name, view_name, sql FROM duckdb_views() "
-            "WHERE NOT internal AND sql IS NOT NULL"
+            "WHERE NOT internal AND sql IS NOT NULL "
+            # a registered frame: its query stands for a Python object and can't be bound again
+            "AND NOT (temporary AND sql ILIKE '%python_%_scan(%')"
         ):
             found.setdefault(path[2].lower(), []).append((tuple(path), sql))
         return found

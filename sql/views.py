@@ -640,7 +640,11 @@ class Views:
                 kept = self._rows(key)
             view = self._maintainer.views[key]
             fresh = self.host_query(view.sql, view.reads)
-            return maintain.difference(kept, fresh, self._scratch)
+            return maintain.difference(
+                maintain.rounded(kept, self._scratch),
+                maintain.rounded(fresh, self._scratch),
+                self._scratch,
+            )
 
     def resolve(self, parts: tuple[str, ...], statement: Statement, position: int) -> str:
         """The key of a maintained view; an error with the near miss if there is none."""

@@ -1,0 +1,119 @@
+"""Maintained views of many shapes under random edits, against their query from scratch."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+import tidewheel
+
+TABLES = (
+    "CREATE TABLE t (a INT, b VARCHAR, d DECIMAL(15, 2), x DOUBLE)",
+    "CREATE TABLE u (a INT, c VARCHAR, y DOUBLE)",
+    "CREATE TABLE e (s BIGINT, d BIGINT)",
+)
+
+QUOTED_X, QUOTED_Z = "'x'", "'z'"
+
+SHAPES = {
+    f"s{i:02d}": line.strip().rstrip(";")
+    for i, line in enumerate(Path(__file__).with_name("view_shapes.sql").read_text().splitlines())
+    if not line.startswith("--")
+}
+
+
+def edit(rng: random.Random) -> str:
+    """A statement that changes something, usually."""
+    pick = rng.choice
+    a, b = pick(["NULL", "1", "2", "3", "4"]), pick(["NULL", "''", "'x'", "'yy'"])
+    kind = rng.random()
+    if kind < 0.3:
+        values = f"{a}, {b}, {pick(['NULL', '1.5', '-2.25'])}, {pick(['NULL', '0.1', '2.5', '-1'])}"
+        return f"INSERT INTO t VALUES ({values})"
+    if kind < 0.5:
+        return f"INSERT INTO u VALUES ({a}, {pick(['NULL', QUOTED_X, QUOTED_Z])}, 0.5)"
+    s, d = rng.randint(1, 6), rng.randint(1, 6)
+    if kind < 0.72:
+        return f"INSERT INTO e VALUES ({s}, {d})"
+    if kind < 0.8:
+        return f"DELETE FROM e WHERE s = {s}"
+    if kind < 0.86:
+        return f"DELETE FROM t WHERE a = {s}"
+    if kind < 0.91:
+        return f"UPDATE t SET a = a + 1, b = 'x' WHERE a = {s}"
+    if kind < 0.95:
+        return f"DELETE FROM u WHERE a = {s} AND c IS NOT NULL"
+    return "DELETE FROM t WHERE a IS NULL"
+
+
+def run(names: list[str], edits: int, seed: int) -> None:
+    rng = random.Random(seed)
+    con = tidewheel.connect()
+    for sql in TABLES:
+        con.execute(sql)
+    for _ in range(8):
+        con.execute(edit(rng))
+    for name in names:
+        con.execute(f"CREATE MATERIALIZED VIEW v_{name} AS {SHAPES[name]}")
+    history = []
+    for step in range(edits):
+        if rng.random() < 0.25:  # several changes in one epoch
+            statements = ["BEGIN", *(edit(rng) for _ in range(rng.randint(2, 6))), "COMMIT"]
+        else:
+            statements = [edit(rng)]
+        for sql in statements:
+            con.execute(sql)
+            history.append(sql)
+        if step % 4 == 0 or step == edits - 1:
+            for name in names:
+                wrong = con.execute(f"VERIFY VIEW v_{name}").fetchall()
+                assert not wrong, f"{SHAPES[name]}\n{wrong[:5]}\nafter {history}"
+    con.close()
+
+
+GROUPS = [sorted(SHAPES)[i::6] for i in range(6)]
+
+
+@pytest.mark.parametrize("group", range(len(GROUPS)))
+def test_views_stay_right(group: int) -> None:
+    run(GROUPS[group], 24, group)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(20))
+def test_views_stay_right_for_long(seed: int) -> None:
+    run(sorted(SHAPES), 200, seed)
+
+
+def test_views_over_views() -> None:
+    con = tidewheel.connect()
+    con.execute("CREATE TABLE t (g INT, v INT)")
+    con.execute("CREATE MATERIALIZED VIEW a AS SELECT g, sum(v) AS s FROM t GROUP BY g")
+    con.execute(
+        "CREATE MATERIALIZED VIEW b AS SELECT count(*) AS n, max(s) AS m FROM a WHERE s > 1"
+    )
+    con.execute("INSERT INTO t VALUES (1, 1), (1, 2), (2, 5)")
+    assert con.execute("SELECT * FROM b").fetchall() == [(2, 5)]
+    con.execute("DELETE FROM t WHERE g = 2")
+    assert con.execute("SELECT * FROM b").fetchall() == [(1, 3)]
+    con.execute("UPDATE t SET v = 0")
+    assert con.execute("SELECT * FROM b").fetchall() == [(0, None)]
+    con.close()
+
+
+def test_a_deleted_edge_cuts_a_cycle_off() -> None:
+    con = tidewheel.connect()
+    con.execute("CREATE TABLE e (s BIGINT, d BIGINT)")
+    con.execute(
+        "CREATE MATERIALIZED VIEW r AS WITH RECURSIVE r(n) AS "
+        "(SELECT 1::BIGINT UNION SELECT e.d FROM r JOIN e ON r.n = e.s) SELECT * FROM r"
+    )
+    con.execute("INSERT INTO e VALUES (1, 2), (2, 3), (3, 4), (4, 2), (4, 5)")
+    assert sorted(con.execute("SELECT n FROM r").fetchall()) == [(i,) for i in range(1, 6)]
+    con.execute("DELETE FROM e WHERE s = 1")
+    assert con.execute("SELECT n FROM r").fetchall() == [(1,)]
+    con.execute("INSERT INTO e VALUES (1, 4)")
+    assert sorted(con.execute("SELECT n FROM r").fetchall()) == [(i,) for i in range(1, 6)]
+    con.close()
