@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -99,21 +100,15 @@ class OurSession:
 
 @dataclass
 class OurDatabase:
-    path: Path | None
+    name: str
     settings: tuple[str, ...]
     opened: list[Any] = field(default_factory=list)
 
     def connect(self) -> Session:
         import tidewheel
 
-        if self.opened:
-            con = self.opened[0].connect() if hasattr(self.opened[0], "connect") else None
-            if con is None:
-                raise NotImplementedError("a second connection to the same database")
-        else:
-            con = tidewheel.connect(":memory:" if self.path is None else str(self.path))
-        self.opened.append(con)
-        session = OurSession(con)
+        self.opened.append(tidewheel.connect(self.name))
+        session = OurSession(self.opened[-1])
         for sql in (*SETUP, *self.settings):
             session.run(sql)
         return session
@@ -123,11 +118,19 @@ class OurDatabase:
             con.close()
 
 
+_numbers = itertools.count()
+
+
 def tidewheel_engine(threads: int = 1, fusion: bool = True) -> Engine:
     """Tidewheel with a degree of parallelism, fused kernels or a vertex per operator."""
     settings = (f"SET threads = {threads}", f"SET fusion = '{'on' if fusion else 'off'}'")
     names = {"tidewheel", "fusion-on" if fusion else "fusion-off", f"threads-{threads}"}
-    return Engine(frozenset(names), lambda path: OurDatabase(path, settings))
+
+    def open_database(path: Path | None) -> Database:
+        # A named memory can be opened more than once, an unnamed one is nobody else's.
+        return OurDatabase(str(path or f":memory:slt{next(_numbers)}"), settings)
+
+    return Engine(frozenset(names), open_database)
 
 
 CONFIGURATIONS: dict[str, Callable[[], Engine]] = {

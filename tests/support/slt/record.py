@@ -49,9 +49,9 @@ def record(path: Path) -> int:
 
 
 def _block(query: Query, answer: pa.Table, rows: Rows) -> list[str]:
-    sort = f" {query.sort}" if query.sort != "nosort" or query.label else ""
-    label = f" {query.label}" if query.label else ""
-    header = f"query {type_letters(answer.schema)}{sort}{label}"
+    mode = query.sort if query.sort != "nosort" or query.label else None
+    words = ("query", type_letters(answer.schema), query.connection, mode, query.label)
+    header = " ".join(word for word in words if word)
     ordered = arranged(rows, query.sort)
     if sum(map(len, ordered)) > HASH_THRESHOLD:
         lines = [digest(ordered)]
