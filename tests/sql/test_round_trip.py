@@ -69,6 +69,17 @@ def slt_queries() -> dict[str, Tree]:
     return {sql: t for sql, t in zip(texts, parse_trees(texts), strict=True) if t is not None}
 
 
+# sqlglot reads `f(j -> 'k')` as a lambda, and drops the call of current_catalog; such queries stay
+# whole, as the binder compares the trees as well.
+SUITE_CHANGED = frozenset(
+    [
+        "select id, j->'tags'->0, j->'tags'->>-1, j->>'$.tags[1]', json_array_length(j->'tags') from ev",
+        "select id, unnest(from_json(j->'tags', '[\"VARCHAR\"]')) from ev where id = 1",
+        "select current_schema(), current_database(), current_catalog()",
+    ]
+)
+
+
 def test_no_query_of_the_suite_changes() -> None:
     queries = slt_queries()
     texts: dict[str, str] = {}
@@ -83,8 +94,13 @@ def test_no_query_of_the_suite_changes() -> None:
         sql: described(sql, queries[sql], text, tree)
         for (sql, text), tree in zip(texts.items(), after, strict=True)
     }
-    changed = [c for sql, c in changes.items() if c is not None and sql not in CHANGED]
+    changed = [
+        c
+        for sql, c in changes.items()
+        if c is not None and sql not in CHANGED and sql not in SUITE_CHANGED
+    ]
     assert not changed, "\n\n".join(changed)
+    assert all(changes.get(sql) is not None for sql in SUITE_CHANGED)  # no longer changed: take out
     # Three queries of the suite use what sqlglot cannot read (UNPARSED says what).
     assert len(refused) <= 3, "\n\n".join(refused)
 
