@@ -1,0 +1,251 @@
+# ruff: noqa: E501
+"""Recursive queries against DuckDB, SQLite and DataFusion (where installed), in one run.
+
+    python benchmarks/recursion.py [--small] [--runs N] [--only TEXT] [--json FILE]
+
+Milliseconds, the best of `--runs`; a peer that cannot say it, or takes over `--limit` seconds once,
+is left out. Each line ends with Tidewheel's time over that of the fastest peer. All answers of a line
+are compared. `USING KEY` is DuckDB's way to say shortest paths and components.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import math
+import sqlite3
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+
+import tidewheel
+
+REACH = "WITH RECURSIVE t(x) AS (SELECT 0 UNION SELECT b FROM t JOIN {e} ON a = x) SELECT count(*), sum(x) FROM t"
+CLOSURE = "WITH RECURSIVE t(x, y) AS (SELECT a, b FROM {e} UNION SELECT t.x, g.b FROM t JOIN {e} g ON g.a = t.y) SELECT count(*), sum(y) FROM t"
+PATHS = "WITH RECURSIVE d(n, v) AS (SELECT 0, 0 UNION SELECT g.b, min(d.v + g.w) FROM d JOIN {e} g ON g.a = d.n GROUP BY g.b) SELECT count(*), sum(v) FROM d"
+PATHS_KEY = "WITH RECURSIVE d(n, v) USING KEY (n) AS (SELECT 0, 0 UNION SELECT g.b, min(d.v + g.w) FROM d JOIN {e} g ON g.a = d.n LEFT JOIN recurring.d r ON r.n = g.b WHERE r.v IS NULL OR d.v + g.w < r.v GROUP BY g.b) SELECT count(*), sum(v) FROM d"
+BOTH = "s AS (SELECT a, b FROM {e} UNION ALL SELECT b, a FROM {e})"
+COMPONENTS = f"WITH RECURSIVE {BOTH}, c(n, l) AS (SELECT a, a FROM s UNION SELECT s.b, min(c.l) FROM c JOIN s ON s.a = c.n GROUP BY s.b) SELECT count(*), sum(l) FROM c"
+COMPONENTS_KEY = f"WITH RECURSIVE {BOTH}, c(n, l) USING KEY (n) AS (SELECT DISTINCT a, a FROM s UNION SELECT s.b, min(c.l) FROM c JOIN s ON s.a = c.n JOIN recurring.c r ON r.n = s.b WHERE c.l < r.l GROUP BY s.b) SELECT count(*), sum(l) FROM c"
+GENERATION = "WITH RECURSIVE g(x, y) AS (SELECT p.b, q.b FROM {e} p JOIN {e} q ON p.a = q.a UNION SELECT p.b, q.b FROM g JOIN {e} p ON p.a = g.x JOIN {e} q ON q.a = g.y) SELECT count(*), sum(x) FROM g"
+BOM = "WITH RECURSIVE b(part, n) AS (SELECT b, w FROM {e} WHERE a = 0 UNION ALL SELECT g.b, b.n * g.w FROM b JOIN {e} g ON g.a = b.part) SELECT count(*), sum(n) FROM b"
+DISTANCES = "WITH RECURSIVE d(x, y, v) AS (SELECT a, b, 1 FROM {e} UNION SELECT d.x, g.b, min(d.v + 1) FROM d JOIN {e} g ON g.a = d.y GROUP BY d.x, g.b) SELECT count(*), sum(v) FROM d"
+DISTANCES_KEY = "WITH RECURSIVE d(x, y, v) USING KEY (x, y) AS (SELECT a, b, 1 FROM {e} UNION SELECT d.x, g.b, min(d.v + 1) FROM d JOIN {e} g ON g.a = d.y LEFT JOIN recurring.d r ON r.x = d.x AND r.y = g.b WHERE r.v IS NULL GROUP BY d.x, g.b) SELECT count(*), sum(v) FROM d"
+PAIRS = "WITH RECURSIVE t(x, y) AS (SELECT a, b FROM {e} UNION SELECT t.x, u.y FROM t JOIN t u ON u.x = t.y) SELECT count(*), sum(y) FROM t"
+
+
+@dataclass
+class Cell:
+    """A query on a graph; `duckdb` where DuckDB says it differently, `linear`: SQL's own recursion."""
+
+    name: str
+    query: str
+    graph: str
+    duckdb: str | None = None
+    linear: bool = True
+    times: dict[str, float] = field(default_factory=dict)
+
+
+def graphs(small: bool) -> dict[str, pa.Table]:
+    """Edges (a, b, w) of every graph."""
+    rng = np.random.default_rng(7)
+    nodes, edges = (10_000, 50_000) if small else (100_000, 500_000)
+    side, little = (60, 20) if small else (300, 50)
+    scale, rmat_edges = (12, 40_000) if small else (17, 1_000_000)
+
+    def table(a: Any, b: Any) -> pa.Table:
+        a, b = np.asarray(a, dtype=np.int32), np.asarray(b, dtype=np.int32)
+        w = rng.integers(1, 20, len(a)).astype(np.int32)
+        return pa.table({"a": a, "b": b, "w": w})
+
+    def grid(n: int) -> pa.Table:
+        i = np.arange(n * n)
+        right, down = i[i % n < n - 1], i[i < n * (n - 1)]
+        return table(np.concatenate([right, down]), np.concatenate([right + 1, down + n]))
+
+    def tree(depth: int) -> pa.Table:
+        i = np.arange(1, 2 ** (depth + 1) - 1)
+        return table((i - 1) // 2, i)
+
+    def chain(n: int) -> pa.Table:
+        return table(np.arange(n), np.arange(1, n + 1))
+
+    def rmat() -> pa.Table:
+        a = np.zeros(rmat_edges, dtype=np.int64)
+        b = np.zeros(rmat_edges, dtype=np.int64)
+        for _ in range(scale):
+            p = rng.random(rmat_edges)
+            a = a * 2 + (p >= 0.76)
+            b = b * 2 + (((p >= 0.57) & (p < 0.76)) | (p >= 0.95))
+        return table(a, b)
+
+    def bom() -> pa.Table:
+        levels, width = (8, 6) if small else (10, 8)
+        a, b = [], []
+        for level in range(levels):
+            for i in range(width):
+                for j in rng.choice(width, 3, replace=False):
+                    a.append(1 + (level - 1) * width + i if level else 0)
+                    b.append(1 + level * width + int(j))
+        found = table(a, b)
+        return found.set_column(2, "w", pa.array(rng.integers(1, 3, len(found)), pa.int32()))
+
+    return {
+        "random": table(rng.integers(0, nodes, edges), rng.integers(0, nodes, edges)),
+        "grid": grid(side),
+        "smallgrid": grid(little),
+        "tree11": tree(7 if small else 11),
+        "tree17": tree(10 if small else 17),
+        "chain5k": chain(500 if small else 5_000),
+        "chain20k": chain(2_000 if small else 20_000),
+        "rmat": rmat(),
+        "parts": bom(),
+    }
+
+
+def cells() -> list[Cell]:
+    """The lines of the table."""
+    found = [
+        Cell("reachability", REACH, g)
+        for g in ("random", "grid", "chain5k", "chain20k", "rmat", "tree17")
+    ]
+    found += [Cell("closure", CLOSURE, g) for g in ("smallgrid", "tree11", "tree17")]
+    found += [Cell("closure, non-linear", PAIRS, "tree11", CLOSURE, linear=False)]
+    found += [Cell("paths", PATHS, g, PATHS_KEY, linear=False) for g in ("random", "grid", "rmat")]
+    found += [
+        Cell("components", COMPONENTS, g, COMPONENTS_KEY, linear=False)
+        for g in ("random", "grid", "rmat")
+    ]
+    found += [Cell("generation", GENERATION, g) for g in ("tree11",)]
+    found += [Cell("bill of materials", BOM, "parts")]
+    found += [Cell("distances", DISTANCES, "smallgrid", DISTANCES_KEY, linear=False)]
+    return found
+
+
+Runner = Callable[[Cell], Any]
+
+
+def engines(data: dict[str, pa.Table]) -> dict[str, tuple[Runner, Callable[[], None]]]:
+    """Per engine: run a cell (None: cannot say it), and interrupt."""
+    found: dict[str, tuple[Runner, Callable[[], None]]] = {}
+    ours = tidewheel.connect()
+    theirs = duckdb.connect()
+    lite = sqlite3.connect(":memory:", check_same_thread=False)
+    for name, rows in data.items():
+        ours.register("__edges", rows)
+        ours.execute(f"CREATE TABLE {name} AS SELECT * FROM __edges")
+        ours.unregister("__edges")
+        theirs.register("__edges", rows)
+        theirs.execute(f"CREATE TABLE {name} AS SELECT * FROM __edges")
+        theirs.unregister("__edges")
+        lite.execute(f"CREATE TABLE {name}(a INTEGER, b INTEGER, w INTEGER)")
+        columns = [c.to_pylist() for c in rows.columns]
+        lite.executemany(f"INSERT INTO {name} VALUES (?, ?, ?)", zip(*columns, strict=True))
+        lite.execute(f"CREATE INDEX i_{name} ON {name}(a)")
+    found["tidewheel"] = (
+        lambda c: ours.execute(c.query.format(e=c.graph)).fetchall(),
+        ours.interrupt,
+    )
+    found["duckdb"] = (
+        lambda c: theirs.execute((c.duckdb or c.query).format(e=c.graph)).fetchall(),
+        theirs.interrupt,
+    )
+    found["sqlite"] = (
+        lambda c: lite.execute(c.query.format(e=c.graph)).fetchall() if c.linear else None,
+        lite.interrupt,
+    )
+    try:
+        fusion = importlib.import_module("datafusion")
+    except ImportError:
+        return found
+    context = fusion.SessionContext()
+    for name, rows in data.items():
+        context.register_record_batches(name, [rows.to_batches()])
+
+    def run(cell: Cell) -> Any:
+        if not cell.linear:
+            return None
+        table = context.sql(cell.query.format(e=cell.graph)).to_arrow_table()
+        return list(zip(*(c.to_pylist() for c in table.columns), strict=True))
+
+    found["datafusion"] = (run, lambda: None)
+    return found
+
+
+def measure(run: Runner, stop: Callable[[], None], cell: Cell, runs: int, limit: float) -> Any:
+    """Best time in ms and the answer; None if it cannot, or takes too long."""
+    best, answer = math.inf, None
+    for _ in range(runs):
+        timer = threading.Timer(limit, stop)
+        timer.start()
+        start = time.perf_counter()
+        try:
+            answer = run(cell)
+        except Exception:  # a peer's refusal is a result of this table
+            return None
+        finally:
+            timer.cancel()
+        if answer is None:
+            return None
+        best = min(best, time.perf_counter() - start)
+        if best > limit / 3:
+            break
+    return best * 1000, [tuple(int(v) for v in row) for row in answer]
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--small", action="store_true", help="small graphs: some seconds in all")
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--limit", type=float, default=60.0, help="seconds per query")
+    parser.add_argument("--only", default="", help="part of a line's name or graph")
+    parser.add_argument("--json", default="")
+    options = parser.parse_args()
+    table = engines(graphs(options.small))
+    print(f"{'query':32}" + "".join(f"{name:>12}" for name in table) + f"{'ours/best':>12}")
+    ratios, against = [], []
+    done = []
+    for cell in cells():
+        title = f"{cell.name} {cell.graph}"
+        if options.only not in title:
+            continue
+        answers = {}
+        for name, (run, stop) in table.items():
+            measured = measure(run, stop, cell, options.runs, options.limit)
+            if measured is not None:
+                cell.times[name], answers[name] = measured
+        wrong = {n for n, a in answers.items() if a != answers.get("tidewheel")}
+        peers = [t for n, t in cell.times.items() if n != "tidewheel"]
+        line = f"{title:32}"
+        for name in table:
+            line += f"{cell.times[name]:12.1f}" if name in cell.times else f"{'-':>12}"
+        if peers and "tidewheel" in cell.times:
+            ratio = cell.times["tidewheel"] / min(peers)
+            ratios.append(ratio)
+            line += f"{ratio:12.2f}"
+        if "duckdb" in cell.times and "tidewheel" in cell.times:
+            against.append(cell.times["tidewheel"] / cell.times["duckdb"])
+        print(
+            line + (f"  DIFFERENT ANSWER: {', '.join(sorted(wrong))}" if wrong else ""), flush=True
+        )
+        done.append({"query": cell.name, "graph": cell.graph, "ms": cell.times})
+    for label, values in (("the fastest peer", ratios), ("DuckDB", against)):
+        if values:
+            mean = math.exp(sum(math.log(v) for v in values) / len(values))
+            worst = max(values)
+            print(f"against {label}: geometric mean {mean:.2f}, worst {worst:.2f}")
+    if options.json:
+        with open(options.json, "w", encoding="utf-8") as file:
+            json.dump(done, file, indent=1)
+
+
+if __name__ == "__main__":
+    main()
