@@ -73,7 +73,7 @@ def slt_queries() -> dict[str, Tree]:
 # whole, as the binder compares the trees as well.
 SUITE_CHANGED = frozenset(
     [
-        "select id, j->'tags'->0, j->'tags'->>-1, j->>'$.tags[1]', json_array_length(j->'tags') from ev",
+        "select id, j->'tags'->0, j->'tags'->>-1, j->>'$.tags[1]', json_array_length(j->'tags') from ev",  # noqa: E501
         "select id, unnest(from_json(j->'tags', '[\"VARCHAR\"]')) from ev where id = 1",
         "select current_schema(), current_database(), current_catalog()",
     ]
