@@ -117,7 +117,7 @@ def translate(
         position, length = _characters(statement.text, report.position, report.length)
     elif report.kind != "INTERRUPT":
         position, length = _search(statement, report)
-    if report.kind == "Parser":
+    if report.kind == "Parser" and "syntax error" in message:
         message, position, length, hint = _syntax(statement, message, position, length, hint)
     return _class(report, error)(
         message,

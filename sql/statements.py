@@ -125,8 +125,10 @@ def _statement(script: str, parts: list[Token], end: int) -> Statement:
     start = parts[0].start
     names: set[str] = set()
     unnumbered, highest = 0, 0
+    # What PREPARE leaves open is for its EXECUTE to give.
+    prepared = parts[0].text.upper() == "PREPARE"
     for token in parts:
-        if token.kind != "parameter":
+        if token.kind != "parameter" or prepared:
             continue
         name = token.text[1:]
         if not name:
