@@ -23,13 +23,15 @@ from tidewheel.planner.logical import (
     SetOp,
     Unnest,
 )
+from tidewheel.planner.rewrites.sharing import PREFIX
 
 
 def verify(root: Node, variables: frozenset[str] = frozenset()) -> None:
     """PlanError where the plan is wrong. `variables`: recursive variables that it may read.
 
     * every column name is made by one node, and has one type wherever it is seen;
-    * every column has a type and every relation a column;
+    * every column has a type and every relation a column (a query kept whole may leave its own
+      to DuckDB);
     * the sides of a set operation have its types;
     * windows stand in Window nodes only, and no predicate holds one;
     * a recursive variable is read inside its `LetRec`.
@@ -43,7 +45,7 @@ def verify(root: Node, variables: frozenset[str] = frozenset()) -> None:
         if id(node) in seen:
             continue
         seen.add(id(node))
-        if not node.schema:
+        if not node.schema and not (node is root and isinstance(node, Block)):
             raise PlanError(f"{type(node).__name__} has no columns")
         for c in node.schema:
             if not c.type:
@@ -80,8 +82,10 @@ def _check(node: Node, variables: frozenset[str]) -> None:
 
 def _made(node: Node) -> list[Column]:
     """The columns that a node makes: not those that it hands on under their names."""
-    if isinstance(node, (Scan, RecRef)):
-        return list(node.schema) if isinstance(node, Scan) else []
+    if isinstance(node, RecRef):
+        return []
+    if isinstance(node, Scan):  # a leaf that stands for a shared node may stand twice
+        return [] if node.table.startswith(PREFIX) else list(node.schema)
     if isinstance(node, Block):
         handed_on = {c.name for i in node.inputs for c in i.schema}
         return [c for c in node.schema if c.name not in handed_on]

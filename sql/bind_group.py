@@ -81,6 +81,9 @@ class Grouping:
     def node(self, _: Node) -> Aggregate:
         """The aggregation, once every expression has been through `over`."""
         assert self._input is not None
+        if not self._keys and not self.aggregates:  # GROUP BY (): one row all the same
+            only = self._select.binder.names.fresh("rows", "BIGINT")
+            self.aggregates.append(Named(only, exp.Count(this=exp.Star())))
         sets = tuple(self._sets) if self._sets is not None else None
         return Aggregate(self._input, tuple(self._keys), tuple(self.aggregates), sets)
 

@@ -15,6 +15,7 @@ SUBQUERY = "__tw_subquery"
 """Stands for a subquery inside an expression: its number, operands and outer columns."""
 
 _LEFT_ALONE = (exp.Columns, exp.PositionalColumn, exp.Comprehension)
+_BY_NAME = {"alias", "struct_pack", "struct_insert", "struct_update"}
 _WRAPPERS = (exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)
 
 Lookup = Callable[[list[str], exp.Column], exp.Expr]
@@ -31,7 +32,10 @@ def rebuilt(node: exp.Expr, change: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
             arguments[key] = [change(v) if isinstance(v, exp.Expr) else v for v in value]
         else:
             arguments[key] = value
-    return node.__class__(**arguments)
+    new = node.__class__(**arguments)
+    if node._meta:
+        new.meta.update(node.meta)  # the dialect notes there how a JSON path was written
+    return new
 
 
 def is_query(node: object) -> bool:
@@ -70,6 +74,8 @@ def resolve(
                     "expressions": [p.copy() for p in node.expressions],
                 }
             )
+        if function_name(node) in _BY_NAME:
+            raise NotTaken(f"{function_name(node)} asks for the names of its arguments")
         if isinstance(node, _LEFT_ALONE):
             raise NotTaken(f"{type(node).__name__.upper()} in an expression")
         if isinstance(node, exp.In) and any(map(is_query, node.expressions)):

@@ -61,9 +61,12 @@ class Oracle:
             source = typed_nulls([c for c in inputs if c.name in used])
             items = ", ".join(to_sql(e) for e in asked)
             try:
-                answers = iter(self.describe(f"SELECT {items} FROM ({source})"))
+                described = self.describe(f"SELECT {items} FROM ({source})")
             except duckdb.Error as error:
                 raise NotTaken(f"DuckDB does not type it alone: {first_line(error)}") from None
+            if len(described) != len(asked):
+                raise NotTaken("an expression that makes several columns")
+            answers = iter(described)
             types = [next(answers)[1] if t is None else t for t in types]
         return [t for t in types if t is not None]
 
@@ -81,14 +84,14 @@ class Oracle:
                 for r in rows
                 if r[1] == "macro"
                 and any(
-                    word.lower() in names or word.lower() == "select"
+                    word.lower() in names or word.lower() in ("select", "unnest")
                     for word in re.findall(r"\w+", r[2] or "")
                 )
             )
         return self._aggregates
 
     def macros(self) -> frozenset[str]:
-        """The names of macros that use aggregates or subqueries."""
+        """The names of macros that use aggregates, subqueries or UNNEST."""
         self.aggregates()
         return self._macros
 

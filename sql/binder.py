@@ -208,6 +208,7 @@ class Binder:
                 raise NotTaken("sides of different width")
             columns = self._merged(left.columns, right.columns, "UNION ALL")
             pairs = list(zip(left.columns, right.columns, strict=True))
+        self._refuse_double_casts(tree, columns, pairs)
         op = {exp.Union: "union", exp.Except: "except", exp.Intersect: "intersect"}[type(tree)]
         node: Node = SetOp(
             op,  # type: ignore[arg-type]  # the three literals above
@@ -218,6 +219,21 @@ class Binder:
         )
         node = self.limited(node, tree, self._output_order(tree, columns))
         return BoundQuery(node, columns)
+
+    def _refuse_double_casts(
+        self,
+        tree: exp.SetOperation,
+        columns: Sequence[Column],
+        pairs: Sequence[tuple[Column | None, Column | None]],
+    ) -> None:
+        """DuckDB casts the values of a chain of set operations once, to the type of all; what is
+        taken apart would cast them at each step, and ``1``, ``1.5``, ``'2'`` make 1 into 1.0."""
+        for side, part in ((0, tree.this), (1, tree.expression)):
+            if isinstance(part.unnest(), exp.SetOperation) and any(
+                pair[side] is not None and pair[side].type != c.type
+                for pair, c in zip(pairs, columns, strict=True)
+            ):
+                raise NotTaken("a chain of set operations over several types")
 
     def _merged(
         self, left: Sequence[Column], right: Sequence[Column], word: str
