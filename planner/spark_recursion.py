@@ -16,6 +16,7 @@ evaluated naively, to the least fixpoint.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -81,13 +82,27 @@ class SparkQueries:
                 return self._statement(query)
             except SparkError:
                 pass  # its types are stricter than SQL's; the loop converts
-        return self._run(query)
+        if not recursions:
+            return self._statement(query)
+        with self._without_constraints():
+            return self._run(query)
 
     def close(self) -> None:
         """Forgets all tables and the views that loops have made; results read before stay valid."""
         for name in list(self._schemas):
             self.drop_table(name)
         self._made.clear()
+
+    @contextmanager
+    def _without_constraints(self) -> Iterator[None]:
+        """Spark 4.3 keeps a checkpoint's constraints under names that its columns no longer have,
+        and then fails on a union ("key not found"); a checkpoint made in here has none."""
+        conf, name = self.spark.session.conf, "spark.sql.constraintPropagation.enabled"
+        conf.set(name, "false")
+        try:
+            yield
+        finally:
+            conf.unset(name)
 
     def _statement(self, query: exp.Expr) -> DataFrame:
         return self.spark.sql(to_spark(query, self._schemas))
@@ -106,8 +121,12 @@ class SparkQueries:
             if not any(_reads(cte.this, {c.alias.lower() for c in group}) for cte in group):
                 continue
             first = min(ctes.index(cte) for cte in group)
-            scope = [*outer, *(cte for cte in ctes[:first] if cte not in group)]
             taken = [_take_apart(cte, group) for cte in group]
+            scope = list(outer)
+            for cte in (cte for cte in ctes[:first] if cte not in group):
+                if any(_reads(step, {cte.alias.lower()}) for t in taken for step in t.steps):
+                    self._hoist(cte, scope)
+                scope.append(cte)
             if len(taken) == 1 and _linear(taken[0]):
                 frames = [self._semi_naive(taken[0], scope)]
             else:
@@ -117,6 +136,12 @@ class SparkQueries:
                 cte.set("this", exp.select("*").from_(exp.to_identifier(view)))
                 cte.set("key_expressions", None)
         with_.set("recursive", False)
+
+    def _hoist(self, cte: exp.CTE, scope: list[exp.CTE]) -> None:
+        """Computes once what every step of a loop reads, and Spark would compute in each."""
+        columns = tuple(column.name for column in cte.args["alias"].columns)
+        frame, _ = self._cut(_named(self._branch(cte.this, scope, {}), columns))
+        cte.set("this", exp.select("*").from_(exp.to_identifier(self._view(frame))))
 
     def _view(self, frame: DataFrame) -> str:
         name = self.spark.view(frame)
@@ -166,8 +191,8 @@ class SparkQueries:
     def _cut(self, frame: DataFrame) -> tuple[DataFrame, int]:
         """Computes `frame` and cuts it from its plan; the rows' number."""
         with translated_errors():
-            done = frame.localCheckpoint(eager=True)
-            return done, done.count()
+            done = frame.localCheckpoint(eager=False)
+            return done, done.count()  # one job: counting computes and keeps the rows
 
     def _semi_naive(self, recursion: Recursion, scope: list[exp.CTE]) -> DataFrame:
         anchor = self._all(recursion.anchors, scope, {}, None, recursion.columns)

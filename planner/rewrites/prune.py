@@ -22,6 +22,7 @@ from tidewheel.planner.logical import (
     Window,
     references,
 )
+from tidewheel.planner.text import column
 
 
 def prune(node: Node) -> Node:
@@ -59,8 +60,8 @@ def _prune(node: Node, needed: set[str]) -> Node:
         into_right = both | _reads(k.right for k in node.keys)
         return replace(
             node,
-            left=_prune(node.left, into_left & _names(node.left)),
-            right=_prune(node.right, into_right & _names(node.right)),
+            left=_only(node.left, into_left & _names(node.left)),
+            right=_only(node.right, into_right & _names(node.right)),
         )
     if isinstance(node, Aggregate):
         aggregates = _kept(node.aggregates, needed)
@@ -97,12 +98,19 @@ def _names(node: Node) -> set[str]:
     return {c.name for c in node.schema}
 
 
+def _only(node: Node, needed: set[str]) -> Node:
+    """`node` without the columns that only its own predicates read."""
+    pruned = _prune(node, needed)
+    if {c.name for c in pruned.schema} <= needed or not needed:
+        return pruned
+    keep = [c for c in pruned.schema if c.name in needed]
+    return Project(pruned, tuple(Named(c, column(c.name)) for c in keep))
+
+
 def _narrow(node: Node, keep: list[int]) -> Node:
     """`node` with just these columns, in this order."""
     columns = [node.schema[i] for i in keep]
     pruned = _prune(node, {c.name for c in columns})
     if tuple(columns) == pruned.schema:
         return pruned
-    from tidewheel.planner.text import column
-
     return Project(pruned, tuple(Named(c, column(c.name)) for c in columns))

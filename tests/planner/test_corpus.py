@@ -42,7 +42,8 @@ INSERT INTO v VALUES
     (3, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
 CREATE VIEW values_view AS SELECT * FROM (VALUES (1, 'one'), (2, 'two')) AS q(n, word);
 CREATE VIEW renamed_view(one, two) AS SELECT a, b FROM t WHERE b < 5;
-CREATE VIEW nested_view AS SELECT r.one, x.word FROM renamed_view r JOIN values_view x ON r.one = x.n;
+CREATE VIEW nested_view AS SELECT r.one, x.word
+    FROM renamed_view r JOIN values_view x ON r.one = x.n;
 CREATE MACRO twice(x) AS x * 2;
 CREATE MACRO total_of(x) AS sum(x);
 """.replace("uuid_parse('a0')", "'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'")
