@@ -230,8 +230,8 @@ class Binder:
         taken apart would cast them at each step, and ``1``, ``1.5``, ``'2'`` make 1 into 1.0."""
         for side, part in ((0, tree.this), (1, tree.expression)):
             if isinstance(part.unnest(), exp.SetOperation) and any(
-                pair[side] is not None and pair[side].type != c.type
-                for pair, c in zip(pairs, columns, strict=True)
+                own is not None and own.type != c.type
+                for own, c in zip((pair[side] for pair in pairs), columns, strict=True)
             ):
                 raise NotTaken("a chain of set operations over several types")
 
