@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
@@ -40,7 +40,7 @@ def check(
     from .run import report
 
     try:
-        config = {} if threads is None else {"threads": threads}
+        config: dict[str, Any] = {} if threads is None else {"threads": threads}
         # Without a database file there is nothing to protect.
         with connect(
             database or ":memory:", read_only=database is not None, **config

@@ -29,7 +29,8 @@ class Connection:
     """A connection to a database, made by `tidewheel.connect`.
 
     Several threads may share it: one statement runs at a time, the others wait. A cursor belongs
-    to one thread at a time. `close()` rolls an open transaction back.
+    to one thread at a time. `close()` rolls an open transaction back; so does the end of a ``with``
+    block, which closes it.
     """
 
     Warning = errors.Warning
@@ -45,6 +46,28 @@ class Connection:
 
     def __init__(self, session: Session) -> None:
         self._session = session
+
+    @property
+    def autocommit(self) -> bool:
+        """Whether a statement outside `begin()` … `commit()` commits by itself; True at first.
+
+        While it is False every statement belongs to a transaction, begun when it is needed and
+        ended by `commit` or `rollback`. Setting it to True commits the one that is open.
+        """
+        return self._session.autocommit
+
+    @autocommit.setter
+    def autocommit(self, wanted: bool) -> None:
+        with self._session.lock:
+            self._session.check_open()
+            if wanted and not self._session.autocommit:
+                self.commit()
+            self._session.autocommit = bool(wanted)
+
+    @property
+    def in_transaction(self) -> bool:
+        """Is a transaction open?"""
+        return self._session.in_transaction
 
     def cursor(self) -> Cursor:
         """A new cursor: its results are its own, its transaction is the connection's."""
@@ -116,14 +139,19 @@ class Connection:
         self._session.interrupt()
 
     def close(self) -> None:
-        """Close the connection and what its cursors have not read yet."""
+        """Close the connection and what its cursors have not read yet.
+
+        Closing it a second time is an error, like every other use after that (PEP 249).
+        """
+        self._session.check_open()
         self._session.close()
 
     def __enter__(self) -> Self:
+        self._session.check_open()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.close()
+        self._session.close()
 
 
 class Cursor:
@@ -140,10 +168,13 @@ class Cursor:
         """How many rows `fetchmany` returns if not told."""
         self.rowcount = -1
         """Rows that the last statement changed; -1 where that is not known."""
+        self.lastrowid = None
+        """Always None: rows have no number of their own; use ``INSERT … RETURNING``."""
         self._session = connection._session
         self._result: Result | None = None
         self._converter: RowConverter | None = None
         self._rows: deque[Row] = deque()
+        self._read = 0
         self._closed = False
 
     def execute(self, sql: str, parameters: Parameters = None) -> Self:
@@ -181,10 +212,18 @@ class Cursor:
 
     # -- rows --------------------------------------------------------------------------------------
 
+    @property
+    def rownumber(self) -> int | None:
+        """The number, from 0, of the row that comes next; None if there is no result."""
+        return None if self._result is None else self._read
+
     def fetchone(self) -> Row | None:
         """The next row, None after the last."""
         self._need_rows()
-        return self._rows.popleft() if self._rows or self._fill() else None
+        if not (self._rows or self._fill()):
+            return None
+        self._read += 1
+        return self._rows.popleft()
 
     def fetchmany(self, size: int | None = None) -> list[Row]:
         """The next `size` rows (default: `arraysize`), fewer at the end."""
@@ -194,7 +233,9 @@ class Cursor:
             raise errors.ProgrammingError(f"the number of rows cannot be negative: {wanted}")
         while len(self._rows) < wanted and self._fill():
             pass
-        return [self._rows.popleft() for _ in range(min(wanted, len(self._rows)))]
+        found = [self._rows.popleft() for _ in range(min(wanted, len(self._rows)))]
+        self._read += len(found)
+        return found
 
     def fetchall(self) -> list[Row]:
         """All remaining rows."""
@@ -203,12 +244,17 @@ class Cursor:
         self._rows.clear()
         while (batch := result.next_batch()) is not None:
             rows.extend(self._convert(result, batch))
+        self._read += len(rows)
         return rows
 
-    def __iter__(self) -> Iterator[Row]:
-        self._need_rows()
-        while (row := self.fetchone()) is not None:
-            yield row
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> Row:
+        row = self.fetchone()
+        if row is None:
+            raise StopIteration
+        return row
 
     def _fill(self) -> bool:
         result = self._need_rows()
@@ -273,9 +319,11 @@ class Cursor:
 
     def setinputsizes(self, sizes: Sequence[object]) -> None:
         """Has no effect (PEP 249 allows it)."""
+        self._check()
 
     def setoutputsize(self, size: int, column: int | None = None) -> None:
         """Has no effect (PEP 249 allows it)."""
+        self._check()
 
     def close(self) -> None:
         """Give up what is not read; the cursor cannot be used any more."""
@@ -291,6 +339,7 @@ class Cursor:
     def _drop(self) -> None:
         result, self._result = self._result, None
         self._rows.clear()
+        self._read = 0
         self._converter = None
         if result is not None:
             with self._session.lock:
@@ -313,12 +362,21 @@ class Cursor:
         return self._result
 
 
-def connect(database: str = ":memory:", *, read_only: bool = False, **config: Any) -> Connection:
+def connect(
+    database: str | os.PathLike[str] = ":memory:",
+    *,
+    read_only: bool = False,
+    autocommit: bool = True,
+    **config: Any,
+) -> Connection:
     """Open a database file, made if it is not there, or a new database in memory.
 
-    `config` holds Tidewheel's settings (`threads`, `fusion` …) and DuckDB's (`memory_limit` …).
+    `autocommit` is `Connection.autocommit`. `config` holds Tidewheel's settings (`threads`,
+    `fusion` …) and DuckDB's (`memory_limit` …).
     """
     # Imported here: the planner and the engine take as long to load as DuckDB and pyarrow.
     from .session import Session
 
-    return Connection(Session(os.fspath(database), read_only, config))
+    connection = Connection(Session(os.fspath(database), read_only, config))
+    connection.autocommit = autocommit
+    return connection

@@ -7,6 +7,7 @@ from typing import Any
 
 from ..planner.context import Parameters
 from . import errors
+from .adapt import adapt
 from .diagnose import near_miss
 from .statements import Statement, tokens
 
@@ -20,7 +21,7 @@ def distribute(statements: Sequence[Statement], given: Parameters) -> list[Param
             f"parameters are a sequence or a mapping, not {type(given).__name__}",
             hint="one value is given as [value]",
         )
-    values = list(given or ())
+    values = [] if given is None else list(given)
     used = 0
     shares: list[Parameters] = []
     for statement in statements:
@@ -30,7 +31,7 @@ def distribute(statements: Sequence[Statement], given: Parameters) -> list[Param
         if len(share) < statement.positional:
             raise _count_error(statement, len(share))
         used += statement.positional
-        shares.append(share or None)
+        shares.append([adapt(value) for value in share] or None)
     if used < len(values) and statements:
         last = statements[-1]
         raise _count_error(last, len(values) - used + last.positional)
@@ -44,7 +45,7 @@ def _by_name(statements: Sequence[Statement], given: Mapping[str, Any]) -> list[
             raise _positional_error(statement)
         if not statement.names <= given.keys():
             raise _names_error(statement, given.keys())
-        shares.append({n: given[n] for n in statement.names} or None)
+        shares.append({n: adapt(given[n]) for n in statement.names} or None)
     if statements and given.keys() - {n for s in statements for n in s.names}:
         raise _names_error(statements[-1], given.keys())
     return shares

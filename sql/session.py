@@ -38,6 +38,8 @@ class Session:
         self.frames: dict[str, object] = {}
         self.interrupted = threading.Event()
         self.in_transaction = False
+        self.autocommit = True
+        """If not, the first statement outside a transaction starts one."""
         self.closed = False
         self._open: Result | None = None
         self._guarded = False
@@ -88,6 +90,8 @@ class Session:
             self.interrupted.clear()
             self.make_way()
             self._given = given
+            if not (self.autocommit or self.in_transaction) and statement.kind not in _NO_BEGIN:
+                self._transaction(_BEGIN)
             outcome = self._run(statement, given)
             # a subscription never ends and does not hold the connection
             self._open = None if statement.words[0] == "SUBSCRIBE" else outcome[0]
@@ -99,7 +103,7 @@ class Session:
         Inside a transaction of the user's a failure leaves that one aborted, as DuckDB does.
         """
         with self.lock:
-            own = not self.in_transaction
+            own = self.autocommit and not self.in_transaction
             if own:
                 self.execute("BEGIN", None)
             try:
@@ -479,6 +483,8 @@ def _types(given: Parameters) -> tuple[object, ...]:
     return tuple(type(v) for v in given or ())
 
 
+_BEGIN = split("BEGIN")[0]
+_NO_BEGIN = (Kind.TRANSACTION, Kind.SETTING)
 _DUCKDB_SETTINGS = (
     "SET errors_as_json = true",
     "SET arrow_lossless_conversion = true",

@@ -147,8 +147,15 @@ def TimestampFromTicks(ticks: float) -> datetime.datetime:
 
 
 def describe(schema: pa.Schema) -> list[tuple[Any, ...]]:
-    """PEP 249's description of a result: name, type code, then five None (PEP 249 allows it)."""
+    """PEP 249's description of a result: name and type code; of a DECIMAL precision and scale.
+
+    All else is None, which PEP 249 allows.
+    """
     return [
-        (field.name, TypeCode(sql_name(field.type)), None, None, None, None, None)
+        (field.name, TypeCode(sql_name(field.type)), None, None, *_digits(field.type), None)
         for field in schema
     ]
+
+
+def _digits(t: pa.DataType) -> tuple[int | None, int | None]:
+    return (t.precision, t.scale) if pa.types.is_decimal(t) else (None, None)

@@ -232,8 +232,8 @@ def test_closed_things_say_so(connection: tidewheel.Connection) -> None:
     other = tidewheel.connect()
     left = other.execute(BIG)
     other.close()
-    other.close()
-    for call in (lambda: left.fetchall(), lambda: other.execute("select 1"), other.cursor):
+    calls = (left.fetchall, lambda: other.execute("select 1"), other.cursor, other.close)
+    for call in calls:
         with pytest.raises(tidewheel.Error, match="closed"):
             call()
 

@@ -1,0 +1,80 @@
+"""Python values as parameters: what DuckDB does not take by itself, in a form that it takes."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import uuid
+from collections.abc import Mapping, Set
+from typing import Any
+
+import numpy as np
+
+from . import errors
+
+_TAKEN = frozenset(
+    {
+        type(None), bool, int, float, str, bytes, bytearray, memoryview, decimal.Decimal, uuid.UUID,
+        datetime.date, datetime.time, datetime.datetime, datetime.timedelta,
+    }
+)  # fmt: skip
+_INTEGERS = range(-(2**127), 2**128)
+
+
+def adapt(value: Any) -> Any:
+    """`value` as DuckDB takes it; `errors.DataError` where no type of DuckDB's holds it.
+
+    NumPy's scalars and arrays become Python's, at any depth. A dict is a STRUCT, or a MAP if its
+    keys are not all strings (or its target is one).
+    """
+    kind = type(value)
+    if kind in _TAKEN:
+        if kind is int and value not in _INTEGERS:
+            raise errors.DataError(
+                f"the integer {_short(value)} has more than 128 bits",
+                hint="pass it as text and cast it to BIGNUM",
+            )
+        return value
+    if isinstance(value, (list, tuple)):
+        return [adapt(v) for v in value]
+    if isinstance(value, dict):
+        if value and not all(isinstance(k, str) for k in value):
+            # the form in which DuckDB takes a MAP
+            keys = [adapt(k) for k in value]
+            return {"key": keys, "value": [adapt(v) for v in value.values()]}
+        return {k: adapt(v) for k, v in value.items()}
+    if isinstance(value, (np.datetime64, np.timedelta64)):
+        return _numpy_time(value)
+    if isinstance(value, np.generic):
+        return adapt(value.item())
+    if isinstance(value, np.ndarray):
+        times = value.dtype.kind in "mM"
+        return [adapt(v) for v in (value if times else value.tolist())]
+    if isinstance(value, tuple(_TAKEN)) or kind.__module__.split(".")[0] in ("pandas", "duckdb"):
+        return value
+    cure = "text"
+    if isinstance(value, (Set, Mapping)):
+        cure = "a list" if isinstance(value, Set) else "a dict"
+    raise errors.ProgrammingError(
+        f"a value of type {kind.__qualname__} cannot be a parameter", hint=f"pass {cure}"
+    )
+
+
+def _numpy_time(value: np.datetime64 | np.timedelta64) -> Any:
+    """As Python's type, which counts microseconds."""
+    if np.isnat(value):
+        return None
+    days = isinstance(value, np.datetime64) and np.datetime_data(value.dtype)[0] in "YMWD"
+    unit = "D" if days else "us"
+    exact = value.astype(f"{'datetime64' if isinstance(value, np.datetime64) else 'm8'}[{unit}]")
+    found = exact.item()
+    if exact != value or isinstance(found, int):
+        raise errors.DataError(
+            f"{value!r} does not fit Python's {'date' if days else 'datetime'}",
+            hint="round it: .astype('datetime64[us]'), or pass it as text and cast it",
+        )
+    return found
+
+
+def _short(value: int) -> str:
+    return f"2^{value.bit_length() - 1} or more" if value > 0 else "below -2^127"
