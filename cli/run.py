@@ -50,6 +50,7 @@ _EXTENSIONS = {
 @click.option("--max-rows", type=int, help="Rows shown of a table; 0: all. Default: 40.")
 @click.option("--threads", type=int, help="Degree of parallelism.")
 @click.option("--readonly", is_flag=True, help="Open the database read-only.")
+@click.option("--safe", is_flag=True, help="SQL reaches no file, network, extension or setting.")
 def run(
     database: str | None,
     dash: str | None,
@@ -63,6 +64,7 @@ def run(
     max_rows: int | None,
     threads: int | None,
     readonly: bool,
+    safe: bool,
 ) -> None:
     """Run statements on DATABASE (default: in memory), given by -c, -f or on stdin.
 
@@ -87,7 +89,9 @@ def run(
     try:
         config: dict[str, Any] = {} if threads is None else {"threads": threads}
         with (
-            connect(database or ":memory:", read_only=readonly, **config) as connection,
+            connect(
+                database or ":memory:", read_only=readonly, safe_mode=safe, **config
+            ) as connection,
             _destination(output, form in _BINARY) as (out, finish),
         ):
             if sys.stderr.isatty():

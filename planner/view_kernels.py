@@ -18,6 +18,7 @@ from tidewheel.engine.state.delta import Delta, Schema
 
 WEIGHT = "__tw_weight"
 INPUT = input_name(0)
+_NO_FILES = "SET disabled_filesystems = 'LocalFileSystem'"
 
 
 class Statements:
@@ -26,6 +27,15 @@ class Statements:
     def __init__(self) -> None:
         self._connection: duckdb.DuckDBPyConnection | None = None
         self._lock = threading.RLock()
+        self._confined = False
+
+    def confine(self) -> None:
+        """From now on no statement can open a file (nor spill to one), whatever it calls."""
+        with self._lock:
+            if not self._confined:
+                self._confined = True
+                if self._connection is not None:
+                    self._connection.execute(_NO_FILES).fetchall()
 
     def run(self, sql: str, table: pa.Table) -> pa.Table:
         """The result of `sql`, which reads its input as `INPUT`."""
@@ -34,6 +44,8 @@ class Statements:
             if con is None:
                 con = self._connection = duckdb.connect(config={"threads": 1})
                 con.execute("SET arrow_lossless_conversion = true")
+                if self._confined:
+                    con.execute(_NO_FILES).fetchall()
             return relation(con, sql, {INPUT: table}).to_arrow_table()
 
     def schema(self, sql: str, source: Schema, weight: str | None) -> pa.Schema:

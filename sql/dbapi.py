@@ -367,16 +367,19 @@ def connect(
     *,
     read_only: bool = False,
     autocommit: bool = True,
+    safe_mode: bool = False,
     **config: Any,
 ) -> Connection:
     """Open a database file, made if it is not there, or a new database in memory.
 
-    `autocommit` is `Connection.autocommit`. `config` holds Tidewheel's settings (`threads`,
+    `autocommit` is `Connection.autocommit`. With `safe_mode` SQL reaches no file, no network, no
+    extension, no setting and no Python variable, and no statement undoes that; all connections of a
+    process to one file must agree on it. `config` holds Tidewheel's settings (`threads`,
     `fusion` …) and DuckDB's (`memory_limit` …).
     """
     # Imported here: the planner and the engine take as long to load as DuckDB and pyarrow.
     from .session import Session
 
-    connection = Connection(Session(os.fspath(database), read_only, config))
+    connection = Connection(Session(os.fspath(database), read_only, config, safe_mode))
     connection.autocommit = autocommit
     return connection

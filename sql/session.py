@@ -16,6 +16,7 @@ from ..planner import execute, maintain
 from ..planner.context import Context, Parameters, Settings
 from ..planner.logical import Node
 from . import diagnose, errors, hidden, planning, recursion, settings, view_text
+from . import safe_mode as safe
 from .catalog import Catalog
 from .database import Database
 from .parameters import distribute
@@ -32,7 +33,9 @@ _NO_STATEMENT = Statement("", 0, "", Kind.OTHER, (), 0, frozenset(), False)
 class Session:
     """A DuckDB connection with settings, a catalog, and at most one result open on it."""
 
-    def __init__(self, database: str, read_only: bool, config: Mapping[str, Any]) -> None:
+    def __init__(
+        self, database: str, read_only: bool, config: Mapping[str, Any], safe_mode: bool = False
+    ) -> None:
         self.lock = threading.RLock()
         self.settings = Settings()
         self.frames: dict[str, object] = {}
@@ -40,6 +43,7 @@ class Session:
         self.in_transaction = False
         self.autocommit = True
         """If not, the first statement outside a transaction starts one."""
+        self.safe_mode = safe_mode
         self.closed = False
         self._open: Result | None = None
         self._guarded = False
@@ -53,9 +57,21 @@ class Session:
             except ValueError as error:
                 raise errors.ProgrammingError(str(error)) from None
         with self.guard(_NO_STATEMENT):
-            self.connection = duckdb.connect(database, read_only=read_only, config=theirs)
-            for setting in _DUCKDB_SETTINGS:
-                self.connection.execute(setting).fetchall()
+            if safe_mode:
+                theirs = safe.config(theirs)
+            try:
+                self.connection = duckdb.connect(database, read_only=read_only, config=theirs)
+            except duckdb.ConnectionException as error:
+                if "different configuration" not in str(error):
+                    raise
+                raise errors.OperationalError(
+                    f"{database} is open in this process with another configuration",
+                    hint="its connections share safe_mode, read_only and DuckDB's own settings",
+                ) from None
+            if safe_mode:
+                self._lock_configuration()
+            else:
+                self._set(*_DUCKDB_SETTINGS)
             if "threads" not in config:
                 self.settings.threads = self._default_threads()
         self.catalog = Catalog(self.connection, self.lock)
@@ -90,6 +106,8 @@ class Session:
             self.interrupted.clear()
             self.make_way()
             self._given = given
+            if self.safe_mode:
+                safe.check(statement)
             if not (self.autocommit or self.in_transaction) and statement.kind not in _NO_BEGIN:
                 self._transaction(_BEGIN)
             outcome = self._run(statement, given)
@@ -404,13 +422,29 @@ class Session:
                     located.position -= len("EXPLAIN ")
                     report = located
         names = self.catalog.names() if report.kind == "Catalog" and not self.in_transaction else ()
-        return diagnose.translate(error, report, statement, names, as_written)
+        found = diagnose.translate(error, report, statement, names, as_written)
+        if self.safe_mode:
+            safe.explain(found)
+        return found
+
+    def _set(self, *assignments: str) -> None:
+        for assignment in assignments:
+            self.connection.execute(f"SET {assignment}").fetchall()
+
+    def _lock_configuration(self) -> None:
+        """The last setting of a safe database; another connection to it may have locked it."""
+        from ..planner.view_kernels import STATEMENTS
+
+        STATEMENTS.confine()
+        query = "SELECT current_setting('lock_configuration')"
+        if not self.connection.execute(query).fetchall()[0][0]:
+            self._set(*_PROGRESS_SETTINGS, "lock_configuration = true")
 
     def enable_progress(self) -> None:
-        """From now on `progress` knows how far a statement is."""
+        """From now on `progress` knows how far a statement is; in safe mode it does already."""
         with self.lock:
-            for setting in ("enable_progress_bar = true", "enable_progress_bar_print = false"):
-                self.connection.execute(f"SET {setting}").fetchall()
+            if not self.safe_mode:
+                self._set(*_PROGRESS_SETTINGS)
 
     def progress(self) -> float | None:
         """How far the running statement is, from 0 to 1; None if that is not known. No lock."""
@@ -486,9 +520,10 @@ def _types(given: Parameters) -> tuple[object, ...]:
 _BEGIN = split("BEGIN")[0]
 _NO_BEGIN = (Kind.TRANSACTION, Kind.SETTING)
 _DUCKDB_SETTINGS = (
-    "SET errors_as_json = true",
-    "SET arrow_lossless_conversion = true",
+    "errors_as_json = true",
+    "arrow_lossless_conversion = true",
 )
+_PROGRESS_SETTINGS = ("enable_progress_bar = true", "enable_progress_bar_print = false")
 
 
 def _plan_view(sql: str, reads: frozenset[str], scratch: Callable[..., pa.Table]) -> maintain.Plan:

@@ -48,6 +48,7 @@ class Host(Protocol):
     connection: duckdb.DuckDBPyConnection
     database: Database
     in_transaction: bool
+    safe_mode: bool
 
     def bind(self, sql: str) -> Node:
         """The logical plan of a view's query."""
@@ -394,7 +395,8 @@ class Views:
         """Run SQL over Arrow tables, away from the session's transaction."""
         con = self._scratch_connection
         if con is None:
-            con = self._scratch_connection = duckdb.connect(config={"threads": 1})
+            access = {"enable_external_access": not self.host.safe_mode}
+            con = self._scratch_connection = duckdb.connect(config={"threads": 1, **access})
             con.execute("SET arrow_lossless_conversion = true")
         for name, table in tables.items():
             con.register(name, table)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import duckdb
@@ -121,6 +122,7 @@ class KernelConnection:
 
     `open` lets DuckDB find the inputs (Python variables; the session's connection has that turned
     off), `close` puts the setting back. Both cost a statement, so a plan without inputs skips them.
+    Where external access is off DuckDB looks at no variable: then inputs are registered.
     """
 
     def __init__(
@@ -133,15 +135,19 @@ class KernelConnection:
         self._lock = lock
         self._batch_rows = batch_rows
         self._restore: str | None = None
+        self._registers = False
+        self._registered: set[str] = set()
 
     def open(self) -> None:
         """Make inputs findable."""
         with self._lock:
             # fetchall: a result that is not read to its end blocks the connection
             rows = self._connection.execute(
-                "SELECT current_setting('python_enable_replacements')"
+                "SELECT current_setting('python_enable_replacements'), "
+                "current_setting('enable_external_access')"
             ).fetchall()
-            if not rows[0][0]:
+            self._registers = not rows[0][1]
+            if not (rows[0][0] or self._registers):
                 self._connection.execute("SET python_enable_replacements = true").fetchall()
                 self._restore = "SET python_enable_replacements = false"
 
@@ -151,6 +157,20 @@ class KernelConnection:
         if restore is not None:
             with self._lock:
                 self._connection.execute(restore).fetchall()
+        registered, self._registered = self._registered, set()
+        for name in registered:
+            # A transaction that failed takes no statement; then the next input replaces this one.
+            with self._lock, suppress(duckdb.Error):
+                self._connection.unregister(name)
+
+    def _found(self, inputs: Mapping[str, pa.Table] | None) -> Mapping[str, pa.Table] | None:
+        if self._registers and inputs:
+            with self._lock:
+                for name, table in inputs.items():
+                    self._connection.register(name, table)
+            self._registered.update(inputs)
+            return None
+        return inputs
 
     def table(
         self,
@@ -159,7 +179,7 @@ class KernelConnection:
         params: Parameters = None,
     ) -> pa.Table:
         """The statement's whole result."""
-        return run_table(self._connection, self._lock, sql, inputs, params)
+        return run_table(self._connection, self._lock, sql, self._found(inputs), params)
 
     def reader(
         self,
@@ -168,4 +188,5 @@ class KernelConnection:
         params: Parameters = None,
     ) -> KernelReader:
         """The statement's result as it is computed; close it before the next statement."""
-        return KernelReader(self._connection, self._lock, sql, inputs, params, self._batch_rows)
+        found = self._found(inputs)
+        return KernelReader(self._connection, self._lock, sql, found, params, self._batch_rows)
