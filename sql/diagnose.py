@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import duckdb
 
-from . import errors
+from . import error_place, errors
 from .statements import Statement, Token, tokens
 
 _KINDS: dict[str, type[errors.Error]] = {
@@ -116,7 +116,8 @@ def translate(
     if as_written and report.position is not None:
         position, length = _characters(statement.text, report.position, report.length)
     elif report.kind != "INTERRUPT":
-        position, length = _search(statement, report)
+        parts = list(tokens(statement.text))
+        position, length = error_place.search(parts, report.message, report.name)
     if report.kind == "Parser" and "syntax error" in message:
         message, position, length, hint = _syntax(statement, message, position, length, hint)
     return _class(report, error)(
@@ -241,32 +242,7 @@ def _file_hint(pattern: str | None) -> str | None:
     return f"did you mean {os.path.join(folder, close[0])}?" if close else None
 
 
-# -- the place -------------------------------------------------------------------------------------
-
-
-def _search(statement: Statement, report: Report) -> tuple[int | None, int]:
-    """Where the text has the name, file or number that the message quotes; None unless unique."""
-    wanted = [report.name] if report.name else []
-    wanted += [n.replace('""', '"') for n in reversed(_QUOTED.findall(report.message))]
-    plain = re.search(r"\b[Nn]ame (\S+) does not exist|\bcolumn (\S+) not found", report.message)
-    if plain:
-        wanted.append(plain[1] or plain[2])
-    parts = list(tokens(statement.text))
-    for name in wanted:
-        last = name.rpartition(".")[2] or name
-        found = [t for t in parts if _spells(t, name) or _spells(t, last)]
-        if len(found) == 1:
-            return found[0].start, len(found[0].text)
-    return None, 1
-
-
-def _spells(token: Token, name: str) -> bool:
-    if token.kind == "word":
-        return token.text.lower() == name.lower()
-    if token.kind == "string" and token.text[-1] == token.text[0]:
-        return token.text[1:-1].lower() == name.lower()
-    return False
-
+# -- syntax errors ---------------------------------------------------------------------------------
 
 _KEYWORDS = """
 SELECT FROM WHERE GROUP ORDER HAVING LIMIT OFFSET UNION EXCEPT INTERSECT JOIN LEFT RIGHT FULL

@@ -15,7 +15,7 @@ from ..engine.operators.budget import RecursionInterrupted, RecursionLimitError
 from ..planner import execute, maintain
 from ..planner.context import Context, Parameters, Settings
 from ..planner.logical import Node
-from . import diagnose, errors, hidden, planning, recursion, settings, view_text
+from . import diagnose, error_place, errors, hidden, planning, recursion, settings, view_text
 from . import safe_mode as safe
 from .catalog import Catalog
 from .database import Database
@@ -23,7 +23,7 @@ from .parameters import distribute
 from .planning import Plans
 from .result import Result, TableStream
 from .sigint import Watch
-from .statements import Kind, Statement, split
+from .statements import Kind, Statement, split, tokens
 from .subscribe import Subscription, SubscriptionReader
 from .views import Views, row_name
 
@@ -406,7 +406,12 @@ class Session:
         self, error: Exception, statement: Statement, as_written: bool
     ) -> errors.Error | None:
         if isinstance(error, RecursionLimitError):
-            return errors.OperationalError(str(error))
+            position, length = error_place.table(list(tokens(statement.text)), error.table)
+            if position is not None:
+                position += statement.start
+            return errors.OperationalError(
+                str(error), text=statement.script, position=position, length=length
+            )
         if isinstance(error, RecursionInterrupted):
             return errors.Interrupted(str(error))
         report = diagnose.read(error)

@@ -12,7 +12,14 @@ from typing import Literal
 
 
 class RecursionLimitError(Exception):
-    """A recursion reached one of its bounds; the message says which, where and probably why."""
+    """A recursion reached one of its bounds; the message says which, where and probably why.
+
+    `table`: the name of the recursion's first table.
+    """
+
+    def __init__(self, message: str, table: str) -> None:
+        super().__init__(message)
+        self.table = table
 
 
 class RecursionInterrupted(Exception):
@@ -48,6 +55,11 @@ class Meter:
     iteration: int = 0
     deltas: deque[int] = field(default_factory=lambda: deque(maxlen=10))
 
+    @property
+    def table(self) -> str:
+        """The first of the tables that `name` quotes."""
+        return self.name.split('"')[1] if '"' in self.name else self.name
+
     def spend(self, iteration: int, rows: int, size: int) -> str | None:
         """Count a step's new rows; the name of the bound that they pass, or None.
 
@@ -80,7 +92,8 @@ class Meter:
         return RecursionLimitError(
             f"recursive table {self.name} does not end within {bound}: it is at iteration "
             f"{self.iteration:,} with {self.rows:,} rows; the last steps added {sizes} rows. "
-            f"{self._guess(repeats)} If it is meant to go on, SET {name} to more."
+            f"{self._guess(repeats)} If it is meant to go on, SET {name} to more.",
+            self.table,
         )
 
     def _guess(self, repeats: bool) -> str:

@@ -122,7 +122,8 @@ class Iterate(Vertex):
             if self._limit[0] == "error":
                 raise RecursionLimitError(
                     f"{run.meter.name} still changes after {self._limit[1]} iterations, "
-                    "the limit that the query sets"
+                    "the limit that the query sets",
+                    run.meter.table,
                 )
             self._end(run, time)
             return

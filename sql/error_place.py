@@ -1,0 +1,127 @@
+"""Where in a statement's text an error arose, when DuckDB names no position.
+
+The message is all there is: it quotes a name, a file or a value, or prints the expression that
+failed. A place is given only where the text has just one that fits.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from .statements import Token
+
+_QUOTED = re.compile(r'"((?:[^"]|"")+)"')
+_SINGLE = re.compile(r"'((?:[^']|'')+)'")
+_PLAIN = re.compile(r"\b[Nn]ame (\S+) does not exist|\bcolumn (\S+) not found")
+_CALL = re.compile(r"in expression (\w+)\(|[Oo]verflow on (\w+)\(")
+_DIVISION = re.compile(r"Division by zero in expression \((?P<expression>.*)\)\.")
+_OVERFLOW = re.compile(r"Overflow in (addition|subtraction|multiplication) of")
+_OPERATORS = {"addition": "+", "subtraction": "-", "multiplication": "*"}
+
+
+def search(parts: list[Token], message: str, name: str | None = None) -> tuple[int | None, int]:
+    """Start and length, in characters, of what `message` speaks of; (None, 1) if that is not clear.
+
+    `parts`: the statement's tokens. `name`: what DuckDB says is missing, where it does.
+    """
+    for wanted in _names(message, name):
+        last = wanted.rpartition(".")[2] or wanted
+        found = [t for t in parts if _spells(t, wanted) or _spells(t, last)]
+        if len(found) == 1:
+            return found[0].start, len(found[0].text)
+    return _operation(parts, message)
+
+
+def table(parts: list[Token], name: str) -> tuple[int | None, int]:
+    """Where a name is written first."""
+    found = next((t for t in parts if _spells(t, name)), None)
+    return (None, 1) if found is None else (found.start, len(found.text))
+
+
+def _names(message: str, name: str | None) -> Iterator[str]:
+    if name:
+        yield name
+    for quoted in reversed(_QUOTED.findall(message)):
+        yield quoted.replace('""', '"')
+    if plain := _PLAIN.search(message):
+        yield plain[1] or plain[2]
+    for quoted in reversed(_SINGLE.findall(message)):
+        yield quoted.replace("''", "'")
+    if call := _CALL.search(message):
+        yield call[1] or call[2]
+
+
+def _spells(token: Token, name: str) -> bool:
+    if token.kind == "word":
+        return token.text.lower() == name.lower()
+    if token.kind == "string" and token.text[-1] == token.text[0]:
+        return token.text[1:-1].lower() == name.lower()
+    return False
+
+
+def _operation(parts: list[Token], message: str) -> tuple[int | None, int]:
+    """The operator of a division by zero or an overflow."""
+    if division := _DIVISION.search(message):
+        expression = division["expression"]
+        for operator in ("//", "/", "%"):
+            if f" {operator} " not in expression:
+                continue
+            places = list(_operators(parts, operator))
+            if len(places) > 1:
+                divisor = expression.rpartition(f" {operator} ")[2].strip("()").split(" ")[0]
+                places = [at for at in places if divisor in _following(parts, at, operator)]
+            return _only((parts[at].start for at in places), len(operator))
+    elif overflow := _OVERFLOW.search(message):
+        operator = _OPERATORS[overflow[1]]
+        return _only((parts[at].start for at in _operators(parts, operator)), 1)
+    return None, 1
+
+
+def _only(places: Iterable[int], length: int) -> tuple[int | None, int]:
+    found = list(places)
+    return (found[0], length) if len(found) == 1 else (None, 1)
+
+
+def _operators(parts: list[Token], operator: str) -> Iterator[int]:
+    """The places among the tokens at which an operator stands between two operands."""
+    at = 0
+    while at < len(parts):
+        run = at
+        while run < len(parts) and parts[run].text in "+-*/%" and _joined(parts, at, run):
+            run += 1
+        if run > at:
+            text = "".join(t.text for t in parts[at:run])
+            before = parts[at - 1] if at else None
+            operand = before is not None and (
+                before.kind in ("number", "string")
+                or before.text in ")]}"
+                or (before.kind == "word" and before.text.upper() not in _NO_OPERAND)
+            )
+            if operand and (text == operator or (text[0] == operator and text[1:] == "-")):
+                yield at
+            at = run
+        else:
+            at += 1
+
+
+_NO_OPERAND = {"SELECT", "DISTINCT", "BY", "WHERE", "AND", "OR", "NOT", "ON", "WHEN", "THEN"}
+_NO_OPERAND |= {"ELSE", "CASE", "IN", "LIKE", "BETWEEN", "HAVING", "RETURNING", "VALUES", "SET"}
+
+
+def _joined(parts: list[Token], first: int, at: int) -> bool:
+    """Do the tokens from `first` up to `at` stand without a gap, all of them punctuation?"""
+    if parts[at].kind != "punctuation":
+        return False
+    return at == first or parts[at - 1].start + len(parts[at - 1].text) == parts[at].start
+
+
+def _following(parts: list[Token], at: int, operator: str) -> set[str]:
+    """The first word or number after an operator, and the last of a qualified name."""
+    found: set[str] = set()
+    for token in parts[at + len(operator) :]:
+        if token.kind in ("word", "number", "string"):
+            found.add(token.text.strip("\"'"))
+        elif token.text not in "(.-" or (found and token.text != "."):
+            break
+    return found

@@ -1,0 +1,71 @@
+"""The place of an error that DuckDB names no position for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import tidewheel
+from tidewheel.sql.error_place import search
+from tidewheel.sql.statements import tokens
+
+
+@pytest.fixture
+def con() -> tidewheel.Connection:
+    connection = tidewheel.connect()
+    connection.execute("CREATE TABLE t AS SELECT i, i - 1 AS z FROM range(3) r(i)")
+    return connection
+
+
+@pytest.mark.parametrize(
+    ("sql", "marked"),
+    [
+        ("SELECT 5 // 0", "//"),
+        ("SELECT i, 10 % (i * 0) FROM t", "%"),
+        ("SELECT i // 7, i // z FROM t", "// z"),
+        ("SELECT '%', i % t.z -- a % b\nFROM t", "% t.z"),
+        ("SELECT mod(i, 0) FROM t", "mod"),
+        ("SELECT 9223372036854775807 + i FROM t", "+"),
+        ("SELECT -i - 9223372036854775807 - i * 2 FROM t WHERE i > 1", None),
+        ("SELECT (i - 3) * 9223372036854775807 FROM t", "*"),
+        ("SELECT abs((-128)::TINYINT)", "abs"),
+        ("SELECT 'abc'::INT + i FROM t", "::"),
+        ("SELECT count(*) FROM 'junk.parquet'", "'junk.parquet'"),
+        ("SELECT * FROM read_parquet('junk.parquet')", "'junk.parquet'"),
+        ("SELECT * FROM read_parquet('no_such.parquet')", "'no_such.parquet'"),
+        ("SELECT * FROM read_csv('no_such.csv')", "'no_such.csv'"),
+        (
+            "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r) SELECT * FROM r",
+            "r(n)",
+        ),
+    ],
+)
+def test_place(
+    con: tidewheel.Connection,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    sql: str,
+    marked: str | None,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "junk.parquet").write_text("junk")
+    con.execute("SET max_iterations = 50")
+    with pytest.raises(tidewheel.Error) as raised:
+        con.execute("SELECT 1;\n" + sql).fetchall()
+    error = raised.value
+    if marked is None:
+        assert error.source_line is None
+    else:
+        assert error.line is not None
+        assert error.line > 1
+        assert error.source_line is not None
+        assert error.column is not None
+        assert error.source_line[error.column - 1 :].startswith(marked)
+    assert con.execute("SELECT count(*) FROM t").fetchall() == [(3,)]
+
+
+def test_what_is_not_unique_has_no_place() -> None:
+    parts = list(tokens("SELECT a + b, c + d"))
+    assert search(parts, "Overflow in addition of INT32 (1 + 2)!") == (None, 1)
+    assert search(parts, 'something about "q"') == (None, 1)
