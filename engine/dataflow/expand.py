@@ -14,6 +14,7 @@ from tidewheel.engine.dataflow.streams import Route, VertexStream
 from tidewheel.engine.dataflow.tracking import Progress
 from tidewheel.engine.progress.path_summary import identity
 from tidewheel.engine.progress.timestamp import Timestamp
+from tidewheel.engine.scheduler.double_buffer import DoubleBuffer
 from tidewheel.engine.scheduler.graph import StreamGraph
 from tidewheel.engine.scheduler.handoff import Handoff
 
@@ -22,7 +23,13 @@ class Expansion:
     """Keeps a physical graph and its progress topology in step with a logical graph."""
 
     def __init__(
-        self, graph: Graph, workers: int, progress: Progress, prefetch: int | None
+        self,
+        graph: Graph,
+        workers: int,
+        progress: Progress,
+        prefetch: int | None,
+        eager: bool = True,
+        parallel: bool = False,
     ) -> None:
         self.graph = graph
         self.workers = workers
@@ -30,6 +37,8 @@ class Expansion:
         self.progress = progress
         self.streams: dict[int, list[VertexStream]] = {}  # by stage; one per worker
         self.ids: dict[VertexStream, int] = {}
+        self._eager = eager
+        self._parallel = parallel
         self._prefetch = prefetch if prefetch is not None else sys.maxsize
         self._version = -1
         self._between: dict[tuple[VertexStream, VertexStream, int], Handoff] = {}
@@ -58,7 +67,7 @@ class Expansion:
                 self.progress.topology.connect(edge, stage.id, identity(stage.depth))
         added = [stream for stage in new for stream in self.streams[stage.id]]
         for stream in added:
-            self.ids[stream] = self.physical.add_stream(stream, eager=True)
+            self.ids[stream] = self.physical.add_stream(stream, eager=self._eager)
         for stage in new:
             for port in range(len(stage.inputs)):
                 for source, way in graph.sources(stage, port):
@@ -130,7 +139,11 @@ class Expansion:
         key = (stream, target, port)
         handoff = self._between.get(key)
         if handoff is None:
-            handoff = Handoff(max_batches=stage.options.buffer, soft=soft or stream is target)
+            soft = soft or stream is target
+            # Both ends may run at once; within a loop each waits for the other anyway.
+            double = self._parallel and not soft and stage.context is None
+            make = DoubleBuffer if double else Handoff
+            handoff = make(max_batches=stage.options.buffer, soft=soft)
             self.physical.connect(self.ids[stream], self.ids[target], handoff)
             target.edges.append((handoff, port, stage.edges[port]))
             self._between[key] = handoff

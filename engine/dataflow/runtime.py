@@ -26,7 +26,9 @@ class Dataflow:
 
     `threads`: the degree of parallelism; with 1 everything runs inside `run` and while an output is
     read. `workers`: into how many vertices each stage is split. `prefetch`: batches that an output
-    holds for its reader before production pauses; None: no limit. `epoch`: the first one.
+    holds for its reader before production pauses; None: no limit. `epoch`: the first one. `lazy`:
+    nothing runs before an output is read, and nothing that no read output needs; otherwise all
+    runs as input comes, as for a maintained view. `options` go to the scheduler.
 
     The graph may grow while it runs; `run` takes over what is new. An exception raised in a vertex
     reaches the caller of `run` or of the output that is read, and ends the run: what is left to do
@@ -57,6 +59,8 @@ class Dataflow:
         quantum: Quantum | None = None,
         epoch: int = 0,
         progress: Progress | None = None,
+        lazy: bool = False,
+        **options: Any,
     ) -> None:
         self.graph = graph
         self.threads = threads
@@ -64,10 +68,10 @@ class Dataflow:
         self.start = epoch
         self.running = False
         self.progress = progress if progress is not None else SharedProgress(eager=threads > 1)
-        self.expansion = Expansion(graph, workers, self.progress, prefetch)
+        self.expansion = Expansion(graph, workers, self.progress, prefetch, not lazy, threads > 1)
         self.closed = False
         self.scheduler = make_scheduler(
-            self.expansion.physical, self.progress, degree=threads, quantum=quantum
+            self.expansion.physical, self.progress, degree=threads, quantum=quantum, **options
         )
         self._inputs: dict[str, Input] = {}
         self.extend()

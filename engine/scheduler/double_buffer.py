@@ -8,8 +8,8 @@ with one owner at any time:
     middle  the manager's: what the producer has published and the consumer has not acquired
     front   the consumer's, while it runs
 
-The manager moves back to middle when the producer's quantum ends, and middle to front when the
-consumer's begins. So what a quantum can see is fixed when it begins, and a run can be replayed.
+The manager moves back to middle when the producer's quantum ends, and middle to an empty front when
+the consumer's begins. So what a quantum can see is fixed when it begins, and a run can be replayed.
 """
 
 from __future__ import annotations
@@ -83,10 +83,11 @@ class DoubleBuffer(Handoff):
         self._measure()
 
     def acquire(self, producer_running: bool) -> None:
-        self._items.extend(self._middle)
-        self._middle.clear()
-        self._bytes = 0
-        self._front_finished = self.finished
+        if not self._items:  # else a consumer that is stopped itself would hoard without bound
+            self._items.extend(self._middle)
+            self._middle.clear()
+            self._bytes = 0
+        self._front_finished = self.finished and not self._middle
         if not producer_running:
             self._measure()
 

@@ -266,6 +266,9 @@ class Transitions:
         if result is _UNDERFLOW:
             for handoff, _ in node.producers:
                 handoff.requested = True
+            for handoff, _ in node.buffers_in:
+                if handoff.empty and handoff.deliverable:
+                    node.wanted = True  # it has drained one page, and there is another
         elif result is _OVERFLOW:
             node.blocked = any(handoff.full for handoff, _ in node.consumers)
             if not node.blocked and node.consumers:

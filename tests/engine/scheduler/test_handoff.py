@@ -107,6 +107,22 @@ VALUES = st.one_of(
 )
 
 
+def test_a_double_buffer_does_not_grow_before_a_stopped_consumer() -> None:
+    buffer = DoubleBuffer(max_batches=4)
+    most = 0
+    for _ in range(20):  # a consumer that is woken, and takes nothing
+        while not buffer.full:
+            buffer.put(0, "x")
+        buffer.publish()
+        buffer.acquire(producer_running=False)
+        most = max(most, len(buffer))
+    assert most == 8
+    while not buffer.empty:
+        buffer.take()
+    buffer.acquire(producer_running=False)
+    assert not buffer.full
+
+
 @given(
     st.lists(st.one_of(st.just("take"), VALUES), max_size=40),
     st.integers(1, 4),
