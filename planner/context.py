@@ -21,6 +21,7 @@ class Settings:
     max_recursive_rows: int | None = None
     max_recursive_bytes: int | None = None
     on_limit: str = "error"
+    python_scan: bool = False  # the caller's DataFrames are tables
 
 
 Parameters = Sequence[Any] | Mapping[str, Any] | None

@@ -228,6 +228,12 @@ def to_pandas(table: pa.Table) -> Any:
     return _in_zone(table.schema).from_arrow(table).df()
 
 
+def to_numpy(table: pa.Table) -> dict[str, Any]:
+    """A NumPy array per column, as DuckDB's `fetchnumpy` gives them; `table` is lossless."""
+    found: dict[str, Any] = _in_zone(table.schema).from_arrow(table).fetchnumpy()
+    return found
+
+
 def to_text(table: pa.Table) -> pa.Table:
     """`table`, which is lossless, with every value as DuckDB writes it: all columns VARCHAR."""
     if not table.num_columns:

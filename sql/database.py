@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
@@ -95,6 +95,8 @@ class History:
         self.max_epochs = max_epochs
         self.max_bytes = max_bytes
         self.changed = threading.Condition()
+        self.waiting: set[Callable[[], object]] = set()
+        """Called when something changed, with `changed` held: event loops that wait."""
         self._epochs: deque[Epoch] = deque()
         self._bytes = 0
         self.broken: dict[str, int] = {}
@@ -114,7 +116,14 @@ class History:
                 old = self._epochs.popleft()
                 self._bytes -= old.bytes
                 self.floor = old.number
-            self.changed.notify_all()
+            self.wake()
+
+    def wake(self) -> None:
+        """Have everybody who waits look again. Call with `changed` held."""
+        self.changed.notify_all()
+        for call in tuple(self.waiting):
+            with suppress(RuntimeError):  # its event loop has been closed
+                call()
 
     def after(self, number: int) -> list[Epoch]:
         """The kept epochs behind `number`, oldest first. Call with `changed` held."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 import pyarrow as pa
 
 from . import errors
-from .convert import Exporter, RowConverter, to_pandas, to_text
+from .convert import Exporter, RowConverter, to_numpy, to_pandas, to_text
 from .result import Result
 from .types import describe
 
@@ -91,6 +91,7 @@ class Connection:
         """
         from .statements import explained
 
+        self._session.scan(sql)
         for statement, given in self._session.statements(sql, parameters):
             if explain:
                 statement = explained(statement)
@@ -111,7 +112,11 @@ class Connection:
         self._session.end_transaction("ROLLBACK")
 
     def register(self, name: str, frame: object) -> None:
-        """Make a pyarrow, pandas or polars object readable as table `name` on this connection."""
+        """Make a frame readable as table `name` on this connection, without a copy.
+
+        A pandas or polars DataFrame, a pyarrow Table, RecordBatchReader (to be read once) or
+        Dataset, NumPy arrays, and any object with the Arrow PyCapsule interface (read at once).
+        """
         self._session.register(name, frame)
 
     def unregister(self, name: str) -> None:
@@ -184,6 +189,7 @@ class Cursor:
         as a mapping. Raises a subclass of `tidewheel.Error` that names the place.
         """
         self._reset()
+        self._session.scan(sql)
         self._take(*self._session.execute(sql, parameters))
         return self
 
@@ -193,6 +199,7 @@ class Cursor:
     def executemany(self, sql: str, parameters: Iterable[Parameters]) -> Self:
         """Run `sql` once for each set of parameters, in one transaction: all or nothing."""
         self._reset()
+        self._session.scan(sql)
         self.rowcount = self._session.execute_many(sql, parameters)
         return self
 
@@ -300,6 +307,20 @@ class Cursor:
         frame = polars.from_arrow(self.to_arrow_table())
         assert isinstance(frame, polars.DataFrame)
         return frame
+
+    def fetchnumpy(self) -> dict[str, Any]:
+        """The rows that are not yet read, as a NumPy array per column (masked where NULL)."""
+        result = self._need_rows()
+        return to_numpy(pa.Table.from_batches(self._unread(result), result.schema))
+
+    def _repr_html_(self) -> str | None:
+        """The first rows, for a notebook; they stay there to be read."""
+        if self._closed or self._session.closed or self._result is None or self._rows:
+            return None
+        from .notebook import ROWS, html
+
+        batches, ended = self._result.peek(ROWS)
+        return html(self._result.schema, batches, ended)
 
     def text_batches(self) -> Iterator[pa.RecordBatch]:
         """The rows that are not yet read, every value as DuckDB writes it (VARCHAR or NULL)."""

@@ -86,7 +86,7 @@ class Names:
                 return c
         return None
 
-    def _mentioned(self, text: str) -> list[Relation]:
+    def mentioned(self, text: str) -> list[Relation]:
         """What `text` may read: its table references, or every name in it if it can't be parsed."""
         try:
             tree = sqlglot.parse_one(text, read="duckdb")
@@ -109,7 +109,7 @@ class Names:
             for name in set(called or ()) & set(self.macros) - seen:
                 seen.add(name)
                 todo.append(self.macros[name])
-            for relation in self._mentioned(current):
+            for relation in self.mentioned(current):
                 if relation.key in found or relation.key in seen:
                     continue
                 if relation.kind == "view" and relation.key not in stop:

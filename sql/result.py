@@ -43,6 +43,7 @@ class Result:
     ) -> None:
         self.schema: pa.Schema = stream.schema
         self._stream: Stream | None = stream
+        self._endless = getattr(stream, "endless", False)
         self._guard = guard
         self._lock = lock
         self._held: deque[pa.RecordBatch] = deque()
@@ -69,6 +70,21 @@ class Result:
                 error, self._error = self._error, None
                 raise error
             return self._pull()
+
+    def peek(self, rows: int) -> tuple[list[pa.RecordBatch], bool]:
+        """The batches that hold the next `rows` rows, and whether they are all; none is lost."""
+        found: list[pa.RecordBatch] = []
+        with self._lock:
+            ended = False
+            while sum(b.num_rows for b in found) <= rows and not ended:
+                if found and self._endless:
+                    break  # waiting for what comes next would be waiting for a change
+                batch = self.next_batch()
+                ended = batch is None
+                if batch is not None:
+                    found.append(batch)
+            self._held.extendleft(reversed(found))
+        return found, ended
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         while (batch := self.next_batch()) is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from typing import Any
 
 import duckdb
@@ -15,7 +15,17 @@ from ..engine.operators.budget import RecursionInterrupted, RecursionLimitError
 from ..planner import execute, maintain
 from ..planner.context import Context, Parameters, Settings
 from ..planner.logical import Node
-from . import diagnose, error_place, errors, hidden, planning, recursion, settings, view_text
+from . import (
+    diagnose,
+    error_place,
+    errors,
+    hidden,
+    planning,
+    python_scan,
+    recursion,
+    settings,
+    view_text,
+)
 from . import safe_mode as safe
 from .catalog import Catalog
 from .database import Database
@@ -39,6 +49,8 @@ class Session:
         self.lock = threading.RLock()
         self.settings = Settings()
         self.frames: dict[str, object] = {}
+        self._scanned: set[str] = set()
+        """The frames that were found among the caller's variables."""
         self.interrupted = threading.Event()
         self.in_transaction = False
         self.autocommit = True
@@ -58,6 +70,10 @@ class Session:
                 raise errors.ProgrammingError(str(error)) from None
         with self.guard(_NO_STATEMENT):
             if safe_mode:
+                if self.settings.python_scan:
+                    raise errors.ProgrammingError(
+                        "python_scan contradicts safe_mode", hint="leave one of them out"
+                    )
                 theirs = safe.config(theirs)
             try:
                 self.connection = duckdb.connect(database, read_only=read_only, config=theirs)
@@ -417,7 +433,9 @@ class Session:
         report = diagnose.read(error)
         if report is None:
             return None
-        if report.position is None and report.kind == "Binder" and not self.in_transaction:
+        # A transaction that failed, the user's or an implicit one, takes no further statement.
+        free = not (self.in_transaction or self._implicit())
+        if report.position is None and report.kind == "Binder" and free:
             # A relation loses the place of a binder's error; asking again gives it.
             try:
                 hidden.execute(self.connection, f"EXPLAIN {statement.text}", self._given)
@@ -426,11 +444,16 @@ class Session:
                 if located and located.position and located.message == report.message:
                     located.position -= len("EXPLAIN ")
                     report = located
-        names = self.catalog.names() if report.kind == "Catalog" and not self.in_transaction else ()
+        names = self.catalog.names() if report.kind == "Catalog" and free else ()
         found = diagnose.translate(error, report, statement, names, as_written)
         if self.safe_mode:
             safe.explain(found)
         return found
+
+    def _implicit(self) -> bool:
+        """Is a transaction open that the user did not begin? Not while the session is made."""
+        views: Views | None = getattr(self, "views", None)
+        return views is not None and views.implicit
 
     def _set(self, *assignments: str) -> None:
         for assignment in assignments:
@@ -501,9 +524,39 @@ class Session:
                     f"there is a table or view named {name} already",
                     hint="register the frame under another name",
                 )
-            self.connection.register(name, frame)
-            self.frames[name] = frame
+            self._register(name, frame)
+
+    def _register(self, name: str, frame: object) -> None:
+        self.connection.register(name, python_scan.readable(frame))
+        self.frames[name] = frame
+        self.catalog.changed()
+
+    def scan(self, script: str) -> None:
+        """Register the caller's DataFrames that `script` names, if `python_scan` is on.
+
+        Tables and registered frames go before variables. What an earlier text needed is let go.
+        """
+        if not self.settings.python_scan or self.closed:
+            return
+        frames = python_scan.found(script, python_scan.caller())
+        if not (frames or self._scanned):
+            return
+        with self.guard(_NO_STATEMENT):
+            self.make_way()
+            for name in self._scanned:
+                # A transaction that failed takes no statement; one rolled back took them along.
+                with suppress(duckdb.Error):
+                    self.connection.unregister(name)
+                self.frames.pop(name, None)
+            self._scanned.clear()
             self.catalog.changed()
+            if not frames:
+                return
+            taken = {*map(str.lower, self.catalog.names()), *map(str.lower, self.frames)}
+            for name in frames:
+                if name.lower() not in taken:
+                    self._register(name, frames[name])
+                    self._scanned.add(name)
 
     def unregister(self, name: str) -> None:
         """Forget a registered frame."""

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Generator, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from time import monotonic
 from typing import Any
 
@@ -121,7 +123,7 @@ class Subscription(Iterator[Update], AsyncIterator[Update]):
         """End the subscription; a waiting `read` returns None."""
         self._closed = True
         with self._database.history.changed:
-            self._database.history.changed.notify_all()
+            self._database.history.wake()
 
     def __enter__(self) -> Subscription:
         return self
@@ -142,17 +144,42 @@ class Subscription(Iterator[Update], AsyncIterator[Update]):
         return self
 
     async def __anext__(self) -> Update:
-        # short waits in a thread, so that cancelling the task leaves none behind for long
+        # no thread waits: a commit wakes the event loop
+        history = self._database.history
+        loop = asyncio.get_running_loop()
         while True:
-            update = await asyncio.to_thread(self.read, _POLL)
-            if update is not None:
-                return update
-            if self._closed or self._stopped():
-                raise StopAsyncIteration
+            woken = asyncio.Event()
+            call = partial(loop.call_soon_threadsafe, woken.set)
+            with history.changed:
+                history.waiting.add(call)
+            try:
+                update = self.read(0)
+                if update is not None:
+                    return update
+                if self._closed or self._stopped():
+                    raise StopAsyncIteration
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(woken.wait(), _POLL)
+            finally:
+                with history.changed:
+                    history.waiting.discard(call)
+
+    def __await__(self) -> Generator[Any, None, Subscription]:
+        """Itself, with the snapshot ready: ``subscription = await connection.subscribe(view)``."""
+        yield from asyncio.sleep(0).__await__()
+        return self
+
+    async def __aenter__(self) -> Subscription:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.close()
 
 
 class SubscriptionReader:
     """SUBSCRIBE as a result: batches of (epoch, weight, progress, the view's columns)."""
+
+    endless = True
 
     def __init__(self, subscription: Subscription) -> None:
         self._subscription = subscription

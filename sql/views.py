@@ -210,7 +210,9 @@ class Views:
                 position=parsed.query_at + token.start,
                 length=len(token.text),
             )
-        for relation in names.reads(parsed.query, self._keys()).values():
+        # a registered frame is a temporary view, through which `reads` looks
+        read = [*names.reads(parsed.query, self._keys()).values(), *names.mentioned(parsed.query)]
+        for relation in read:
             if relation.temporary and not relation.name.startswith("__tw_rows_"):
                 raise errors.NotSupportedError(
                     f"a maintained view can't read {relation.name}: only this connection has it",

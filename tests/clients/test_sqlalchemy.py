@@ -295,7 +295,9 @@ SHORT = "CTE InsertBehavior RowCount Uuid HasTable TrueDiv WindowFunction"
 
 
 def test_dialect_suite_in_short(tmp_path: Path) -> None:
-    found = dialect_suite(tmp_path, "-k", f"({' or '.join(SHORT.split())}) and not Reflection and not Bizarro")
+    found = dialect_suite(
+        tmp_path, "-k", f"({' or '.join(SHORT.split())}) and not Reflection and not Bizarro"
+    )
     assert "failed" not in found
     assert found["passed"] > 50
 

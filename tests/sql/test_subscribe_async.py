@@ -1,0 +1,114 @@
+"""Subscriptions in an event loop, and across threads."""
+
+import asyncio
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+import tidewheel
+
+
+@pytest.fixture
+def connection() -> Iterator[tidewheel.Connection]:
+    with tidewheel.connect() as opened:
+        opened.execute("create table t(a integer)")
+        opened.execute("create materialized view v as select count(*) as n, sum(a) as s from t")
+        yield opened
+
+
+def insert(connection: tidewheel.Connection, *values: int) -> None:
+    for value in values:
+        connection.execute("insert into t values (?)", [value])
+
+
+def test_await_and_async_for(connection: tidewheel.Connection) -> None:
+    async def follow() -> list[list[tuple[object, ...]]]:
+        seen = []
+        async with await connection.subscribe("v") as subscription:
+            async for update in subscription:
+                seen.append(update.rows())
+                if len(seen) == 1:
+                    assert update.snapshot
+                    await asyncio.to_thread(insert, connection, 1, 2, 3)
+                if len(seen) == 4:
+                    break
+        return seen
+
+    seen = asyncio.run(follow())
+    assert [row[1:] for row in seen[0]] == [(1, 0, None)]
+    assert sorted(row[1:] for row in seen[3]) == [(-1, 2, 3), (1, 3, 6)]
+
+
+def test_many_followers_need_no_threads(connection: tidewheel.Connection) -> None:
+    """More of them than any pool has threads, all woken by one commit."""
+
+    async def follow(seen: list[int]) -> None:
+        subscription = await connection.subscribe("v")
+        async for update in subscription:
+            if not update.snapshot:
+                seen.append(update.epoch)
+                return
+
+    async def run() -> tuple[list[int], int]:
+        seen: list[int] = []
+        tasks = [asyncio.create_task(follow(seen)) for _ in range(100)]
+        await asyncio.sleep(0.05)
+        before = threading.active_count()
+        await asyncio.to_thread(insert, connection, 1)
+        await asyncio.wait_for(asyncio.gather(*tasks), 20)
+        return seen, before
+
+    seen, threads = asyncio.run(run())
+    assert len(seen) == 100
+    assert len(set(seen)) == 1
+    assert threads < 20
+
+
+def test_closing_ends_the_iteration(connection: tidewheel.Connection) -> None:
+    async def run() -> int:
+        subscription = await connection.subscribe("v")
+        asyncio.get_running_loop().call_later(0.05, subscription.close)
+        return len([update async for update in subscription])
+
+    assert asyncio.run(run()) == 1
+
+
+def test_cancelling_leaves_nothing_behind(connection: tidewheel.Connection) -> None:
+    subscription = connection.subscribe("v")
+
+    async def run() -> None:
+        async for _ in subscription:
+            pass
+
+    async def cancelled() -> None:
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(run(), 0.2)
+
+    asyncio.run(cancelled())
+    insert(connection, 5)
+    update = subscription.read(5)
+    assert update is not None
+    assert update.delta.num_rows == 2
+    assert not connection._session.database.history.waiting
+
+
+def test_a_thread_follows_while_others_write(connection: tidewheel.Connection) -> None:
+    subscription = connection.subscribe("v")
+    last: list[tuple[object, ...]] = []
+
+    def follow() -> None:
+        for update in subscription:
+            last[:] = [row[2:] for row in update.rows() if row[1] == 1] or last
+            if last and last[0][0] == 20:
+                return
+
+    follower = threading.Thread(target=follow)
+    follower.start()
+    writers = [threading.Thread(target=insert, args=(connection, *range(5))) for _ in range(4)]
+    for thread in writers:
+        thread.start()
+    for thread in [*writers, follower]:
+        thread.join(60)
+    assert not follower.is_alive()
+    assert last == [(20, 40)]
