@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tidewheel.engine.dataflow.graph import Graph, Stream
@@ -24,10 +24,18 @@ def build(
     connection: KernelConnection,
     parameters: Parameters = None,
     context: Any = None,
+    apart: Mapping[str, KernelConnection] | None = None,
+    places: dict[Operator, Stream] | None = None,
 ) -> Graph:
-    """A graph whose output `OUTPUT` is the flow's root. `context` is given to `Operator.make`."""
+    """A graph whose output `OUTPUT` is the flow's root. `context` is given to `Operator.make`.
+
+    `apart`: kernels, by name, with connections of their own. `places` is filled with the stream
+    that each operator became; a fused one has none.
+    """
     graph = Graph()
-    builder = _Builder(graph, connection, parameters, context)
+    builder = _Builder(graph, connection, parameters, context, apart or {})
+    if places is not None:
+        builder.streams = places
     by_root = {k.root: k for k in kernels}
     for operator in flow.operators:
         if operator.kind == "feedback":
@@ -52,7 +60,9 @@ class _Builder:
         connection: KernelConnection,
         parameters: Parameters,
         context: Any = None,
+        apart: Mapping[str, KernelConnection] | None = None,
     ) -> None:
+        self.apart = apart or {}
         self.graph = graph
         self.context = context
         self.connection = connection
@@ -96,7 +106,8 @@ class _Builder:
         self, plan: KernelPlan, inputs: Sequence[KernelInput], is_root: bool
     ) -> Callable[[], Vertex]:
         parameters = used_parameters(plan.sql, self.parameters)
-        return lambda: Kernel(plan.sql, inputs, self.connection, parameters, stream=is_root)
+        connection = self.apart.get(plan.name, self.connection)
+        return lambda: Kernel(plan.sql, inputs, connection, parameters, stream=is_root)
 
     def _made(self, operator: Operator) -> Callable[[], Vertex]:
         make, context = operator.make, self.context

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -36,6 +36,10 @@ class Context:
     is set (from any thread) to stop the statement; whoever sets it also calls
     `connection.interrupt()`. `in_transaction` tells whether the user has one open: if not, a plan
     of several kernels runs inside one of its own, so that all kernels see one snapshot.
+
+    `temporary`: the session has made macros or types that no other connection sees. `aborts`: what
+    else is called to stop the statement, where several threads run it. `watch(table, counters,
+    rows)` is told of each iteration of each recursive table.
     """
 
     connection: duckdb.DuckDBPyConnection
@@ -45,3 +49,6 @@ class Context:
     lock: threading.RLock = field(default_factory=threading.RLock)
     interrupted: threading.Event = field(default_factory=threading.Event)
     in_transaction: bool = False
+    temporary: bool = False
+    aborts: set[Callable[[], None]] = field(default_factory=set)
+    watch: Callable[[str, tuple[int, ...], int], None] | None = None

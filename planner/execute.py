@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import dataclasses
 import threading
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import duckdb
 import pyarrow as pa
 
+from tidewheel.engine.dataflow.graph import Stream
 from tidewheel.engine.dataflow.runtime import Dataflow, Output
 from tidewheel.engine.kernels.duckdb import KernelConnection
+from tidewheel.engine.scheduler.journal import Journal
 from tidewheel.planner import lower_recursion  # noqa: F401  (registers LetRec)
 from tidewheel.planner.build import OUTPUT, build
 from tidewheel.planner.context import Context, Settings
-from tidewheel.planner.flow import Flow
+from tidewheel.planner.degree import Learned, cursor, degree, leave
+from tidewheel.planner.flow import Flow, Operator
 from tidewheel.planner.fuse import KernelPlan, fuse
 from tidewheel.planner.logical import Block, Node
 from tidewheel.planner.lower import lower
@@ -24,6 +27,17 @@ from tidewheel.planner.rewrites import rewritten
 
 PREFETCH = 2
 """Batches that a result holds ready for its reader."""
+
+
+class Watch(Protocol):
+    """What looks on while a plan runs (EXPLAIN ANALYZE)."""
+
+    journal: Journal
+    places: dict[Operator, Stream]  # filled: what each operator became
+    dataflow: Dataflow  # set
+
+    def profile(self, sql: str, measured: str) -> None:
+        """DuckDB's profile of a kernel's statement, as JSON."""
 
 
 class BatchStream(Protocol):
@@ -54,6 +68,7 @@ class Physical:
     flow: Flow
     kernels: tuple[KernelPlan, ...]
     labels: tuple[str, ...] | None  # None: as DuckDB names them
+    learned: Learned = field(default_factory=Learned, compare=False)
 
 
 def physical(node: Node, settings: Settings) -> Physical:
@@ -71,21 +86,38 @@ def run(node: Node, context: Context) -> BatchStream:
     return start(physical(node, context.settings), context)
 
 
-def start(plan: Physical, context: Context) -> Result:
+def start(plan: Physical, context: Context, watch: Watch | None = None) -> Result:
     """Put a plan on the scheduler and compute its first batch."""
-    # One kernel has nothing to run beside it, and the steps of a loop follow one another.
-    looped = any(operator.loop is not None for operator in plan.flow.operators)
-    threads = 1 if looped or len(plan.kernels) == 1 else context.settings.threads
-    # The caller holds the session's lock while it waits for workers: they need one of their own.
-    lock = context.lock if threads == 1 else threading.RLock()
-    context = dataclasses.replace(context, lock=lock)
-    connection = KernelConnection(context.connection, lock, context.settings.batch_rows)
+    threads = degree(plan.flow, plan.kernels, plan.learned, context.settings.threads)
+    if threads > 1:
+        # The caller holds the session's lock while it waits for workers: they need their own.
+        context = dataclasses.replace(context, lock=threading.RLock())
+    connection = KernelConnection(context.connection, context.lock, context.settings.batch_rows)
+    apart: dict[str, KernelConnection] = {}
+    if threads > 1:
+        for name in leave(plan.kernels, plan.learned, context):
+            own = cursor(context, plan.learned)
+            rows = context.settings.batch_rows
+            apart[name] = KernelConnection(own, threading.RLock(), rows, own=True)
     parameters: Any = context.parameters
     if plan.labels is not None and parameters is not None and not isinstance(parameters, Mapping):
         # Parts of a text name its parameters by number.
         parameters = {str(i): value for i, value in enumerate(parameters, 1)}
-    graph = build(plan.flow, plan.kernels, connection, parameters, context)
-    return Result(Dataflow(graph, threads, prefetch=PREFETCH), plan, context, connection)
+    connections = [connection, *apart.values()]
+    if watch is None:
+        graph = build(plan.flow, plan.kernels, connection, parameters, context, apart)
+        dataflow = Dataflow(graph, threads, prefetch=PREFETCH, lazy=True)
+    else:
+        for each in connections:
+            each.profile = watch.profile
+        graph = build(plan.flow, plan.kernels, connection, parameters, context, apart, watch.places)
+        dataflow = Dataflow(
+            graph, threads, prefetch=PREFETCH, lazy=True, journal=watch.journal, profile=True
+        )
+        watch.dataflow = dataflow
+    if threads > 1:
+        plan.learned.give(dataflow)
+    return Result(dataflow, plan, context, connections)
 
 
 def _is_whole(node: Node) -> bool:
@@ -102,19 +134,27 @@ class Result:
     schema: pa.Schema
 
     def __init__(
-        self, dataflow: Dataflow, plan: Physical, context: Context, connection: KernelConnection
+        self,
+        dataflow: Dataflow,
+        plan: Physical,
+        context: Context,
+        connections: Sequence[KernelConnection],
     ) -> None:
         self.dataflow = dataflow
         self._context = context
-        self._connection = connection
+        self._connections = connections
         self._labels = plan.labels
+        self._learned = plan.learned if len(plan.kernels) > 1 else None
         self._transaction = False
         self._closed = False
         self._output: Output | None = None
         self._ahead: pa.RecordBatch | None = None
         try:
+            if dataflow.threads > 1:
+                context.aborts.add(self._abort)
             if len(plan.kernels) > 1 or any(k.inputs for k in plan.kernels):
-                connection.open()
+                for connection in connections:
+                    connection.open()
                 if not context.in_transaction:
                     with context.lock:
                         context.connection.begin()
@@ -177,13 +217,20 @@ class Result:
         if self._closed:
             return
         self._closed = True
+        self._context.aborts.discard(self._abort)
         try:
             self.dataflow.close()
         finally:
+            if self._learned is not None:
+                self._learned.note(self.dataflow)
             if self._transaction:
                 with self._context.lock:
                     self._context.connection.rollback()
-            self._connection.close()
+            for connection in self._connections:
+                connection.close()
+
+    def _abort(self) -> None:
+        self.dataflow.abort(duckdb.InterruptException("INTERRUPT Error: Interrupted!"))
 
 
 def _empty(schema: pa.Schema) -> pa.RecordBatch:

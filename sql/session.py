@@ -6,6 +6,7 @@ import dataclasses
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
+from itertools import islice
 from typing import Any
 
 import duckdb
@@ -52,6 +53,8 @@ class Session:
         self._scanned: set[str] = set()
         """The frames that were found among the caller's variables."""
         self.interrupted = threading.Event()
+        self.aborts: set[Callable[[], None]] = set()
+        self.temporary = False
         self.in_transaction = False
         self.autocommit = True
         """If not, the first statement outside a transaction starts one."""
@@ -266,6 +269,7 @@ class Session:
 
     def _other(self, statement: Statement, given: Parameters) -> tuple[Result | None, int]:
         """DDL and all the rest."""
+        self.temporary = self.temporary or _is_temporary(statement)
         if not self.views.any:
             return self._duckdb(statement, given)
         with self.database.reading:
@@ -322,6 +326,8 @@ class Session:
             lock=self.lock,
             interrupted=self.interrupted,
             in_transaction=self.in_transaction or self.views.implicit,
+            temporary=self.temporary,
+            aborts=self.aborts,
         )
 
     def _explain(self, statement: Statement, given: Parameters) -> Result:
@@ -484,6 +490,8 @@ class Session:
         self.interrupted.set()
         if not self.closed:
             self.connection.interrupt()
+        for abort in tuple(self.aborts):
+            abort()
 
     def check_open(self) -> None:
         """Raise if the connection is closed."""
@@ -573,6 +581,14 @@ def _types(given: Parameters) -> tuple[object, ...]:
     if isinstance(given, Mapping):
         return tuple((k, type(v)) for k, v in sorted(given.items()))
     return tuple(type(v) for v in given or ())
+
+
+def _is_temporary(statement: Statement) -> bool:
+    """Does it make a macro or type that no other connection sees?"""
+    if statement.words[0] != "CREATE":
+        return False
+    words = {t.text.upper() for t in islice(tokens(statement.text), 5)}
+    return bool(words & {"TEMP", "TEMPORARY"}) and bool(words & {"MACRO", "FUNCTION", "TYPE"})
 
 
 _BEGIN = split("BEGIN")[0]

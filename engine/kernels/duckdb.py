@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -17,6 +17,8 @@ import duckdb
 import pyarrow as pa
 
 Parameters = Sequence[Any] | Mapping[str, Any] | None
+Profile = Callable[[str, str], None]
+"""Takes a statement and DuckDB's profile of it, as JSON."""
 
 _RELATION = compile("__tw_r = __tw_c.sql(__tw_sql, params=__tw_p)", "<kernel>", "exec")
 
@@ -130,10 +132,13 @@ class KernelConnection:
         connection: duckdb.DuckDBPyConnection,
         lock: threading.RLock,
         batch_rows: int = 122_880,
+        own: bool = False,
     ) -> None:
         self._connection = connection
         self._lock = lock
         self._batch_rows = batch_rows
+        self._own = own
+        self.profile: Profile | None = None
         self._restore: str | None = None
         self._registers = False
         self._registered: set[str] = set()
@@ -162,6 +167,23 @@ class KernelConnection:
             # A transaction that failed takes no statement; then the next input replaces this one.
             with self._lock, suppress(duckdb.Error):
                 self._connection.unregister(name)
+        if self._own:
+            self._connection.close()
+
+    @property
+    def key(self) -> Hashable:
+        """What kernels on this connection have in common: they never run at once."""
+        return id(self._connection)
+
+    def interrupt(self) -> None:
+        """End the statement that runs; from any thread."""
+        self._connection.interrupt()
+
+    def profiled(self, sql: str) -> None:
+        """Tell `profile` what DuckDB measured of the statement that has just ended."""
+        if self.profile is not None:
+            with self._lock:
+                self.profile(sql, self._connection.get_profiling_information(format="json"))
 
     def _found(self, inputs: Mapping[str, pa.Table] | None) -> Mapping[str, pa.Table] | None:
         if self._registers and inputs:
@@ -179,7 +201,9 @@ class KernelConnection:
         params: Parameters = None,
     ) -> pa.Table:
         """The statement's whole result."""
-        return run_table(self._connection, self._lock, sql, self._found(inputs), params)
+        table = run_table(self._connection, self._lock, sql, self._found(inputs), params)
+        self.profiled(sql)
+        return table
 
     def reader(
         self,

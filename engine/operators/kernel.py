@@ -60,6 +60,7 @@ class Kernel(Vertex):
         self._sql = sql
         self._inputs = tuple(inputs)
         self._connection = connection
+        self.exclusive = connection.key
         self._parameters = parameters
         self._stream = stream
         self._buffers: list[dict[Key, list[pa.Table]]] = [{} for _ in self._inputs]
@@ -96,6 +97,11 @@ class Kernel(Vertex):
                 self.send_by(0, reader.schema.empty_table(), time)
         finally:
             reader.close()
+            self._connection.profiled(self._sql)
+
+    def interrupt(self) -> None:
+        """End the statement that runs."""
+        self._connection.interrupt()
 
     def _key(self, port: int, time: Timestamp) -> Key:
         depth = self._inputs[port].depth

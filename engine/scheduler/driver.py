@@ -19,6 +19,8 @@ from tidewheel.engine.scheduler.transitions import Node, Transitions
 
 #: ns for which a run may keep the garbage collector off.
 QUIET_FOR = 1_000_000_000
+#: ns of a quantum below which handing it to a worker would cost more than it could gain.
+QUICK = 200_000
 
 
 class Aborted(Exception):
@@ -167,7 +169,10 @@ class Scheduler(ABC):
                 handoff.profile = True
 
     def _adopt(self, node: Node) -> None:
-        node.quick = node.stream.blocking or isinstance(node.stream, Output)
+        node.estimate = node.stream.expected_ns
+        node.quick = (
+            node.stream.blocking or 0 <= node.estimate < QUICK or isinstance(node.stream, Output)
+        )
         if self.journal is not None:
             self.journal.name(node.id, node.stream.name)
         self._opened[node.id] = node.stream  # before `open`: also a half-opened stream is closed

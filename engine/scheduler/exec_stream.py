@@ -50,6 +50,9 @@ class ExecStream(ABC):
     #: Streams with the same key (a database connection, say) never run at the same time.
     exclusive: Hashable | None = None
 
+    #: How long a quantum is expected to take, from earlier runs, in ns; -1: unknown.
+    expected_ns: int = -1
+
     @abstractmethod
     def execute(self, quantum: Quantum) -> ExecResult:
         """Run one quantum; called by a worker (or inline by the manager), never concurrently."""

@@ -18,7 +18,7 @@ from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any
 
-from tidewheel.engine.scheduler.driver import Aborted, Scheduler
+from tidewheel.engine.scheduler.driver import QUICK, Aborted, Scheduler
 from tidewheel.engine.scheduler.exec_stream import ExecResult
 from tidewheel.engine.scheduler.graph import Output
 from tidewheel.engine.scheduler.handoff import Item
@@ -26,9 +26,8 @@ from tidewheel.engine.scheduler.pauses import fast_switching
 from tidewheel.engine.scheduler.pool import Client, WorkerPool, shared_pool
 from tidewheel.engine.scheduler.transitions import Node
 
-#: A quantum expected to take less than this many ns is run by the manager itself.
-QUICK = 200_000
-#: As above, when there is nothing else that could run at the same time.
+#: The manager itself runs quanta that are expected to take less than QUICK ns, or less than this
+#: many when there is nothing else that could run at the same time.
 QUICK_ALONE = 5_000_000
 #: As many short quanta may be run before workers get what they could be doing.
 QUICK_RUNS = 4
