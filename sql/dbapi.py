@@ -285,11 +285,23 @@ class Cursor:
         return Exporter(result.schema).table(lossless)
 
     def to_arrow_reader(self) -> pa.RecordBatchReader:
-        """The rows that are not yet read, as a stream of Arrow batches."""
+        """The rows that are not yet read, as a stream of Arrow batches.
+
+        To stop before the end, close the cursor or drop the reader: pyarrow does not tell of a
+        reader's `close`.
+        """
         result = self._need_rows()
         exporter = Exporter(result.schema)
-        batches = (exporter.batch(b) for b in self._unread(result))
-        return pa.RecordBatchReader.from_batches(exporter.schema, batches)
+        rest = self._unread(result)
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            try:
+                for batch in rest:
+                    yield exporter.batch(batch)
+            finally:
+                result.close()
+
+        return pa.RecordBatchReader.from_batches(exporter.schema, batches())
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """The Arrow PyCapsule interface: any Arrow library can read a cursor."""

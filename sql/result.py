@@ -42,7 +42,7 @@ class Result:
         lock: threading.RLock,
     ) -> None:
         self.schema: pa.Schema = stream.schema
-        self._stream: Stream | None = stream
+        self.stream: Stream | None = stream
         self._endless = getattr(stream, "endless", False)
         self._guard = guard
         self._lock = lock
@@ -54,7 +54,7 @@ class Result:
     @property
     def open(self) -> bool:
         """Is a part still to be read from the connection?"""
-        return self._stream is not None
+        return self.stream is not None
 
     def next_batch(self) -> pa.RecordBatch | None:
         """The next batch that is not empty; None at the end."""
@@ -91,11 +91,11 @@ class Result:
             yield batch
 
     def _pull(self) -> pa.RecordBatch | None:
-        if self._stream is None:
+        if self.stream is None:
             return None
         try:
             with self._guard():
-                while (batch := next(self._stream, None)) is not None:
+                while (batch := next(self.stream, None)) is not None:
                     if batch.num_rows:
                         return batch
         except BaseException:
@@ -126,7 +126,7 @@ class Result:
             self._spilled = pa.ipc.open_stream(self._file)
 
     def _close_stream(self) -> None:
-        stream, self._stream = self._stream, None
+        stream, self.stream = self.stream, None
         if stream is not None:
             stream.close()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import threading
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
 from itertools import islice
@@ -32,7 +33,7 @@ from .catalog import Catalog
 from .database import Database
 from .parameters import distribute
 from .planning import Plans
-from .result import Result, TableStream
+from .result import Result, Stream, TableStream
 from .sigint import Watch
 from .statements import Kind, Statement, split, tokens
 from .subscribe import Subscription, SubscriptionReader
@@ -60,7 +61,9 @@ class Session:
         """If not, the first statement outside a transaction starts one."""
         self.safe_mode = safe_mode
         self.closed = False
-        self._open: Result | None = None
+        # The result that keeps the connection busy; what nobody can read any more is not kept.
+        self._open: weakref.ref[Result] | None = None
+        self._stream: Stream | None = None
         self._guarded = False
         self._given: Parameters = None
         self._plans = Plans()
@@ -131,7 +134,9 @@ class Session:
                 self._transaction(_BEGIN)
             outcome = self._run(statement, given)
             # a subscription never ends and does not hold the connection
-            self._open = None if statement.words[0] == "SUBSCRIBE" else outcome[0]
+            result = outcome[0]
+            if result is not None and result.open and statement.words[0] != "SUBSCRIBE":
+                self._open, self._stream = weakref.ref(result), result.stream
             return outcome
 
     def execute_many(self, script: str, sets: Iterable[Parameters]) -> int:
@@ -167,9 +172,12 @@ class Session:
 
     def make_way(self) -> None:
         """Buffer the result that is open on the connection, if one is. Hold the lock."""
-        if self._open is not None and self._open.open:
-            self._open.buffer()
-        self._open = None
+        result = self._open() if self._open is not None else None
+        if result is not None and result.open:
+            result.buffer()
+        elif self._stream is not None:
+            self._stream.close()
+        self._open = self._stream = None
 
     def _run(self, statement: Statement, given: Parameters) -> tuple[Result | None, int]:
         kind = statement.kind
@@ -417,6 +425,11 @@ class Session:
             except Exception as error:
                 if watch is not None and watch.fired:
                     raise KeyboardInterrupt from None
+                if isinstance(error, RuntimeError) and str(error) == "Query interrupted":
+                    # DuckDB's word for `interrupt`, and for a signal that it noticed itself.
+                    if self.interrupted.is_set():
+                        raise errors.Interrupted("the statement was interrupted") from None
+                    raise KeyboardInterrupt from None
                 if isinstance(error, errors.Error):
                     raise
                 translated = self._translated(error, statement, as_written)
@@ -503,8 +516,8 @@ class Session:
         with self.lock:
             if not self.closed:
                 self.closed = True
-                if self._open is not None:
-                    self._open.close()
+                if self._stream is not None:
+                    self._stream.close()
                 self.views.release()
                 self.connection.close()
 

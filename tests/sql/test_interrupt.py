@@ -28,6 +28,14 @@ def connection() -> Iterator[tidewheel.Connection]:
         yield opened
 
 
+@pytest.fixture(autouse=True)
+def default_handler() -> Iterator[None]:
+    """Python's own: a shell may have started us with SIGINT ignored, PySpark sets another."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 def soon(action: Callable[[], object]) -> None:
     threading.Timer(0.3, action).start()
 

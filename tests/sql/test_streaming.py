@@ -1,0 +1,88 @@
+"""Results stream: the first batch comes before the last is computed, and memory stays bounded.
+
+With fusion off each vertex holds its answer whole, as one connection streams one result at a time.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+import tidewheel
+
+ENDLESS = {
+    "a scan": "SELECT i, i * 2 AS d FROM range(100000000000) t(i) WHERE i % 3 <> 0",
+    "a join": """SELECT t.i, u.n FROM range(100000000000) t(i)
+                 JOIN (SELECT 1 AS k, 'one' AS n UNION ALL SELECT 2, 'two') u ON t.i % 5 = u.k""",
+    "two branches": """SELECT i FROM range(100000000000) t(i)
+                       UNION ALL SELECT -i FROM range(100000000000) t(i)""",
+}
+
+MEASURE = """
+import resource, sys, tidewheel
+sql, threads = sys.argv[1], int(sys.argv[2])
+with tidewheel.connect(threads=threads) as con:
+    cursor = con.execute(sql)
+    reader = cursor.to_arrow_reader()
+    first = reader.read_next_batch().num_rows
+    assert first > 0
+    for _ in range(5):
+        reader.read_next_batch()
+    early = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    rows = 0
+    while rows < 20_000_000:
+        rows += reader.read_next_batch().num_rows
+    late = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    cursor.close()
+    assert con.execute("SELECT 1").fetchall() == [(1,)]
+print((late - early) // 1024)
+"""
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("sql", ENDLESS.values(), ids=ENDLESS.keys())
+def test_memory_is_bounded(sql: str, threads: int) -> None:
+    """20 million rows (320 MB and more) of a result that never ends pass through 150 MB at most."""
+    done = subprocess.run(
+        [sys.executable, "-c", MEASURE, sql, str(threads)],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) < 150
+
+
+def test_the_first_row_of_a_result_that_never_ends() -> None:
+    with tidewheel.connect() as con:
+        cursor = con.execute("SELECT i FROM range(100000000000) t(i) WHERE i > 10")
+        assert cursor.fetchone() == (11,)
+        assert len(cursor.fetchmany(5000)) == 5000
+        cursor.close()
+        assert con.execute("SELECT 2").fetchone() == (2,)
+
+
+def test_a_result_that_nobody_holds_is_not_read_on() -> None:
+    endless = "SELECT i FROM range(100000000000) t(i)"
+    with tidewheel.connect() as con:
+        assert con.execute(endless).fetchone() == (0,)
+        assert con.execute("SELECT 3").fetchone() == (3,)
+        reader = con.execute(endless).to_arrow_reader()
+        assert reader.read_next_batch().num_rows > 0
+        del reader
+        assert con.execute("SELECT 4").fetchone() == (4,)
+        for _ in con.execute(endless):
+            break
+        assert con.execute("SELECT 5").fetchone() == (5,)
+
+
+def test_closing_a_connection_ends_its_result() -> None:
+    con = tidewheel.connect()
+    cursor = con.execute("SELECT i FROM range(100000000000) t(i)")
+    assert cursor.fetchone() == (0,)
+    con.close()
+    with pytest.raises(tidewheel.Error, match="closed"):
+        cursor.fetchone()
