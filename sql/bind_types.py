@@ -18,6 +18,7 @@ from tidewheel.planner.context import Context
 from tidewheel.planner.logical import Column
 from tidewheel.planner.text import to_sql, typed_nulls, used_parameters
 
+from . import hidden
 from .bind_scope import NotTaken
 
 _VOLATILE = {"random", "uuid", "gen_random_uuid", "uuidv4", "uuidv7", "nextval", "setseed"}
@@ -34,12 +35,11 @@ class Oracle:
         self.parameters: Any = context.parameters
 
     def rows(self, sql: str, parameters: Any = None) -> list[tuple[Any, ...]]:
-        """All rows of a statement."""
+        """All rows of a query. One that does not bind leaves an open transaction as it is, since
+        it is asked as a relation: a statement that fails would abort it."""
         with self._context.lock:
-            found: list[tuple[Any, ...]] = self._context.connection.execute(
-                sql, parameters
-            ).fetchall()
-        return found
+            relation = hidden.relation(self._context.connection, sql, parameters)
+            return [] if relation is None else relation.fetchall()
 
     def describe(self, sql: str) -> list[tuple[str, str]]:
         """Label and type of each column of a query. DuckDB's own error if it does not bind."""

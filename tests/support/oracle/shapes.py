@@ -104,7 +104,8 @@ SHAPES: dict[str, str] = {
 _value = st.integers(0, 5)
 _maybe = st.one_of(st.just("NULL"), _value.map(str))
 _text = st.sampled_from(["'a'", "'b'", "'ab'", "NULL"])
-_double = st.sampled_from(["0.1", "0.2", "1e16", "-1e16", "3.5", "NULL"])
+# Sums of these are exact in any order; DuckDB's own sum of others depends on the order of the rows.
+_double = st.sampled_from(["0.25", "0.5", "1024", "-1024", "3.5", "NULL"])
 
 
 def _insert(table: str, *columns: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
