@@ -343,9 +343,11 @@ class Session:
 
         with self.guard(statement), self.database.reading:
             self.views.prepare(statement.text)
-            shown = explain(statement, self._context(given))
+            shown = explain(statement, self._context(given), self.views)
         if shown is not None:
-            return self._complete(pa.table({"stage": [shown[0]], "plan": [shown[1]]}), statement)
+            # named as DuckDB names the columns of its own EXPLAIN
+            columns = {"explain_key": [shown[0]], "explain_value": [shown[1]]}
+            return self._complete(pa.table(columns), statement)
         result = self._duckdb(statement, given)[0]
         assert result is not None
         return result

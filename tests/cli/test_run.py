@@ -310,3 +310,11 @@ def test_on_a_terminal_the_table_fits_and_progress_is_shown() -> None:
 def test_version(run: Run) -> None:
     assert tidewheel.__version__ in run("--version").stdout
     assert "run" in run("--help").stdout
+
+
+def test_a_plan_is_printed_as_lines(run: Run) -> None:
+    done = run("run", "-c", "EXPLAIN (LOGICAL) SELECT i + 1 FROM range(3) r(i) WHERE i > 1")
+    assert done.exit_code == 0
+    lines = done.stdout.splitlines()
+    assert lines[0].startswith("Project")
+    assert any(line.startswith("    Filter") for line in lines)
