@@ -109,7 +109,7 @@ def start(plan: Physical, context: Context, watch: Watch | None = None) -> Resul
         dataflow = Dataflow(graph, threads, prefetch=PREFETCH, lazy=True)
     else:
         for each in connections:
-            each.profile = watch.profile
+            each.measure(watch.profile)
         graph = build(plan.flow, plan.kernels, connection, parameters, context, apart, watch.places)
         dataflow = Dataflow(
             graph, threads, prefetch=PREFETCH, lazy=True, journal=watch.journal, profile=True

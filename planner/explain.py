@@ -77,18 +77,21 @@ def dataflow(plan: Any) -> str:
 
     `plan` is an `execute.Physical`.
     """
+    return "\n".join(line for _, line in vertex_lines(plan))
+
+
+def vertex_lines(plan: Any) -> Iterator[tuple[Operator | None, str]]:
+    """The lines of `dataflow`, each with its operator."""
     kernel_of = {member: k.name for k in plan.kernels for member in k.members}
-    lines = []
     for operator in plan.flow.operators:
         kind = kernel_of.get(operator, operator.kind)
         inputs = ", ".join(f"#{i.id}" for i in operator.inputs)
         detail = f" {operator.detail}" if operator.detail else ""
         arrow = f" <- {inputs}" if inputs else ""
         place = "  " * _depth(operator.loop)
-        lines.append(f"{place}#{operator.id} {operator.name}{detail} [{kind}]{arrow}")
+        yield operator, f"{place}#{operator.id} {operator.name}{detail} [{kind}]{arrow}"
     if plan.flow.root is not None:
-        lines.append(f"result <- #{plan.flow.root.id}")
-    return "\n".join(lines)
+        yield None, f"result <- #{plan.flow.root.id}"
 
 
 def _depth(loop: Loop | None) -> int:

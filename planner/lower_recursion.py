@@ -46,6 +46,7 @@ def budget(context: Context, iterations: int = DEFAULT_ITERATIONS) -> Budget:
         bytes=settings.max_recursive_bytes or memory // 4,
         on_limit=on_limit,
         interrupted=context.interrupted,
+        watch=context.watch,
     )
 
 

@@ -208,6 +208,7 @@ class ViewLowering:
                 query = f"SELECT * EXCLUDE ({WEIGHT}), {exprs}, {WEIGHT} FROM ({query})"
         rewrite, schema = self.bound(linear_kernel, query, stream.arrow)
         placed = stream.circuit.add(Map(schema, rewrite, "kernel"), stream.placed)
+        placed.op.detail = query
         return Stream(stream.circuit, placed, stream.schema)
 
     def bound(

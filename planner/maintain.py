@@ -14,11 +14,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from time import perf_counter
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
 from tidewheel.planner.logical import Node
+
+if TYPE_CHECKING:
+    from tidewheel.engine.operators.circuit import Circuit
 
 WEIGHT = "weight"
 Deltas = Mapping[str, pa.Table]
@@ -39,6 +42,10 @@ class Plan(Protocol):
 
     reason: str
     """Empty for an incremental plan, else why the view is recomputed."""
+
+    @property
+    def circuit(self) -> Circuit | None:
+        """The operators, for a plan that has some."""
 
     def hydrate(self, run: Run) -> None:
         """Compute the view from scratch, forgetting any earlier state."""
@@ -91,6 +98,7 @@ class Recompute:
     def __init__(self, sql: str, reason: str, scratch: Callable[..., pa.Table]) -> None:
         self.sql = sql
         self.reason = reason
+        self.circuit: Circuit | None = None
         self._scratch = scratch
         self._rows: pa.Table | None = None
         self._seconds = 0.0

@@ -177,6 +177,11 @@ class ViewPlan:
         assert self._plan is not None
         return self._plan.rows()
 
+    @property
+    def circuit(self) -> Circuit | None:
+        """The operators; None while there are none, as the view is recomputed."""
+        return self._plan.circuit if self._plan is not None else None
+
     def statistics(self) -> list[dict[str, Any]]:
         """One record per vertex."""
         assert self._plan is not None

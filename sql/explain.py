@@ -1,63 +1,195 @@
-"""EXPLAIN of a query: DuckDB's own plan, or a stage of Tidewheel's."""
+"""EXPLAIN of a query or of a maintained view: DuckDB's own plan, or one of Tidewheel's stages.
+
+EXPLAIN query                                    what runs as one kernel is DuckDB's to explain
+EXPLAIN ANALYZE query                            runs it; vertices, iterations, DuckDB's profile
+EXPLAIN (LOGICAL | DATAFLOW | KERNELS) query     a stage as text
+EXPLAIN ([ANALYZE,] FORMAT f) query              text, svg, html, dot, mermaid; trace (ANALYZE)
+EXPLAIN [(FORMAT f)] VIEW v                      the operators that keep v up to date
+"""
 
 from __future__ import annotations
 
 import dataclasses
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from ..planner import execute
 from ..planner import explain as stages
 from ..planner.context import Context
+from ..planner.execute import Physical
 from ..planner.logical import Block
-from . import errors, recursion
+from . import errors, recursion, view_text
 from .planning import logical
-from .statements import Kind, Statement, split, tokens
+from .statements import Kind, Statement, Token, split, tokens
+
+if TYPE_CHECKING:
+    from .views import Views
 
 _STAGES = ("LOGICAL", "DATAFLOW", "KERNELS")
+_FORMATS = ("TEXT", "SVG", "HTML", "DOT", "MERMAID", "TRACE")
+_DUCKDB_FORMATS = ("JSON", "GRAPHVIZ", "YAML")
 
 
-def explain(statement: Statement, context: Context) -> tuple[str, str] | None:
+@dataclass(slots=True)
+class _Wish:
+    """What an EXPLAIN asks for; `at` is the first token of what is explained."""
+
+    at: int = 1
+    stage: str | None = None
+    format: str | None = None
+    analyze: bool = False
+    duckdb: bool = False  # in a form that is DuckDB's alone
+
+
+def explain(statement: Statement, context: Context, views: Views) -> tuple[str, str] | None:
     """``(stage, text)``; None where DuckDB's EXPLAIN says all there is.
 
-    ``EXPLAIN (LOGICAL | DATAFLOW | KERNELS) query`` shows that stage. A plain EXPLAIN shows the
-    dataflow of a query that Tidewheel runs as more than one kernel.
+    A plain EXPLAIN shows the dataflow of a query that Tidewheel runs as more than one kernel.
     """
     parts = list(tokens(statement.text))
-    words = [t.text.upper() for t in parts]
-    stage, at = None, 1
-    if words[1:2] == ["("] and words[2:3] and words[2] in _STAGES and words[3:4] == [")"]:
-        stage, at = words[2], 4
-    if at >= len(parts):
-        raise errors.ProgrammingError(
-            "EXPLAIN needs a query",
-            text=statement.script,
-            position=statement.start,
-            length=len("EXPLAIN"),
-        )
-    if (stage is None and not recursion.mentions(statement.text)) or words[1:2] == ["ANALYZE"]:
+    wish = _read(statement, parts)
+    if wish.duckdb:
         return None
-    text = statement.text[parts[at].start :]
+    if wish.at >= len(parts):
+        raise _error(statement, parts[0], "EXPLAIN needs a query")
+    first = parts[wish.at]
+    if first.text.upper() == "VIEW":
+        return _view(statement, wish, first, views)
+    plain = wish.stage is None and wish.format is None
+    text = statement.text[first.start :]
+    if plain and not wish.analyze and not recursion.mentions(text):
+        return None
     inner = split(text)[0]
     if inner.kind is not Kind.QUERY:
-        if stage is None:
+        if plain:
             return None
-        raise errors.NotSupportedError(
-            f"EXPLAIN ({stage}) is for queries",
-            text=statement.script,
-            position=statement.start + parts[at].start,
-            length=len(parts[at].text),
+        shown = wish.stage or f"FORMAT {wish.format}"
+        raise _error(
+            statement, first, f"EXPLAIN ({shown}) is for queries", errors.NotSupportedError
         )
     # places of errors stay those of the whole script
-    inner = dataclasses.replace(
-        inner, script=statement.script, start=statement.start + parts[at].start
-    )
+    inner = dataclasses.replace(inner, script=statement.script, start=statement.start + first.start)
     node = logical(inner, context)
-    if stage == "LOGICAL":
+    if wish.stage == "LOGICAL":
         if isinstance(node, Block) and not recursion.mentions(text):
             from .binder import bind
 
             node = bind(text, context)
         return "logical", stages.logical(node)
     plan = execute.physical(node, context.settings)
-    if stage == "KERNELS":
+    if wish.analyze:
+        return _analyzed(wish, plan, context)
+    if wish.stage == "KERNELS":
         return "kernels", stages.kernels(plan)
-    return "dataflow", stages.dataflow(plan)
+    if wish.format in (None, "TEXT"):
+        return "dataflow", stages.dataflow(plan)
+    from ..planner import picture
+
+    return _drawn(wish, picture.of_plan(plan))
+
+
+def _read(statement: Statement, parts: list[Token]) -> _Wish:
+    """The options, which stand in parentheses, or ANALYZE alone."""
+    wish = _Wish()
+    words = [t.text.upper() for t in parts]
+    if words[1:2] == ["ANALYZE"]:
+        wish.analyze = True
+        wish.at = 2
+        return wish
+    known = {*_STAGES, "ANALYZE", "ANALYSE", "FORMAT"}
+    if words[1:2] != ["("] or words[2:3] == [] or words[2] not in known:
+        return wish
+    at = 2
+    while True:
+        word = words[at] if at < len(words) else ""
+        if word in _STAGES:
+            wish.stage = word
+        elif word in ("ANALYZE", "ANALYSE"):
+            wish.analyze = True
+        elif word == "FORMAT":
+            at += 1
+            value = words[at].strip("'\"") if at < len(words) else ""
+            if value in _DUCKDB_FORMATS:
+                wish.duckdb = True
+            elif value not in _FORMATS:
+                there = ", ".join(f.lower() for f in _FORMATS)
+                message = f"there is no EXPLAIN format {value.lower()}; there are {there}"
+                raise _error(statement, parts[min(at, len(parts) - 1)], message)
+            wish.format = value
+        else:
+            message = "EXPLAIN takes LOGICAL, DATAFLOW, KERNELS, ANALYZE and FORMAT here"
+            raise _error(statement, parts[min(at, len(parts) - 1)], message)
+        at += 1
+        if words[at : at + 1] == [","]:
+            at += 1
+        elif words[at : at + 1] == [")"]:
+            wish.at = at + 1
+            break
+    if wish.format == "TRACE" and not wish.analyze:
+        raise _error(
+            statement, parts[0], "a trace is of a run: EXPLAIN (ANALYZE, FORMAT trace) query"
+        )
+    return wish
+
+
+def _analyzed(wish: _Wish, plan: Physical, context: Context) -> tuple[str, str]:
+    from ..planner import analyze, picture
+
+    found = analyze.analyze(plan, context)
+    if wish.format == "TRACE":
+        return "trace", analyze.trace(found)
+    if wish.format in (None, "TEXT"):
+        return "analyze", analyze.text(found)
+    return _drawn(wish, picture.of_plan(plan, found))
+
+
+def _drawn(wish: _Wish, drawing: Any) -> tuple[str, str]:
+    # Imported here: nobody else needs them.
+    if wish.format == "SVG":
+        from ..planner.picture_svg import svg
+
+        return "svg", svg(drawing)
+    if wish.format == "HTML":
+        from ..planner.picture_html import html
+
+        return "html", html(drawing)
+    from ..planner import picture_text
+
+    if wish.format == "MERMAID":
+        return "mermaid", picture_text.mermaid(drawing)
+    if wish.format == "DOT":
+        return "dot", picture_text.dot(drawing)
+    return "dataflow", picture_text.plain(drawing)
+
+
+def _view(statement: Statement, wish: _Wish, first: Token, views: Views) -> tuple[str, str]:
+    """The operators that keep a view; they have been counting since it was filled."""
+    named = view_text.parse_explained(statement, wish.at)
+    circuit, reason = views.circuit(views.resolve(named.parts, statement, named.name_at))
+    if wish.format == "TRACE" or wish.stage in ("LOGICAL", "KERNELS"):
+        shown = wish.stage or "FORMAT trace"
+        message = f"EXPLAIN ({shown}) is for queries; a view has a dataflow"
+        raise _error(statement, first, message, errors.NotSupportedError)
+    from ..planner import picture
+
+    name = ".".join(named.parts)
+    if circuit is None:
+        drawing = picture.Picture(f"view {name}")
+        drawing.boxes.append(picture.Box("query", "recompute", "kernel", detail=reason))
+    else:
+        drawing = picture.of_circuit(circuit, f"view {name}")
+    return _drawn(wish, drawing)
+
+
+def _error(
+    statement: Statement,
+    at: Token,
+    message: str,
+    kind: type[errors.Error] = errors.ProgrammingError,
+) -> errors.Error:
+    return kind(
+        message,
+        text=statement.script,
+        position=statement.start + at.start,
+        length=len(at.text),
+    )

@@ -186,6 +186,17 @@ def parse_subscribe(statement: Statement) -> ViewName:
     return ViewName(parts, at, length, rest=rest)
 
 
+def parse_explained(statement: Statement, at: int) -> ViewName:
+    """Read VIEW v, the end of an EXPLAIN, from token `at` on."""
+    cursor = _Cursor(statement)
+    cursor.at = at
+    cursor.expect("VIEW")
+    parts, start, length = cursor.name()
+    if cursor.peek():
+        cursor.fail("expected the end")
+    return ViewName(parts, start, length)
+
+
 def target(statement: Statement) -> tuple[str, tuple[str, ...], int]:
     """What a DML statement does (the kinds of `Capture.run`), to which table, and where it says so.
 

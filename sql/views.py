@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import duckdb
 import pyarrow as pa
@@ -28,6 +28,9 @@ from tidewheel.sql.database import Database
 from tidewheel.sql.reads import Names, Relation, unstable_call
 from tidewheel.sql.statements import Statement, tokens
 from tidewheel.sql.subscribe import Subscription, Update, snapshot
+
+if TYPE_CHECKING:
+    from tidewheel.engine.operators.circuit import Circuit
 
 SCHEMA = "__tidewheel"
 _CATALOG = f"""
@@ -649,6 +652,20 @@ class Views:
                 maintain.rounded(fresh, self._scratch),
                 self._scratch,
             )
+
+    def circuit(self, key: str) -> tuple[Circuit | None, str]:
+        """The operators that keep a view; None, and why, for one that is recomputed.
+
+        A view that nobody has read yet is filled. Hold `database.reading`.
+        """
+        view = self._maintainer.views[key]
+        if not view.hot and not self._heat(key):
+            raise errors.OperationalError(
+                "the view is not filled yet, and another connection is writing just now",
+                hint="try again when its transaction has ended",
+            )
+        assert view.plan is not None
+        return view.plan.circuit, view.plan.reason
 
     def resolve(self, parts: tuple[str, ...], statement: Statement, position: int) -> str:
         """The key of a maintained view; an error with the near miss if there is none."""

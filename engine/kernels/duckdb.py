@@ -138,8 +138,8 @@ class KernelConnection:
         self._lock = lock
         self._batch_rows = batch_rows
         self._own = own
-        self.profile: Profile | None = None
-        self._restore: str | None = None
+        self._profile: Profile | None = None
+        self._restore: list[str] = []
         self._registers = False
         self._registered: set[str] = set()
 
@@ -154,14 +154,14 @@ class KernelConnection:
             self._registers = not rows[0][1]
             if not (rows[0][0] or self._registers):
                 self._connection.execute("SET python_enable_replacements = true").fetchall()
-                self._restore = "SET python_enable_replacements = false"
+                self._restore.append("SET python_enable_replacements = false")
 
     def close(self) -> None:
         """Undo `open`; no reader may be open any more. Safe to call again."""
-        restore, self._restore = self._restore, None
-        if restore is not None:
+        restore, self._restore = self._restore, []
+        for statement in restore:
             with self._lock:
-                self._connection.execute(restore).fetchall()
+                self._connection.execute(statement).fetchall()
         registered, self._registered = self._registered, set()
         for name in registered:
             # A transaction that failed takes no statement; then the next input replaces this one.
@@ -179,11 +179,20 @@ class KernelConnection:
         """End the statement that runs; from any thread."""
         self._connection.interrupt()
 
-    def profiled(self, sql: str) -> None:
-        """Tell `profile` what DuckDB measured of the statement that has just ended."""
-        if self.profile is not None:
+    def measure(self, profile: Profile) -> None:
+        """From now on tell `profile` what DuckDB measures; not where settings are locked."""
+        with self._lock, suppress(duckdb.Error):
+            query = "SELECT current_setting('enable_profiling')"
+            if self._connection.execute(query).fetchall()[0][0] is None:
+                self._connection.execute("SET enable_profiling = 'no_output'").fetchall()
+                self._restore.append("RESET enable_profiling")
+            self._profile = profile
+
+    def measured(self, sql: str) -> None:
+        """A statement has just ended: pass on DuckDB's profile of it."""
+        if self._profile is not None:
             with self._lock:
-                self.profile(sql, self._connection.get_profiling_information(format="json"))
+                self._profile(sql, self._connection.get_profiling_information(format="json"))
 
     def _found(self, inputs: Mapping[str, pa.Table] | None) -> Mapping[str, pa.Table] | None:
         if self._registers and inputs:
@@ -202,7 +211,7 @@ class KernelConnection:
     ) -> pa.Table:
         """The statement's whole result."""
         table = run_table(self._connection, self._lock, sql, self._found(inputs), params)
-        self.profiled(sql)
+        self.measured(sql)
         return table
 
     def reader(

@@ -7,6 +7,7 @@ from __future__ import annotations
 import threading
 import time as clock
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -36,6 +37,7 @@ class Budget:
     deadline: float | None = None
     on_limit: Literal["error", "return"] = "error"
     interrupted: threading.Event | None = None
+    watch: Callable[[str, tuple[int, ...], int], None] | None = None  # (table, counters, new rows)
 
     def stop_if_asked(self) -> None:
         """Raise if the statement was interrupted."""
@@ -54,6 +56,7 @@ class Meter:
     bytes: int = 0
     iteration: int = 0
     deltas: deque[int] = field(default_factory=lambda: deque(maxlen=10))
+    reports: bool = True  # to the budget's `watch`
 
     @property
     def table(self) -> str:
@@ -71,6 +74,8 @@ class Meter:
         self.rows += rows
         self.bytes += size
         self.deltas.append(rows)
+        if budget.watch is not None and self.reports:
+            budget.watch(self.table, (iteration,), rows)
         if rows == 0:
             return None
         if budget.iterations is not None and iteration > budget.iterations:

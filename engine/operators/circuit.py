@@ -11,6 +11,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from time import perf_counter
 
 from tidewheel.engine.operators.operator import Emission, Operator, emit
 from tidewheel.engine.state.arrangement import Arrangement, Counters
@@ -142,7 +143,9 @@ class Circuit:
 
     def _step(self, node: Node, counters: Counters, inputs: list[list[Delta]]) -> None:
         deltas = [None if not d else d[0] if len(d) == 1 else concat(d) for d in inputs]
+        started = perf_counter()
         emissions = node.op.step(counters, deltas)
+        node.seconds += perf_counter() - started
         node.steps += 1
         for d in deltas:
             if d is not None:
@@ -212,7 +215,13 @@ class Loop(Operator):
         self.watch = watch
         self._entries: list[Node] = []
         self._left: list[_Egress] = []
+        self.leaving: list[Node] = []
         self.limit: int | None = None
+
+    @property
+    def entering(self) -> Sequence[Node]:
+        """The nodes through which the inputs come, by port."""
+        return self._entries
 
     @property
     def depth(self) -> int:
@@ -238,7 +247,7 @@ class Loop(Operator):
         """Let a collection out: what it is once the loop has come to rest. Returns its port."""
         wire = result if isinstance(result, Wire) else Wire(result)
         op = _Egress(wire.schema)
-        self.inner.add(op, wire)
+        self.leaving.append(self.inner.add(op, wire))
         self._left.append(op)
         self.schemas.append(wire.schema)
         self.schema = self.schemas[0]

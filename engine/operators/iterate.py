@@ -27,8 +27,17 @@ from tidewheel.engine.operators.variable import Variable, VariableSpec
 from tidewheel.engine.progress.timestamp import Timestamp
 
 Part = Literal["delta", "all", "old", "answer"]
-Round = dict[tuple[int, str], pa.Table]
-"""What `Iterate` sends at one time: (variable's position, part) to rows."""
+
+
+class Round(dict[tuple[int, str], pa.Table]):
+    """What `Iterate` sends at one time: (variable's position, part) to rows."""
+
+    @property
+    def num_rows(self) -> int:
+        """Rows that are new at this time, for who counts them."""
+        return sum(t.num_rows for (_, part), t in self.items() if part in ("delta", "answer"))
+
+
 
 Outer = tuple[int, tuple[int, ...]]
 
@@ -79,7 +88,7 @@ class Iterate(Vertex):
             names = ", ".join(f'"{s.label}"' for s in self._specs)
             run = self._runs[outer] = _Run(
                 [Variable(s) for s in self._specs],
-                Meter(self._budget, names, self._specs[0].kind),
+                Meter(self._budget, names, self._specs[0].kind, reports=False),
             )
         variable = self._ports[port]
         run.arrived.setdefault(counter, {}).setdefault(variable, []).append(table)
@@ -100,6 +109,8 @@ class Iterate(Vertex):
                 variable.rest()
                 continue
             delta = variable.absorb(tables)
+            if self._budget.watch is not None:
+                self._budget.watch(self._specs[i].label, time.counters, delta.num_rows)
             changed |= variable.changed
             rows += delta.num_rows
             size += delta.nbytes
@@ -128,7 +139,7 @@ class Iterate(Vertex):
             self._end(run, time)
             return
         run.sent = True
-        out: Round = {}
+        out = Round()
         for i, part in self._wanted:
             variable = run.variables[i]
             if part != "answer":
@@ -136,7 +147,7 @@ class Iterate(Vertex):
             elif variable.streams:
                 out[i, part] = variable.delta
         if self._enough is not None and run.meter.rows >= self._enough:
-            out = {key: rows for key, rows in out.items() if key[1] == "answer"}
+            out = Round({key: rows for key, rows in out.items() if key[1] == "answer"})
             run.over = True
         self.send_by(0, out, time)
         if self._specs[0].kind == "union_all":
@@ -145,7 +156,7 @@ class Iterate(Vertex):
     def _end(self, run: _Run, time: Timestamp) -> None:
         """The run is over: send the answers that are known only now, or that are empty."""
         run.over = True
-        out: Round = {}
+        out = Round()
         for i, part in self._wanted:
             variable = run.variables[i]
             if part == "answer" and not variable.streams:

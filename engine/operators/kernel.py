@@ -97,7 +97,7 @@ class Kernel(Vertex):
                 self.send_by(0, reader.schema.empty_table(), time)
         finally:
             reader.close()
-            self._connection.profiled(self._sql)
+            self._connection.measured(self._sql)
 
     def interrupt(self) -> None:
         """End the statement that runs."""

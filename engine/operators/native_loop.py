@@ -45,7 +45,7 @@ class NativeLoop(Vertex):
     def on_notify(self, time: Timestamp) -> None:
         """Read everything (no other kernel can run meanwhile), then send it."""
         budget = self._budget
-        meter = Meter(budget, f'"{self._label}"', self._kind)
+        meter = Meter(budget, f'"{self._label}"', self._kind, reports=False)
         per_step = np.zeros(0, dtype=np.int64)
         reader = self._open()
         batches: list[pa.RecordBatch] = []
@@ -84,6 +84,9 @@ class NativeLoop(Vertex):
             reader.close()
         if self._counted:
             schema = schema.remove(len(schema) - 1)
+            if budget.watch is not None:
+                for step, rows_ in enumerate(per_step.tolist()):
+                    budget.watch(self._label, (step,), rows_)
         self.send_by(0, pa.Table.from_batches(batches, schema), time)
 
     def _repeats(self, batches: list[pa.RecordBatch], per_step: Any) -> bool:

@@ -29,6 +29,7 @@ class Operator:
     """
 
     name: str = ""
+    detail: str = ""  # a kernel's SQL
     arity: int = 1
     schema: Schema
 
