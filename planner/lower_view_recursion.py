@@ -12,10 +12,12 @@ parts mean the variable, and steps that differ in parts only are one step.
 from __future__ import annotations
 
 from dataclasses import fields, replace
+from functools import partial
 from typing import Any
 
 from sqlglot import exp
 
+from tidewheel.engine.operators.budget import BOUNDS, RecursionLimitError
 from tidewheel.engine.operators.circuit import Circuit, Loop
 from tidewheel.engine.operators.circuit import Node as Placed
 from tidewheel.engine.operators.linear import Concat
@@ -58,7 +60,8 @@ def _let_rec(low: ViewLowering, node: L.LetRec) -> Stream:
     if node.limit is not None:
         raise NoDeltaRule("a recursion with a limit on its iterations")
     outer = low.circuit
-    loop = Loop(outer.depth, _watch, name="recursion " + node.bindings[0].variable)
+    variable = node.bindings[0].variable
+    loop = Loop(outer.depth, partial(_watch, variable), name=f"recursion {variable}")
     inner = loop.inner
     inside = _Inside(low, loop)
     mutual = any(b.kind == "mutual" for b in node.bindings)
@@ -124,9 +127,18 @@ def _renamed_to(stream: Stream, columns: tuple[L.Column, ...]) -> Stream:
     )
 
 
-def _watch(counters: tuple[int, ...]) -> None:
-    if counters[-1] > MAX_ITERATIONS:
-        raise RecursionError(f"a recursive view went on after {MAX_ITERATIONS} iterations")
+def _watch(table: str, counters: tuple[int, ...]) -> None:
+    """Stop when the statement that changes the view is asked to, or goes on for too long."""
+    bounds = BOUNDS.get()
+    bounds.stop_if_asked()
+    limit = bounds.iterations or MAX_ITERATIONS
+    if counters[-1] > limit:
+        raise RecursionLimitError(
+            f'recursive table "{table}" of a maintained view does not end within '
+            f"max_iterations = {limit:,}. The data have a cycle, or a condition that ends the "
+            "recursion is missing. If it is meant to go on, SET max_iterations to more.",
+            table,
+        )
 
 
 class _Inside:

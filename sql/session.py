@@ -13,7 +13,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from ..engine.operators.budget import RecursionInterrupted, RecursionLimitError
+from ..engine.operators.budget import BOUNDS, Budget, RecursionInterrupted, RecursionLimitError
 from ..planner import execute, maintain
 from ..planner.context import Context, Parameters, Settings
 from ..planner.logical import Node
@@ -132,7 +132,12 @@ class Session:
                 safe.check(statement)
             if not (self.autocommit or self.in_transaction) and statement.kind not in _NO_BEGIN:
                 self._transaction(_BEGIN)
-            outcome = self._run(statement, given)
+            bounds = Budget(self.settings.max_iterations, interrupted=self.interrupted)
+            outside = BOUNDS.set(bounds)
+            try:
+                outcome = self._run(statement, given)
+            finally:
+                BOUNDS.reset(outside)
             # a subscription never ends and does not hold the connection
             result = outcome[0]
             if result is not None and result.open and statement.words[0] != "SUBSCRIBE":

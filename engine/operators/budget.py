@@ -8,6 +8,7 @@ import threading
 import time as clock
 from collections import deque
 from collections.abc import Callable
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -43,6 +44,10 @@ class Budget:
         """Raise if the statement was interrupted."""
         if self.interrupted is not None and self.interrupted.is_set():
             raise RecursionInterrupted("the statement was interrupted")
+
+
+BOUNDS: ContextVar[Budget] = ContextVar("bounds", default=Budget())  # noqa: B039  frozen
+"""What bounds the loops of maintained views while a statement changes what they read."""
 
 
 @dataclass
