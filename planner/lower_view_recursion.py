@@ -60,8 +60,8 @@ def _let_rec(low: ViewLowering, node: L.LetRec) -> Stream:
     if node.limit is not None:
         raise NoDeltaRule("a recursion with a limit on its iterations")
     outer = low.circuit
-    variable = node.bindings[0].variable
-    loop = Loop(outer.depth, partial(_watch, variable), name=f"recursion {variable}")
+    first = node.bindings[0].variable
+    loop = Loop(outer.depth, partial(_watch, first), name=f"recursion {first}")
     inner = loop.inner
     inside = _Inside(low, loop)
     mutual = any(b.kind == "mutual" for b in node.bindings)
