@@ -26,6 +26,7 @@ from . import (
     python_scan,
     recursion,
     settings,
+    sigint,
     view_text,
 )
 from . import safe_mode as safe
@@ -99,6 +100,7 @@ class Session:
         self.catalog = Catalog(self.connection, self.lock)
         self.database = Database.of(database)
         self.views = Views(self, _plan_view)
+        sigint.hold()
 
     # -- running -----------------------------------------------------------------------------------
 
@@ -527,6 +529,7 @@ class Session:
                     self._stream.close()
                 self.views.release()
                 self.connection.close()
+                sigint.release()
 
     # -- subscriptions -----------------------------------------------------------------------------
 

@@ -23,10 +23,21 @@ class _Watcher:
         self.writing.setblocking(False)
         self.target: Callable[[], None] | None = None
         self.fired = 0
-        threading.Thread(target=self._wait, name="tidewheel-sigint", daemon=True).start()
+        self._thread = threading.Thread(target=self._wait, name="tidewheel-sigint", daemon=True)
+        self._thread.start()
+
+    def end(self) -> None:
+        """End the thread. Only in the main thread, which alone may take the descriptor away."""
+        before = signal.set_wakeup_fd(-1)
+        if before != self.writing.fileno():
+            signal.set_wakeup_fd(before)
+        self.writing.send(_END)
+        self._thread.join()
+        self._reading.close()
+        self.writing.close()
 
     def _wait(self) -> None:
-        while received := self._reading.recv(64):
+        while (received := self._reading.recv(64)) and _END not in received:
             target = self.target
             if target is not None and signal.SIGINT in received:
                 self.fired += 1
@@ -35,7 +46,29 @@ class _Watcher:
             del target  # or this frame would keep the connection alive
 
 
+_END = b"\0"
 _watcher: _Watcher | None = None
+_lock = threading.Lock()
+_users = 0
+
+
+def hold() -> None:
+    """A connection was opened: the thread may be needed."""
+    global _users
+    with _lock:
+        _users += 1
+
+
+def release() -> None:
+    """A connection was closed; the last one takes the thread with it, if closed in the main one."""
+    global _users, _watcher
+    with _lock:
+        _users -= 1
+        if _users or threading.current_thread() is not threading.main_thread():
+            return
+        if _watcher is not None and _watcher.target is None:
+            _watcher.end()
+            _watcher = None
 
 
 class Watch:

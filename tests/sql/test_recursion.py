@@ -10,14 +10,17 @@ import duckdb
 import pytest
 
 import tidewheel
+from tidewheel.planner import degree
 
 EDGES = [(1, 2, 1), (2, 3, 1), (3, 1, 5), (3, 4, 1), (4, 5, 2), (6, 6, 1)]
 
 
-@pytest.fixture(params=["on", "off"])
-def con(request):
+@pytest.fixture(params=[("on", 1), ("off", 1), ("off", 2)], ids=["fused", "loops", "threads"])
+def con(request, monkeypatch):
+    fusion, threads = request.param
+    monkeypatch.setattr(degree, "WORTH", 0)  # threads also where they gain little
     con = tidewheel.connect()
-    con.execute(f"SET fusion = '{request.param}'")
+    con.execute(f"SET fusion = '{fusion}'; SET threads = {threads}")
     con.execute("CREATE TABLE e(a INTEGER, b INTEGER, w INTEGER)")
     con.execute("INSERT INTO e VALUES (1,2,1),(2,3,1),(3,1,5),(3,4,1),(4,5,2),(6,6,1)")
     yield con
