@@ -3,7 +3,10 @@
     python benchmarks/scheduler.py [--quick]
 
 Prints one table. "bare threads" is what two Python threads gain on the same DuckDB kernels without
-any scheduler: the most that one can hope for on this machine.
+any scheduler: the most that one can hope for on this machine. DuckDB runs each kernel on one thread
+(`SET threads = 1`), so that its own parallelism does not hide ours. On a machine with other work
+the gains of one moment say little: each round measures all of them one after the other, the table
+has the medians, and the best round, which is the least disturbed one.
 """
 
 from __future__ import annotations
@@ -31,6 +34,9 @@ from tidewheel.engine.scheduler import (
 )
 from tidewheel.engine.scheduler.pauses import SWITCH_INTERVAL
 from tidewheel.engine.scheduler.testing import Apply, Collect, Inbox, Values
+from tidewheel.planner import execute
+from tidewheel.planner.context import Context, Settings
+from tidewheel.sql.binder import bind
 
 
 def drain(scheduler: Scheduler, output: int) -> float:
@@ -83,10 +89,10 @@ def flatness(size: int, rounds: int = 20_000) -> float:
 def pauses(epochs: int, degree: int, quiet: bool) -> tuple[float, float, float]:
     """Median, p99 and maximum of a small epoch in µs, beside a heap that is slow to collect.
 
-    With degree 1 this is the thread's own time, which other processes cannot disturb; with more, it
-    is the time on the wall.
+    This is processor time, of the thread or, with more degrees, of all threads: on the wall other
+    processes count, too.
     """
-    clock = time.thread_time if degree == 1 else time.perf_counter
+    clock = time.thread_time if degree == 1 else time.process_time
     heap = [{"n": n} for n in range(500_000)]
     graph = StreamGraph()
     inbox = Inbox("inbox")
@@ -196,6 +202,42 @@ def brigade(kernels: Work, degree: int, runs: int) -> float:
         return drain(scheduler, output)
 
 
+def gains(kernels: Work, runs: int) -> tuple[float, ...]:
+    """What two threads gain now: bare, in a diamond, in a bucket brigade."""
+    bare = bare_threads(kernels, runs)
+    return (
+        bare,
+        *(shape(kernels, 1, runs) / shape(kernels, 2, runs) for shape in (diamond, brigade)),
+    )
+
+
+def show(name: str, rounds: list[tuple[float, ...]]) -> None:
+    """The median of each column, and the round in which bare threads gained most."""
+    medians = [statistics.median(column) for column in zip(*rounds, strict=True)]
+    for what, row in ((name, medians), ("  in the best round", max(rounds))):
+        print(f"{what:32}{row[0]:16.2f}" + "".join(f"{gain:12.2f}" for gain in row[1:]))
+
+
+def statement(ms: float, runs: int) -> tuple[float, float]:
+    """The gain of a whole plan, from SQL's operators to rows, whose two branches take `ms` each."""
+    connection = duckdb.connect(config={"threads": 1})
+    probe = Kernel(ms)
+    count = f"CREATE TABLE t AS SELECT range AS a, range % 10 AS g FROM range({probe.rows // 2})"
+    connection.execute(count).fetchall()
+    branches = "(SELECT g, sum(hash(a, {})) AS s FROM t GROUP BY g)"
+    query = f"SELECT x.s, y.s FROM {branches.format(1)} x JOIN {branches.format(2)} y USING (g)"
+    took = {}
+    for threads in (1, 2):
+        context = Context(connection, Settings(threads=threads, fusion=False))
+        plan = execute.physical(bind(query, context), context.settings)
+        list(execute.start(plan, context))
+        start = time.perf_counter()
+        for _ in range(runs):
+            list(execute.start(plan, context))
+        took[threads] = time.perf_counter() - start
+    return bare_threads([probe, Kernel(ms)], runs), took[1] / took[2]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="a tenth of the work")
@@ -218,15 +260,10 @@ def main() -> None:
         for ms, runs in ((50, 20), (1, 400)):
             kernels: Work = [make(ms), make(ms)]
             runs = max(4, runs // scale)
-            bare = statistics.median(bare_threads(kernels, runs) for _ in range(3))
-            gains = [
-                statistics.median(
-                    shape(kernels, 1, runs) / shape(kernels, 2, runs) for _ in range(3)
-                )
-                for shape in (diamond, brigade)
-            ]
-            name = f"{make.__name__.lower()}s of {ms} ms"
-            print(f"{name:32}{bare:16.2f}{gains[0]:12.2f}{gains[1]:12.2f}")
+            show(f"{make.__name__.lower()}s of {ms} ms", [gains(kernels, runs) for _ in range(5)])
+    print(f"{'one statement, by 2 threads':32}{'bare threads':>16}{'diamond':>12}")
+    for ms in (50, 1):
+        show(f"two kernels of {ms} ms", [statement(ms, 20 // scale + 2) for _ in range(5)])
     hold.leave()
 
 

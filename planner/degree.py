@@ -20,8 +20,8 @@ from tidewheel.planner.context import Context
 from tidewheel.planner.flow import Flow, Operator
 from tidewheel.planner.fuse import KernelPlan
 
-WORTH = 1_000_000
-"""ns that two threads must be expected to save: starting a manager and workers costs a fifth."""
+WORTH = 2_000_000
+"""ns that two threads must be expected to save: starting them, and cursors, costs about a third."""
 
 _OF_THE_SESSION = {
     *("getvariable", "nextval", "currval", "setseed", "random", "current_setting"),
@@ -45,7 +45,10 @@ class Learned:
             if node is not None and node.quanta:
                 before = self.estimates.get(stream.name)
                 took = node.busy_ns // node.quanta
-                self.estimates[stream.name] = took if before is None else (before + took) // 2
+                # The shortest of late: what another process makes it take is no work of ours.
+                self.estimates[stream.name] = (
+                    took if before is None else min(took, before + (before >> 3))
+                )
 
     def give(self, dataflow: Dataflow) -> None:
         """Let a run begin with what was learned."""
@@ -106,17 +109,23 @@ def leave(kernels: Sequence[KernelPlan], learned: Learned, context: Context) -> 
         learned.apart = frozenset()
         with context.lock:
             found = context.connection.execute(_SETTINGS).fetchall()[0]
-        zone, calendar, path = (str(value).replace("'", "''") for value in found)
-        if path in ("", "main"):
+            own = context.connection.cursor()
+        try:
+            fresh = own.execute(_SETTINGS).fetchall()[0]
+        finally:
+            own.close()
+        if found[0] in ("", "main"):
             learned.apart = frozenset(k.name for k in kernels if _reads_handoffs_only(k))
-            learned.assignments = (f"TimeZone = '{zone}'", f"Calendar = '{calendar}'")
+            learned.assignments = tuple(
+                f"{name} = '{value}'"
+                for name, value, other in zip(_NAMES, found, fresh, strict=True)
+                if name != "search_path" and value != other
+            )
     return learned.apart
 
 
-_SETTINGS = (
-    "SELECT current_setting('TimeZone'), current_setting('Calendar'), "
-    "current_setting('search_path')"
-)
+_NAMES = ("search_path", "TimeZone", "Calendar")
+_SETTINGS = "SELECT " + ", ".join(f"current_setting('{name}')" for name in _NAMES)
 """DuckDB's settings of one connection that the meaning of a query may depend on."""
 
 

@@ -98,7 +98,7 @@ def start(plan: Physical, context: Context, watch: Watch | None = None) -> Resul
         for name in leave(plan.kernels, plan.learned, context):
             own = cursor(context, plan.learned)
             rows = context.settings.batch_rows
-            apart[name] = KernelConnection(own, threading.RLock(), rows, own=True)
+            apart[name] = KernelConnection(own, threading.RLock(), rows, connection)
     parameters: Any = context.parameters
     if plan.labels is not None and parameters is not None and not isinstance(parameters, Mapping):
         # Parts of a text name its parameters by number.

@@ -125,6 +125,9 @@ class KernelConnection:
     `open` lets DuckDB find the inputs (Python variables; the session's connection has that turned
     off), `close` puts the setting back. Both cost a statement, so a plan without inputs skips them.
     Where external access is off DuckDB looks at no variable: then inputs are registered.
+
+    `beside`: the connection of the same database that was opened before this one, which is its
+    cursor; settings of the whole database are made there. A cursor is closed with its kernels.
     """
 
     def __init__(
@@ -132,12 +135,12 @@ class KernelConnection:
         connection: duckdb.DuckDBPyConnection,
         lock: threading.RLock,
         batch_rows: int = 122_880,
-        own: bool = False,
+        beside: KernelConnection | None = None,
     ) -> None:
         self._connection = connection
         self._lock = lock
         self._batch_rows = batch_rows
-        self._own = own
+        self._beside = beside
         self._profile: Profile | None = None
         self._restore: list[str] = []
         self._registers = False
@@ -145,6 +148,9 @@ class KernelConnection:
 
     def open(self) -> None:
         """Make inputs findable."""
+        if self._beside is not None:
+            self._registers = self._beside._registers
+            return
         with self._lock:
             # fetchall: a result that is not read to its end blocks the connection
             rows = self._connection.execute(
@@ -167,7 +173,7 @@ class KernelConnection:
             # A transaction that failed takes no statement; then the next input replaces this one.
             with self._lock, suppress(duckdb.Error):
                 self._connection.unregister(name)
-        if self._own:
+        if self._beside is not None:
             self._connection.close()
 
     @property
