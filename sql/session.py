@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from itertools import islice
 from typing import Any
@@ -18,6 +18,7 @@ from ..planner import execute, maintain
 from ..planner.context import Context, Parameters, Settings
 from ..planner.logical import Node
 from . import (
+    bulk,
     diagnose,
     error_place,
     errors,
@@ -152,23 +153,55 @@ class Session:
         Inside a transaction of the user's a failure leaves that one aborted, as DuckDB does.
         """
         with self.lock:
-            own = self.autocommit and not self.in_transaction
-            if own:
-                self.execute("BEGIN", None)
+            given = sets if isinstance(sets, (list, tuple)) else list(sets)
+            statements = split(script)
+            rows = bulk.insert(statements[0], given) if len(statements) == 1 else None
+            if not self.autocommit or self.in_transaction:
+                return self._many(script, given, rows)
             try:
-                total = 0
-                for given in sets:
-                    result, count = self.execute(script, given)
-                    if result is not None:
-                        result.close()
-                    total = total + count if count >= 0 <= total else -1
-                if own:
-                    self.execute("COMMIT", None)
-            except BaseException:
-                if own and self.in_transaction and not self.closed:
-                    self.execute("ROLLBACK", None)
-                raise
-            return total
+                return self._as_one(script, given, rows)
+            except errors.DatabaseError:
+                if rows is None:
+                    raise
+            # The long way finds the row that fails, and says what is wrong with it.
+            return self._as_one(script, given, None)
+
+    def _as_one(
+        self, script: str, sets: Sequence[Parameters], rows: tuple[str, pa.Table] | None
+    ) -> int:
+        """`_many` in a transaction of its own."""
+        self.execute("BEGIN", None)
+        try:
+            total = self._many(script, sets, rows)
+            self.execute("COMMIT", None)
+        except BaseException:
+            if self.in_transaction and not self.closed:
+                self.execute("ROLLBACK", None)
+            raise
+        return total
+
+    def _many(
+        self, script: str, sets: Sequence[Parameters], rows: tuple[str, pa.Table] | None
+    ) -> int:
+        """Run `script` for each set, or once over all of them as a table."""
+        if rows is not None:
+            text, table = rows
+            self.make_way()
+            with self.guard(_NO_STATEMENT):
+                self.connection.register(bulk.NAME, table)
+            try:
+                return self.execute(text, None)[1]
+            finally:
+                # A transaction that failed takes no statement; then the name is registered anew.
+                with suppress(duckdb.Error):
+                    self.connection.unregister(bulk.NAME)
+        total = 0
+        for given in sets:
+            result, count = self.execute(script, given)
+            if result is not None:
+                result.close()
+            total = total + count if count >= 0 <= total else -1
+        return total
 
     def end_transaction(self, verb: str) -> None:
         """COMMIT or ROLLBACK; nothing to do without a transaction."""
