@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -115,7 +116,8 @@ class OurDatabase:
 
     def close(self) -> None:
         for con in reversed(self.opened):
-            con.close()
+            with suppress(con.Error):  # its session has closed it
+                con.close()
 
 
 _numbers = itertools.count()
