@@ -86,7 +86,7 @@ def _columns(names: list[str], sets: Sequence[Parameters]) -> list[list[Any]] | 
     for given in sets:
         if not isinstance(given, (list, tuple)) or len(given) != len(names):
             return None
-    return [list(column) for column in zip(*sets, strict=True)]  # type: ignore[arg-type]
+    return [list(column) for column in zip(*sets, strict=True)]
 
 
 def _array(values: list[Any]) -> pa.Array | None:
