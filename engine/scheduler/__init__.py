@@ -74,13 +74,14 @@ from tidewheel.engine.scheduler.graph import Output, StreamGraph
 from tidewheel.engine.scheduler.handoff import Handoff, HandoffState
 from tidewheel.engine.scheduler.interrupts import interrupt_watch
 from tidewheel.engine.scheduler.journal import Journal
+from tidewheel.engine.scheduler.node import SchedulerError, StreamState
 from tidewheel.engine.scheduler.parallel import ParallelScheduler
 from tidewheel.engine.scheduler.pool import shared_pool
 from tidewheel.engine.scheduler.recording import Step
 from tidewheel.engine.scheduler.replay import RandomScheduler, Replay
 from tidewheel.engine.scheduler.serial import SerialScheduler
 from tidewheel.engine.scheduler.spill import SpillingHandoff
-from tidewheel.engine.scheduler.transitions import SchedulerError, StreamState, Transitions
+from tidewheel.engine.scheduler.transitions import Transitions
 
 
 def make_scheduler(

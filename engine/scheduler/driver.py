@@ -13,9 +13,10 @@ from tidewheel.engine.scheduler.exec_stream import ExecStream, Quantum
 from tidewheel.engine.scheduler.graph import Output, StreamGraph
 from tidewheel.engine.scheduler.handoff import Item
 from tidewheel.engine.scheduler.journal import Journal
+from tidewheel.engine.scheduler.node import Node
 from tidewheel.engine.scheduler.pauses import quiet_collector
 from tidewheel.engine.scheduler.recording import Recorder, Step
-from tidewheel.engine.scheduler.transitions import Node, Transitions
+from tidewheel.engine.scheduler.transitions import Transitions
 
 #: ns for which a run may keep the garbage collector off.
 QUIET_FOR = 1_000_000_000

@@ -18,13 +18,14 @@ from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any
 
+from tidewheel.engine.scheduler.callers import Callers, Request
 from tidewheel.engine.scheduler.driver import QUICK, Aborted, Scheduler
 from tidewheel.engine.scheduler.exec_stream import ExecResult
 from tidewheel.engine.scheduler.graph import Output
 from tidewheel.engine.scheduler.handoff import Item
+from tidewheel.engine.scheduler.node import Node
 from tidewheel.engine.scheduler.pauses import fast_switching
 from tidewheel.engine.scheduler.pool import Client, WorkerPool, shared_pool
-from tidewheel.engine.scheduler.transitions import Node
 
 #: The manager itself runs quanta that are expected to take less than QUICK ns, or less than this
 #: many when there is nothing else that could run at the same time.
@@ -35,33 +36,6 @@ QUICK_RUNS = 4
 INTERRUPT_EVERY = 0.01
 
 _clock = time.perf_counter_ns
-
-
-class _Request:
-    """A caller who waits for the manager: idle, read, pause or stop; abort waits for nothing."""
-
-    __slots__ = ("_lock", "granted", "kind", "output", "output_id", "resume")
-
-    def __init__(self, kind: str, output_id: int = -1, output: Output | None = None) -> None:
-        self.kind = kind
-        self.output_id = output_id
-        self.output = output
-        self.granted = False
-        self.resume = threading.Event()  # ends a pause
-        self._lock = threading.Lock()
-        self._lock.acquire()
-
-    def grant(self) -> None:
-        self.granted = True
-        self._lock.release()
-
-    def wait(self, timeout: float = -1) -> bool:
-        """Wait to be granted. Ctrl-C gets through: acquiring a lock can be interrupted."""
-        return self._lock.acquire(timeout=timeout)
-
-    @property
-    def fulfilled(self) -> bool:
-        return self.output is not None and (bool(self.output.ready) or self.output.ended)
 
 
 #: A completed quantum: node, result, error, start, end, thread.
@@ -81,9 +55,8 @@ class ParallelScheduler(Scheduler):
         self._pool = pool if pool is not None else shared_pool()
         self._client: Client | None = None
         self._ended: threading.Event | None = None  # set when the manager has ended
-        self._events: SimpleQueue[_Completion | int | _Request] = SimpleQueue()
-        self._requests: list[_Request] = []  # not yet granted
-        self._halts = 0  # of them, those that want everything to stop
+        self._events: SimpleQueue[_Completion | int | Request] = SimpleQueue()
+        self._callers = Callers()
         self._flying: dict[int, Node] = {}  # on workers and extra threads
         self._slots = 0  # of `_flying`, those that count for the degree
         self._inline: Node | None = None
@@ -100,11 +73,11 @@ class ParallelScheduler(Scheduler):
         self._aborted = True
         self._fail(error if error is not None else Aborted("the run was aborted"))
         self._interrupt()
-        self._events.put(_Request("abort"))
+        self._events.put(Request("abort"))
 
     def run_until_idle(self) -> None:
         self._enter()
-        self._await(_Request("idle"))
+        self._await(Request("idle"))
         self._check()
 
     def read_stream(self, output_id: int) -> Item | None:
@@ -122,7 +95,7 @@ class ParallelScheduler(Scheduler):
                 return item
             if output.ended or asked:
                 return None
-            request = _Request("read", output_id, output)
+            request = Request("read", output_id, output)
             self._await(request)
             asked = not request.fulfilled  # granted although there is nothing: idle
 
@@ -148,7 +121,7 @@ class ParallelScheduler(Scheduler):
         self._closed = True
         try:
             if self._ended is not None:
-                self._events.put(_Request("stop"))
+                self._events.put(Request("stop"))
                 while not self._ended.wait(INTERRUPT_EVERY):
                     self._aborted = True
                     if self.error is None:
@@ -168,7 +141,7 @@ class ParallelScheduler(Scheduler):
         if self._ended is None:
             yield
             return
-        request = _Request("pause")
+        request = Request("pause")
         self._events.put(request)
         while not request.wait(INTERRUPT_EVERY) and not self._ended.is_set():
             self._interrupt_again()
@@ -194,7 +167,7 @@ class ParallelScheduler(Scheduler):
                 self._client = self._pool.join(self.degree)
             self._client.submit_waiting(self._manage)
 
-    def _await(self, request: _Request) -> None:
+    def _await(self, request: Request) -> None:
         ended = self._ended
         assert ended is not None
         self._events.put(request)
@@ -235,7 +208,7 @@ class ParallelScheduler(Scheduler):
             self._rest()
             ended.set()
             self._drop_events()
-            self._grant("idle", "read", "pause", "stop")
+            self._callers.grant("idle", "read", "pause", "stop")
 
     def _turn(self) -> bool:
         """Handle what has come, start what can be started, then wait; False to stop."""
@@ -243,20 +216,21 @@ class ParallelScheduler(Scheduler):
         while not events.empty():
             self._handle(events.get_nowait())
         if self.error is not None:
-            self._grant("idle", "read")
-        elif not self._halts and self._dispatch():
+            self._callers.grant("idle", "read")
+        elif not self._callers.halts and self._dispatch():
             return True
         if not self._flying and events.empty():
-            if self._halts:
+            if self._callers.halts:
                 self._rest()
-                return self._halt()
+                self._callers.pause()
+                return not self._callers.stopping
             if self.error is None:
-                if self.transitions.unblock(reading=any(r.output for r in self._requests)):
+                if self.transitions.unblock(reading=self._callers.reading):
                     self._note("grow", -1)
                     return True
                 if not self.transitions.yielded:
                     self._rest()
-                    self._grant("idle", "read")
+                    self._callers.grant("idle", "read")
             self._rest()
         if self._aborted and self._flying:
             try:
@@ -267,7 +241,7 @@ class ParallelScheduler(Scheduler):
             self._handle(events.get())
         return True
 
-    def _handle(self, event: _Completion | int | _Request) -> None:
+    def _handle(self, event: _Completion | int | Request) -> None:
         if isinstance(event, tuple):
             node = event[0]
             del self._flying[node.id]
@@ -281,40 +255,17 @@ class ParallelScheduler(Scheduler):
             self._note("read", event.output_id)
             self.transitions.reach(event.output_id)
             self.transitions.wake(event.output_id)
-            self._requests.append(event)
-            self._grant_fulfilled()
+            self._callers.add(event)
+            self._callers.grant_fulfilled()
         elif event.kind != "abort":
-            self._requests.append(event)
-            self._halts += event.kind in ("pause", "stop")
-
-    def _halt(self) -> bool:
-        """Nothing runs: pause for those who asked for it; False when asked to stop."""
-        for request in [r for r in self._requests if r.kind == "pause"]:
-            self._requests.remove(request)
-            self._halts -= 1
-            request.grant()
-            request.resume.wait()
-        return not any(r.kind == "stop" for r in self._requests)
-
-    def _grant(self, *kinds: str) -> None:
-        granted = [r for r in self._requests if r.kind in kinds]
-        if granted:
-            self._requests = [r for r in self._requests if r.kind not in kinds]
-            for request in granted:
-                request.grant()
-
-    def _grant_fulfilled(self) -> None:
-        for request in [r for r in self._requests if r.fulfilled]:
-            self._requests.remove(request)
-            request.grant()
+            self._callers.add(event)
 
     def _drop_events(self) -> None:
         """Forget what has come; only while nothing runs."""
         while not self._events.empty():
             event = self._events.get_nowait()
-            if isinstance(event, _Request) and event.kind != "abort":
-                self._requests.append(event)
-                self._halts += event.kind in ("pause", "stop")
+            if isinstance(event, Request) and event.kind != "abort":
+                self._callers.add(event)
 
     # -- quanta
 
@@ -415,8 +366,8 @@ class ParallelScheduler(Scheduler):
         if self.journal is not None:
             self.journal.add(("quantum", node.id, start, end, result.name, thread))
         self.transitions.complete(node, result, woken)
-        if self._requests:
-            self._grant_fulfilled()
+        if self._callers:
+            self._callers.grant_fulfilled()
         if end > self._quiet_until > 0:
             self._unquiet()
 

@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 from tidewheel.engine.scheduler.exec_stream import ExecResult
 from tidewheel.engine.scheduler.graph import Output, StreamGraph
-from tidewheel.engine.scheduler.transitions import Node, Transitions
+from tidewheel.engine.scheduler.node import Node
+from tidewheel.engine.scheduler.transitions import Transitions
 
 
 class Step(NamedTuple):

@@ -13,9 +13,9 @@ from typing import Any
 from tidewheel.engine.scheduler.driver import ProgressOwner, Scheduler
 from tidewheel.engine.scheduler.exec_stream import ExecResult, Quantum
 from tidewheel.engine.scheduler.graph import Output, StreamGraph
+from tidewheel.engine.scheduler.node import Node, SchedulerError
 from tidewheel.engine.scheduler.recording import Step
 from tidewheel.engine.scheduler.serial import SerialScheduler
-from tidewheel.engine.scheduler.transitions import Node, SchedulerError
 
 
 class RandomScheduler(SerialScheduler):

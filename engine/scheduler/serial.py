@@ -11,7 +11,7 @@ from typing import Any
 from tidewheel.engine.scheduler.driver import Aborted, Scheduler
 from tidewheel.engine.scheduler.exec_stream import ExecResult, ExecStream
 from tidewheel.engine.scheduler.handoff import Item
-from tidewheel.engine.scheduler.transitions import Node
+from tidewheel.engine.scheduler.node import Node
 
 #: Seconds between two attempts to interrupt a running quantum, and the longest that `abort` tries.
 INTERRUPT_EVERY, INTERRUPT_FOR = 0.01, 1.0

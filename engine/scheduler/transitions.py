@@ -23,25 +23,12 @@ Process Networks" (1995), section 4.2, for the way out of artificial deadlocks.
 
 from __future__ import annotations
 
-import enum
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable
 
-from tidewheel.engine.scheduler.exec_stream import ExecResult, ExecStream
+from tidewheel.engine.scheduler.exec_stream import ExecResult
 from tidewheel.engine.scheduler.graph import StreamGraph
-from tidewheel.engine.scheduler.handoff import Handoff
-
-
-class StreamState(enum.Enum):
-    SLEEPING = "sleeping"  # running it would make no sense now
-    READY = "ready"  # wants to run, waits for its turn
-    INHIBITED = "inhibited"  # wants to run; a neighbour, or a stream with its resource, is running
-    RUNNING = "running"
-
-
-class SchedulerError(RuntimeError):
-    """A rule of the scheduler itself was broken; the message tells the streams' story."""
-
+from tidewheel.engine.scheduler.node import Node, Resource, SchedulerError, StreamState
 
 _SLEEPING, _READY = StreamState.SLEEPING, StreamState.READY
 _INHIBITED, _RUNNING = StreamState.INHIBITED, StreamState.RUNNING
@@ -51,73 +38,6 @@ _EXPIRED, _YIELD = ExecResult.QUANTUM_EXPIRED, ExecResult.YIELD
 #: How often neighbours may be started past an inhibited stream before it takes precedence; each
 #: time that costs the neighbours half a quantum on average.
 PATIENCE = 16
-
-
-class Resource:
-    """What several streams use, one at a time."""
-
-    __slots__ = ("busy", "waiting")
-
-    def __init__(self) -> None:
-        self.busy = False
-        self.waiting: deque[Node] = deque()
-
-
-class Node:
-    """What the scheduler knows of one stream. Its states are changed by `Transitions` only."""
-
-    __slots__ = (
-        "blocked",
-        "buffers_in",
-        "buffers_out",
-        "busy_ns",
-        "claimed",
-        "consumers",
-        "done",
-        "estimate",
-        "id",
-        "inhibition",
-        "neighbours",
-        "passed",
-        "producers",
-        "quanta",
-        "queued",
-        "quick",
-        "reached",
-        "resource",
-        "result",
-        "state",
-        "stream",
-        "wanted",
-    )
-
-    def __init__(self, stream_id: int, stream: ExecStream) -> None:
-        self.id = stream_id
-        self.stream = stream
-        self.state = _SLEEPING
-        self.inhibition = 0  # neighbours that run, or claim the next turn
-        self.neighbours: list[Node] = []
-        self.producers: list[tuple[Handoff, Node]] = []
-        self.consumers: list[tuple[Handoff, Node]] = []
-        self.buffers_in: list[tuple[Handoff, Node]] = []  # the concurrent ones among these
-        self.buffers_out: list[tuple[Handoff, Node]] = []
-        self.resource: Resource | None = None
-        self.queued = False  # waits for its resource
-        self.result: ExecResult | None = None  # of its last quantum
-        self.blocked = False  # its last quantum ended on a full output
-        self.wanted = False  # woken while it could not be made READY
-        self.reached = False  # something after it wants rows
-        self.done = False
-        self.passed = 0  # neighbours started while it was INHIBITED
-        self.claimed = False  # it inhibits its neighbours although it does not run yet
-        # Kept by the driver:
-        self.quick = False  # expected to be short
-        self.estimate = -1  # expected duration of a quantum, ns; -1 is unknown
-        self.quanta = 0
-        self.busy_ns = 0
-
-    def __repr__(self) -> str:
-        return f"{self.stream.name}#{self.id} {self.state.name} inhibition={self.inhibition}"
 
 
 class Transitions:
