@@ -38,7 +38,6 @@ class Round(dict[tuple[int, str], pa.Table]):
         return sum(t.num_rows for (_, part), t in self.items() if part in ("delta", "answer"))
 
 
-
 Outer = tuple[int, tuple[int, ...]]
 
 
