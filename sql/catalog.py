@@ -68,7 +68,8 @@ class Catalog:
                     "SELECT database_name, schema_name, table_name AS name, temporary "
                     "FROM duckdb_tables() WHERE NOT internal UNION ALL "
                     "SELECT database_name, schema_name, view_name, temporary "
-                    "FROM duckdb_views() WHERE NOT internal) ORDER BY 1"
+                    "FROM duckdb_views() WHERE NOT internal) WHERE NOT starts_with(name, '__tw_') "
+                    "ORDER BY 1"
                 ).fetchall()
             self._names = (self.version, tuple(r[0] for r in rows))
         return self._names[1]

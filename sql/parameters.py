@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -69,10 +70,21 @@ def _error(
     )
 
 
+def _foreign(statement: Statement, message: str, at: int, length: int, hint: str) -> errors.Error:
+    """A parameter in another driver's style."""
+    position = statement.start + at
+    return errors.ProgrammingError(
+        message, hint=hint, text=statement.script, position=position, length=length
+    )
+
+
 def _count_error(statement: Statement, given: int) -> errors.Error:
     wanted = statement.positional
     if not wanted:
         message = f"the statement has no parameters, {given} given"
+        at = next((t for t in tokens(statement.text) if t.text == "%"), None)
+        if at is not None and statement.text[at.start + 1 : at.start + 2] in ("s", "("):
+            return _foreign(statement, message, at.start, 2, "a parameter is written ? or $name")
         return _error(statement, message, "leave the parameters out", 0)
     plural = "" if wanted == 1 else "s"
     message = f"the statement has {wanted} parameter{plural}, {given} given"
@@ -94,6 +106,11 @@ def _names_error(statement: Statement, given: Iterable[str]) -> errors.Error:
         names = ", ".join(sorted(statement.names))
         return _error(statement, message, hint or f"give a mapping with {names}", missing[0])
     message = f"the statement has no parameter ${', $'.join(surplus)}"
+    parts = list(tokens(statement.text))
+    for colon, word in itertools.pairwise(parts):
+        if colon.text == ":" and word.text in surplus and word.start == colon.start + 1:
+            hint = f"a parameter is written ${word.text}"
+            return _foreign(statement, message, colon.start, len(word.text) + 1, hint)
     close = near_miss(surplus[0], statement.names)
     hint = f"did you mean {close}?" if close else "leave it out"
     return _error(statement, message, hint, close)

@@ -121,6 +121,8 @@ class Session:
 
     def statements(self, script: str, parameters: Parameters) -> list[tuple[Statement, Parameters]]:
         """The statements of a script, each with its share of the parameters."""
+        if not isinstance(script, str):
+            raise errors.ProgrammingError(f"SQL is text (str), not {type(script).__name__}")
         found = split(script)
         return list(zip(found, distribute(found, parameters), strict=True))
 
@@ -153,8 +155,13 @@ class Session:
         Inside a transaction of the user's a failure leaves that one aborted, as DuckDB does.
         """
         with self.lock:
+            if isinstance(sets, Mapping) or not isinstance(sets, Iterable):
+                raise errors.ProgrammingError(
+                    f"sets of parameters are a sequence, not {type(sets).__name__}",
+                    hint="one set is given as [set]",
+                )
             given = sets if isinstance(sets, (list, tuple)) else list(sets)
-            statements = split(script)
+            statements = split(script) if isinstance(script, str) else ()
             rows = bulk.insert(statements[0], given) if len(statements) == 1 else None
             if not self.autocommit or self.in_transaction:
                 return self._many(script, given, rows)
@@ -317,6 +324,14 @@ class Session:
 
     def _other(self, statement: Statement, given: Parameters) -> tuple[Result | None, int]:
         """DDL and all the rest."""
+        if statement.words[:1] == ("REFRESH",):
+            raise errors.NotSupportedError(
+                "there is no REFRESH: a maintained view is up to date after every commit",
+                hint="leave it out; VERIFY VIEW compares a view with a run from scratch",
+                text=statement.script,
+                position=statement.start,
+                length=len("REFRESH"),
+            )
         self.temporary = self.temporary or _is_temporary(statement)
         if not self.views.any:
             return self._duckdb(statement, given)
@@ -600,7 +615,7 @@ class Session:
 
         Tables and registered frames go before variables. What an earlier text needed is let go.
         """
-        if not self.settings.python_scan or self.closed:
+        if not self.settings.python_scan or self.closed or not isinstance(script, str):
             return
         frames = python_scan.found(script, python_scan.caller())
         if not (frames or self._scanned):

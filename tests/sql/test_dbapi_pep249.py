@@ -384,3 +384,38 @@ def test_closing_while_another_thread_reads(connection: tidewheel.Connection) ->
     assert all(isinstance(error, tidewheel.Error) for error in raised)
     with pytest.raises(tidewheel.Error, match="closed"):
         cursor.fetchone()
+
+
+# -- what strangers try ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda c: c.execute(None), "SQL is text"),
+        (lambda c: c.execute(b"select 1"), "SQL is text .str., not bytes"),
+        (lambda c: c.executemany(b"select 1", [[1]]), "SQL is text"),
+        (lambda c: c.executemany("select ?", None), "not NoneType\nHint: one set is given as"),
+        (lambda c: c.executemany("select $a", {"a": 1}), "one set is given as"),
+        (lambda c: c.execute("select ?", 5), r"not int\nHint: one value is given as \[value\]"),
+        (lambda c: c.execute("select ?", "abc"), "not str"),
+        (lambda c: c.execute("select :a, b", {"a": 1}), r"\^\^\nHint: a parameter is written \$a"),
+        (lambda c: c.execute("select %s", [1]), r"\^\^\nHint: a parameter is written \? or \$name"),
+        (lambda c: c.execute("select %(a)s", [1]), r"a parameter is written \? or \$name"),
+        (lambda c: c.execute("refresh materialized view v"), "there is no REFRESH"),
+        (lambda c: c.subscribe("nope"), "there is no maintained view nope"),
+    ],
+)
+def test_mistakes_have_a_cure(
+    connection: tidewheel.Connection, call: Callable[[Any], object], message: str
+) -> None:
+    with pytest.raises(tidewheel.DatabaseError, match=message):
+        call(connection)
+    assert connection.execute("select 1").fetchall() == [(1,)]
+
+
+def test_no_hidden_name_is_suggested(connection: tidewheel.Connection) -> None:
+    connection.execute("create materialized view v as select 1 as a; drop materialized view v")
+    with pytest.raises(tidewheel.ProgrammingError) as raised:
+        connection.execute("from v")
+    assert "__tw" not in str(raised.value)
