@@ -53,7 +53,7 @@ class Transitions:
         self.yielded = 0  # streams that wait for something outside
         self.version = -1
         #: Gives the recent events of some streams as text, for errors.
-        self.story: Callable[..., str] = lambda *stream_ids: ""
+        self.story: Callable[..., str] = lambda *stream_ids: "(a Journal would tell their story)"
 
     # -- the graph
 

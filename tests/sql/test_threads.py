@@ -24,7 +24,7 @@ JOIN (SELECT g, sum(a * a) AS s FROM t GROUP BY g) AS y USING (g) ORDER BY ALL
 """
 MUTUAL = """
 WITH RECURSIVE p(n) AS (SELECT 1 UNION SELECT n + 1 FROM q WHERE n < 30),
-q(n) AS (SELECT 100 UNION SELECT n - 1 FROM p WHERE n > 0)
+q(n) AS (SELECT 2 UNION SELECT n + 1 FROM p WHERE n < 30)
 SELECT (SELECT count(*) FROM p), (SELECT count(*) FROM q)
 """
 

@@ -698,3 +698,45 @@ def test_no_exchange_where_the_partitioning_fits() -> None:
     assert calls == 20
     build(True)
     assert calls == 10
+
+
+class Echo(Vertex):
+    """Counts what it gets, and passes it on."""
+
+    def __init__(self) -> None:
+        self.got = 0
+
+    def on_recv(self, port, batch, time):
+        self.got += 1
+        self.send_by(0, batch, time)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_a_lazy_dataflow_runs_what_its_read_outputs_need(threads):
+    graph = Graph()
+    numbers = graph.input("numbers")
+    read, unread = Echo(), Echo()
+    graph.output("read", graph.stage("read", lambda: read, [numbers]))
+    graph.output("unread", graph.stage("unread", lambda: unread, [numbers]))
+    with Dataflow(graph, threads, lazy=True) as dataflow:
+        for n in range(5):
+            dataflow.input("numbers").send(n)
+        dataflow.run()
+        assert (read.got, unread.got) == (0, 0)  # nobody has asked
+        dataflow.input("numbers").close()
+        assert [batch for _, batch in dataflow.output("read")] == list(range(5))
+        assert (read.got, unread.got) == (5, 0)
+        assert [batch for _, batch in dataflow.output("unread")] == list(range(5))
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_an_eager_dataflow_runs_everything(threads):
+    graph = Graph()
+    numbers = graph.input("numbers")
+    echo = Echo()
+    graph.output("out", graph.stage("echo", lambda: echo, [numbers]))
+    with Dataflow(graph, threads) as dataflow:
+        for n in range(5):
+            dataflow.input("numbers").send(n)
+        dataflow.run()
+        assert echo.got == 5

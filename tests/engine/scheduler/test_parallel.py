@@ -27,6 +27,7 @@ from tidewheel.engine.scheduler import (
     SerialScheduler,
     Step,
     StreamGraph,
+    StreamState,
     Transitions,
     make_scheduler,
     shared_pool,
@@ -193,6 +194,34 @@ def test_wrong_counts_are_caught_in_the_code() -> None:
             break
     assert caught is not None
     assert "neighbour" in str(caught) or "inhibition" in str(caught)
+
+
+@pytest.mark.parametrize("journal", [None, Journal()])
+def test_a_failed_assertion_tells_the_story_of_its_streams(journal: Journal | None) -> None:
+    graph = StreamGraph()
+    first = graph.add_stream(Values("first", range(3)))
+    second = graph.add_stream(Apply("second"))
+    graph.connect(first, second)
+    elsewhere = graph.add_output("elsewhere", graph.add_stream(Values("third", [])))
+    output = graph.add_output("out", second)
+    with SerialScheduler(graph, quantum=Quantum(1), journal=journal) as scheduler:
+        scheduler.read_stream(elsewhere)
+        scheduler.read_stream(output)
+        nodes = scheduler.transitions.nodes
+        nodes[first].state = StreamState.RUNNING  # which it may not be beside its neighbour
+        nodes[second].state = StreamState.READY
+        nodes[second].inhibition = 0
+        with pytest.raises(SchedulerError, match="while its neighbour") as caught:
+            scheduler.transitions.start(nodes[second])
+        nodes[first].state = StreamState.SLEEPING
+    message = str(caught.value)
+    if journal is None:
+        assert "a Journal would tell" in message
+        return
+    told = [line for line in message.splitlines() if " µs " in line]
+    assert any("first#" in line and "quantum" in line for line in told)
+    assert any("second#" in line and "quantum" in line for line in told)
+    assert not any("third#" in line for line in told)
 
 
 # -- degree, pool, threads
