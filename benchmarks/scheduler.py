@@ -203,12 +203,23 @@ def brigade(kernels: Work, degree: int, runs: int) -> float:
 
 
 def gains(kernels: Work, runs: int) -> tuple[float, ...]:
-    """What two threads gain now: bare, in a diamond, in a bucket brigade."""
+    """What two threads gain now: bare, in a diamond, in a bucket brigade; and what they cost.
+
+    The cost is the diamond's processor time by two threads over that of one: other processes do not
+    disturb that, and above 1 it is the price of handing quanta over.
+    """
     bare = bare_threads(kernels, runs)
-    return (
-        bare,
-        *(shape(kernels, 1, runs) / shape(kernels, 2, runs) for shape in (diamond, brigade)),
-    )
+    wall: list[float] = []
+    for shape in (diamond, brigade):
+        spent = []
+        for degree in (1, 2):
+            before = time.process_time()
+            took = shape(kernels, degree, runs)
+            spent.append((took, time.process_time() - before))
+        wall.append(spent[0][0] / spent[1][0])
+        if shape is diamond:
+            cost = spent[1][1] / spent[0][1]
+    return bare, *wall, cost
 
 
 def show(name: str, rounds: list[tuple[float, ...]]) -> None:
@@ -255,7 +266,8 @@ def main() -> None:
         for what, a, b in zip(("median µs", "p99 µs", "max µs"), serial, parallel, strict=True):
             print(f"{name + ': ' + what:56}{a:10.0f}{b:12.0f}")
         print(f"{'p99 / median':56}{serial[1] / serial[0]:10.1f}{parallel[1] / parallel[0]:12.1f}")
-    print(f"{'speed-up by 2 threads':32}{'bare threads':>16}{'diamond':>12}{'brigade':>12}")
+    heads = f"{'bare threads':>16}{'diamond':>12}{'brigade':>12}{'cpu':>12}"
+    print(f"{'speed-up by 2 threads':32}{heads}")
     for make in (Kernel, Nap):
         for ms, runs in ((50, 20), (1, 400)):
             kernels: Work = [make(ms), make(ms)]
