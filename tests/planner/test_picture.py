@@ -301,7 +301,13 @@ def test_a_browser_draws_the_page(con: tidewheel.Connection, tmp_path: File) -> 
     if browser is None:
         pytest.skip("no browser")
     page = tmp_path / "page.html"
-    page.write_text(shown(con, f"EXPLAIN (ANALYZE, FORMAT html) {REACH}")[1], encoding="utf-8")
+    text = shown(con, f"EXPLAIN (ANALYZE, FORMAT html) {REACH}")[1]
+    steps = """<script>
+    for (let i = 0; i < 3; i++) document.querySelector('.more').click();
+    dispatchEvent(new KeyboardEvent('keydown', {key: 'ArrowLeft'}));
+    document.querySelector('.kernel rect').dispatchEvent(new MouseEvent('click', {bubbles: true}));
+    </script>"""
+    page.write_text(text.replace("</body>", f"{steps}</body>"), encoding="utf-8")
     quiet = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
     profile = f"--user-data-dir={tmp_path / 'profile'}"
     made = subprocess.run(
@@ -311,4 +317,5 @@ def test_a_browser_draws_the_page(con: tidewheel.Connection, tmp_path: File) -> 
         timeout=60,
         check=True,
     )
-    assert "counter ⟨0⟩: 1 new rows, 1 so far" in made.stdout
+    assert "counter ⟨2⟩: 1 new rows, 3 so far" in made.stdout
+    assert re.search(r'<pre id="chosen">k\d: ', made.stdout)
