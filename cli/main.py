@@ -18,7 +18,8 @@ _LAZY = {
     "shell": ("tidewheel.cli.shell", "shell", "The interactive shell."),
     "tpch": ("tidewheel.tpch.main", "tpch", "Generate TPC-H data and run its queries."),
 }
-_RUN_OPTIONS = ("-c", "-f", "--command", "--file", "-")
+_RUN_OPTIONS = ("-c", "-f", "-o", "-p", "--command", "--file", "-")
+_SHELL_OPTIONS = {"--init", "--no-init", "--threads", "--readonly", "--safe"}
 
 
 class _Main(click.Group):
@@ -56,7 +57,8 @@ class _Main(click.Group):
                 close = difflib.get_close_matches(args[0], commands, n=1, cutoff=0.6)
                 if close:
                     ctx.fail(f"No such command '{args[0]}'. Did you mean '{close[0]}'?")
-            is_run = any(a.startswith(_RUN_OPTIONS) for a in args) or not sys.stdin.isatty()
+            options = {a.partition("=")[0] for a in args if a.startswith("--")}
+            is_run = any(a.startswith(_RUN_OPTIONS) for a in args) or not options <= _SHELL_OPTIONS
             args = ["run" if is_run else "shell", *args]
         return super().parse_args(ctx, args)
 

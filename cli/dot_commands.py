@@ -1,0 +1,400 @@
+"""The shell's dot-commands: one function each, in one table."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .shell import Shell
+
+
+class Usage(Exception):
+    """A dot-command was not given what it needs; the message says what that is."""
+
+
+@dataclass(frozen=True)
+class Command:
+    """A dot-command: its arguments and what it does, for `.help`."""
+
+    arguments: str
+    about: str
+    run: Callable[[Shell, str], None]
+
+
+COMMANDS: dict[str, Command] = {}
+"""By name, without the dot."""
+
+OUTSIDE = {"graph", "import", "once", "open", "output", "read", "save"}
+"""What safe mode refuses: they reach files."""
+
+
+def command(
+    name: str, arguments: str, about: str
+) -> Callable[[Callable[[Shell, str], None]], Callable[[Shell, str], None]]:
+    """Put a function into the table."""
+
+    def put(function: Callable[[Shell, str], None]) -> Callable[[Shell, str], None]:
+        COMMANDS[name] = Command(arguments, about, function)
+        return function
+
+    return put
+
+
+def words(name: str, rest: str, least: int, most: int) -> list[str]:
+    """The arguments of `.name`, quotes taken off. Raises Usage if they are too few or too many."""
+    try:
+        found = shlex.split(rest)
+    except ValueError as error:
+        raise Usage(f"{rest}: {error}") from None
+    if not least <= len(found) <= most:
+        raise Usage(f"usage: .{name} {COMMANDS[name].arguments}")
+    return found
+
+
+def quoted(name: str) -> str:
+    """An identifier as SQL."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def literal(text: str) -> str:
+    """A text as SQL."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _switch(shell: Shell, name: str, option: str, rest: str) -> None:
+    found = words(name, rest, 0, 1)
+    if found and found[0] not in ("on", "off"):
+        raise Usage(f"usage: .{name} on|off")
+    value = found[0] == "on" if found else not getattr(shell.options, option)
+    setattr(shell.options, option, value)
+    shell.write(f"{name} is {'on' if value else 'off'}\n")
+
+
+def _number(shell: Shell, name: str, option: str, rest: str) -> None:
+    found = words(name, rest, 1, 1)[0]
+    if not found.isdecimal():
+        raise Usage(f"usage: .{name} {COMMANDS[name].arguments}")
+    setattr(shell.options, option, int(found))
+
+
+# -- what is there
+
+_HIDDEN = "NOT starts_with(table_name, '__tw_') AND table_schema <> '__tidewheel'"
+
+
+def maintained(shell: Shell) -> list[tuple[str, str]]:
+    """(name, query) of the maintained views, in the order in which they were made."""
+    stored = shell.query(
+        "SELECT count(*) FROM duckdb_tables() "
+        "WHERE schema_name = '__tidewheel' AND table_name = 'views'"
+    )
+    if not stored[0][0]:
+        return []
+    rows = shell.query('SELECT "key", "sql" FROM __tidewheel."views" ORDER BY "position"')
+    return [(key.rpartition(".")[2], sql) for key, sql in rows]
+
+
+@command("help", "[COMMAND]", "this list, or one command")
+def _help(shell: Shell, rest: str) -> None:
+    wanted = [w.lstrip(".") for w in words("help", rest, 0, 1)]
+    for name in wanted:
+        if name not in COMMANDS:
+            raise Usage(f"there is no command .{name}")
+    for name in wanted or sorted(COMMANDS):
+        found = COMMANDS[name]
+        shell.write(f"  {f'.{name} {found.arguments}':30} {found.about}\n")
+
+
+@command("tables", "[PATTERN]", "tables and views; PATTERN as in LIKE")
+def _tables(shell: Shell, rest: str) -> None:
+    pattern = (words("tables", rest, 0, 1) or ["%"])[0]
+    names = {name for name, _ in maintained(shell)}
+    rows = shell.query(
+        f"SELECT table_schema, table_name, table_type FROM information_schema.tables "
+        f"WHERE {_HIDDEN} AND table_name ILIKE ? ORDER BY ALL",
+        [pattern],
+    )
+    for schema, name, kind in rows:
+        what = {"BASE TABLE": "table", "VIEW": "view"}.get(kind, kind.lower())
+        if name in names and kind == "VIEW":
+            what = "maintained view"
+        full = name if schema == "main" else f"{schema}.{name}"
+        shell.write(f"{full:30} {what}\n")
+
+
+@command("views", "", "the maintained views and their queries")
+def _views(shell: Shell, rest: str) -> None:
+    words("views", rest, 0, 0)
+    for name, sql in maintained(shell):
+        shell.write(f"{name}\n")
+        for line in sql.strip().splitlines():
+            shell.write(f"    {line}\n")
+
+
+def _definitions(shell: Shell, name: str | None) -> list[str]:
+    """CREATE statements, in an order in which they can be run."""
+    views = dict(maintained(shell))
+    found = [
+        (table, sql)
+        for table, sql in shell.query(
+            "SELECT table_name, sql FROM duckdb_tables() WHERE schema_name <> '__tidewheel' "
+            "AND NOT internal ORDER BY table_oid"
+        )
+    ]
+    found += [
+        (view, sql)
+        for view, sql in shell.query(
+            "SELECT view_name, sql FROM duckdb_views() WHERE NOT internal "
+            "AND NOT starts_with(view_name, '__tw_') ORDER BY view_oid"
+        )
+        if view not in views
+    ]
+    found += [
+        (view, sql if sql.lstrip()[:6].upper() == "CREATE" else _create(view, sql))
+        for view, sql in views.items()
+    ]
+    if name is not None:
+        found = [(n, sql) for n, sql in found if n.lower() == name.lower()]
+        if not found:
+            raise Usage(f"there is no table or view {name}")
+    return [sql.strip().rstrip(";") + ";" for _, sql in found]
+
+
+def _create(view: str, sql: str) -> str:
+    return f"CREATE MATERIALIZED VIEW {quoted(view)} AS {sql}"
+
+
+@command("schema", "[NAME]", "the CREATE statements")
+def _schema(shell: Shell, rest: str) -> None:
+    found = words("schema", rest, 0, 1)
+    for sql in _definitions(shell, found[0] if found else None):
+        shell.write(sql + "\n")
+
+
+@command("dump", "[TABLE]", "SQL that makes the database again")
+def _dump(shell: Shell, rest: str) -> None:
+    found = words("dump", rest, 0, 1)
+    definitions = _definitions(shell, found[0] if found else None)
+    tables = [
+        (schema, table)
+        for schema, table in shell.query(
+            "SELECT schema_name, table_name FROM duckdb_tables() "
+            "WHERE schema_name <> '__tidewheel' AND NOT internal ORDER BY table_oid"
+        )
+        if not found or table.lower() == found[0].lower()
+    ]
+    shell.write("BEGIN;\n")
+    for sql in definitions:
+        if sql.upper().startswith("CREATE TABLE"):
+            shell.write(sql + "\n")
+    for schema, table in tables:
+        full = quoted(table) if schema == "main" else f"{quoted(schema)}.{quoted(table)}"
+        columns = shell.query(
+            "SELECT column_name FROM duckdb_columns() WHERE schema_name = ? AND table_name = ? "
+            "ORDER BY column_index",
+            [schema, table],
+        )
+        # every value as text that is cast back, so that nothing depends on how types print
+        items = ", ".join(
+            f"coalesce('''' || replace({quoted(c)}::VARCHAR, '''', '''''') || '''', 'NULL')"
+            for (c,) in columns
+        )
+        for (row,) in shell.query(f"SELECT concat_ws(', ', {items}) FROM {full}"):
+            shell.write(f"INSERT INTO {full} VALUES ({row});\n")
+    for sql in definitions:
+        if not sql.upper().startswith("CREATE TABLE"):
+            shell.write(sql + "\n")
+    shell.write("COMMIT;\n")
+
+
+# -- how results are shown
+
+
+@command("mode", "MODE", "table, csv, json, jsonl, markdown or line")
+def _mode(shell: Shell, rest: str) -> None:
+    from .shell import MODES
+
+    found = words("mode", rest, 0, 1)
+    if not found:
+        shell.write(f"{shell.options.mode}\n")
+    elif found[0] not in MODES:
+        raise Usage(f"there is no mode {found[0]}; there are {', '.join(MODES)}")
+    else:
+        shell.options.mode = found[0]
+
+
+@command("timer", "on|off", "the time that each statement takes")
+def _timer(shell: Shell, rest: str) -> None:
+    _switch(shell, "timer", "timer", rest)
+
+
+@command("pager", "on|off", "page what does not fit the screen")
+def _pager(shell: Shell, rest: str) -> None:
+    _switch(shell, "pager", "pager", rest)
+
+
+@command("progress_bar", "on|off", "progress of what takes over half a second")
+def _progress_bar(shell: Shell, rest: str) -> None:
+    _switch(shell, "progress_bar", "progress_bar", rest)
+
+
+@command("maxrows", "N", "rows shown of a table; 0: all")
+def _maxrows(shell: Shell, rest: str) -> None:
+    _number(shell, "maxrows", "max_rows", rest)
+
+
+@command("width", "N", "characters that a table may be wide; 0: the terminal")
+def _width(shell: Shell, rest: str) -> None:
+    _number(shell, "width", "width", rest)
+
+
+@command("output", "[FILE]", "write results to FILE; without it to the screen again")
+def _output(shell: Shell, rest: str) -> None:
+    found = words("output", rest, 0, 1)
+    fresh = open(found[0], "w", encoding="utf-8") if found and found[0] != "stdout" else None  # noqa: SIM115
+    if shell.output is not None:
+        shell.output.close()
+    shell.output = fresh
+
+
+@command("once", "FILE", "write the next result to FILE")
+def _once(shell: Shell, rest: str) -> None:
+    shell.once = open(words("once", rest, 1, 1)[0], "w", encoding="utf-8")  # noqa: SIM115
+
+
+# -- files and databases
+
+
+@command("read", "FILE", "run the statements and commands of FILE")
+def _read(shell: Shell, rest: str) -> None:
+    name = words("read", rest, 1, 1)[0]
+    with Path(name).open(encoding="utf-8-sig") as file:
+        if not shell.read(file, name):
+            raise Usage(f"{name} was run to its first error")
+
+
+@command("import", "FILE TABLE", "read CSV, JSON or Parquet into a table, made if it is not there")
+def _import(shell: Shell, rest: str) -> None:
+    file, table = words("import", rest, 2, 2)
+    there = shell.query(
+        "SELECT count(*) FROM information_schema.tables WHERE table_name = ?", [table]
+    )
+    source = f"SELECT * FROM {literal(file)}"
+    if there[0][0]:
+        shell.run_checked(f"INSERT INTO {quoted(table)} {source}")
+    else:
+        shell.run_checked(f"CREATE TABLE {quoted(table)} AS {source}")
+    count = shell.query(f"SELECT count(*) FROM {quoted(table)}")[0][0]
+    shell.write(f"{table} has {count:,} rows\n")
+
+
+@command("open", "[FILE]", "open another database; without FILE one in memory")
+def _open(shell: Shell, rest: str) -> None:
+    found = words("open", rest, 0, 1)
+    shell.open(found[0] if found else ":memory:")
+
+
+@command("save", "FILE", "copy the database to a new file")
+def _save(shell: Shell, rest: str) -> None:
+    name = words("save", rest, 1, 1)[0]
+    if os.path.exists(name):
+        raise Usage(f"{name} exists")
+    own = shell.query("SELECT current_database()")[0][0]
+    shell.run_checked(f"ATTACH {literal(name)} AS __saved")
+    try:
+        shell.run_checked(f"COPY FROM DATABASE {quoted(own)} TO __saved")
+    finally:
+        shell.run_checked("DETACH __saved")
+
+
+# -- the engine
+
+
+@command("threads", "[N]", "the degree of parallelism")
+def _threads(shell: Shell, rest: str) -> None:
+    found = words("threads", rest, 0, 1)
+    if found:
+        shell.run_checked(f"SET threads = {found[0]}")
+    else:
+        shell.write(f"{shell.query('SHOW threads')[0][-1]}\n")
+
+
+@command("safe_mode", "", "open the database again so that SQL reaches nothing else; for good")
+def _safe_mode(shell: Shell, rest: str) -> None:
+    words("safe_mode", rest, 0, 0)
+    if shell.config.get("safe_mode"):
+        shell.write("safe_mode is on\n")
+        return
+    if shell.database == ":memory:":
+        raise Usage("a database in memory cannot be opened again; start with --safe")
+    shell.close()
+    shell.config["safe_mode"] = True
+    shell.open_again()
+
+
+@command("explain", "[STAGE] QUERY", "the plan; STAGE is logical, dataflow, kernels or analyze")
+def _explain(shell: Shell, rest: str) -> None:
+    stage, _, query = rest.partition(" ")
+    if stage.lower() in ("logical", "dataflow", "kernels"):
+        shell.run_checked(f"EXPLAIN ({stage}) {query}")
+    elif rest:
+        shell.run_checked(f"EXPLAIN {rest}")
+    else:
+        raise Usage("usage: .explain [STAGE] QUERY")
+
+
+@command("graph", "FILE QUERY", "draw the dataflow of QUERY: .svg, .html, .dot or .mermaid")
+def _graph(shell: Shell, rest: str) -> None:
+    name, _, query = rest.partition(" ")
+    kind = Path(name).suffix.lstrip(".").lower()
+    kind = {"mmd": "mermaid", "gv": "dot", "htm": "html"}.get(kind, kind)
+    if kind not in ("svg", "html", "dot", "mermaid") or not query.strip():
+        raise Usage("usage: .graph FILE.svg|.html|.dot|.mermaid QUERY")
+    picture = shell.query(f"EXPLAIN (FORMAT {kind}) {query}")[0][1]
+    Path(name).write_text(picture, encoding="utf-8")
+    shell.write(f"wrote {name}\n")
+
+
+@command("verify", "VIEW", "compare a maintained view with a run of its query")
+def _verify(shell: Shell, rest: str) -> None:
+    name = words("verify", rest, 1, 1)[0]
+    rows = shell.query(f"VERIFY VIEW {name}")
+    if rows:
+        raise Usage(f"{name} differs in {len(rows)} rows; VERIFY VIEW {name} shows them")
+    shell.write(f"{name} is right\n")
+
+
+@command("watch", "[VIEW|off]", "show a maintained view, then its changes as commits make them")
+def _watch(shell: Shell, rest: str) -> None:
+    found = words("watch", rest, 0, 1)
+    if not found:
+        shell.write("".join(f"{name}\n" for name in shell.watched))
+        return
+    if found[0] == "off":
+        for subscription in shell.watched.values():
+            subscription.close()
+        shell.watched.clear()
+        return
+    name = found[0]
+    if name in shell.watched:
+        return
+    subscription = shell.connection.subscribe(name)
+    subscription.read(timeout=0)  # the snapshot, shown as a table
+    shell.run_checked(f"FROM {name}")
+    shell.watched[name] = subscription
+
+
+@command("exit", "", "leave; also .quit and Ctrl-D")
+def _exit(shell: Shell, rest: str) -> None:
+    sys.exit(0)
+
+
+@command("quit", "", "leave")
+def _quit(shell: Shell, rest: str) -> None:
+    sys.exit(0)

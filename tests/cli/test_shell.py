@@ -1,0 +1,239 @@
+"""The shell, driven through a pseudo-terminal and through a pipe."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pexpect
+import pyte
+import pytest
+
+COMMAND = [sys.executable, "-m", "tidewheel.cli"]
+ENDLESS = "WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t) SELECT count(*) FROM t;"
+TIMEOUT = 60
+
+Spawn = Callable[..., "Terminal"]
+
+
+class Terminal:
+    """A shell at a terminal of 120 columns, and what stands on the screen."""
+
+    def __init__(self, home: Path, *args: str) -> None:
+        environment = {
+            **os.environ,
+            "HOME": str(home),
+            "TERM": "xterm",
+            "PROMPT_TOOLKIT_NO_CPR": "1",
+        }
+        self.child: Any = pexpect.spawn(
+            COMMAND[0],
+            [*COMMAND[1:], "shell", *args],
+            env=environment,
+            dimensions=(200, 120),
+            encoding="utf-8",
+        )
+        self._screen = pyte.Screen(120, 200)
+        self._stream = pyte.Stream(self._screen)
+        self.see("tidewheel>")
+
+    def send(self, text: str) -> None:
+        """Type keys; an Enter is a line feed."""
+        self.child.send(text.replace("\n", "\r"))
+
+    def type(self, text: str) -> None:
+        """Type a line (or several) and Enter."""
+        self.send(text + "\n")
+
+    def see(self, *texts: str) -> str:
+        """Wait until all `texts` stand on the screen; the screen."""
+        end = time.monotonic() + TIMEOUT
+        while True:
+            screen = "\n".join(line.rstrip() for line in self._screen.display).rstrip()
+            if all(text in screen for text in texts):
+                return screen
+            assert time.monotonic() < end, f"{texts} not seen on:\n{screen}"
+            with contextlib.suppress(pexpect.TIMEOUT):
+                self._stream.feed(self.child.read_nonblocking(10_000, timeout=0.2))
+
+    def close(self) -> None:
+        """End it, whatever it does."""
+        self.child.close(force=True)
+
+
+@pytest.fixture
+def spawn(tmp_path: Path) -> Iterator[Spawn]:
+    opened: list[Terminal] = []
+
+    def start(*args: str) -> Terminal:
+        opened.append(Terminal(tmp_path, *args))
+        return opened[-1]
+
+    yield start
+    for terminal in opened:
+        terminal.close()
+
+
+def pipe(text: str, *args: object, home: Path | None = None) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "HOME": str(home)} if home else None
+    return subprocess.run(
+        [*COMMAND, *map(str, args)],
+        input=text,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT,
+        env=environment,
+        check=False,
+    )
+
+
+def test_several_lines_and_mistakes(spawn: Spawn) -> None:
+    shell = spawn()
+    shell.type("select 6 * 7\nas answer\n;")
+    shell.see(" 42 │", "1 row")
+    shell.type("create table people(name text);")
+    shell.type("select nmae from people;")
+    shell.see('column "nmae" not found', "       ^^^^", "did you mean name?")
+    shell.type(".tabels")
+    shell.see("did you mean .tables?")
+    shell.type(".tables")
+    shell.see("people                         table")
+
+
+def test_ctrl_c_keeps_the_shell_and_ctrl_d_leaves(spawn: Spawn) -> None:
+    shell = spawn()
+    shell.type("set max_iterations = 100000000;")
+    shell.type(ENDLESS)
+    time.sleep(1.5)
+    shell.child.sendintr()
+    shell.see("Interrupted")
+    shell.send("select 1 +")  # a line that is given up
+    shell.see("select 1 +")
+    shell.child.sendintr()
+    shell.type("select 7 * 11;")
+    shell.see(" 77 │")
+    shell.child.sendeof()
+    shell.child.expect(pexpect.EOF, timeout=TIMEOUT)
+    shell.child.wait()
+    assert shell.child.exitstatus == 0
+
+
+def test_completion(spawn: Spawn) -> None:
+    shell = spawn()
+    shell.type("create table expenditure(amount_in_cents int);")
+    shell.send("select amount_in\t")
+    shell.see("select amount_in_cents")
+    shell.send(" from expendi\t")
+    shell.see("select amount_in_cents from expenditure")
+    shell.type(";")
+    shell.see("0 rows")
+
+
+def test_watch_shows_changes(spawn: Spawn) -> None:
+    shell = spawn()
+    shell.type("create table t(a int); insert into t values (1), (2);")
+    shell.type("create materialized view total as select sum(a) as s from t;")
+    shell.type(".watch total")
+    shell.see(" 3 │")
+    shell.type("insert into t values (4);")
+    shell.see("total - 3", "total + 7")
+    shell.type("begin; insert into t values (9); rollback;")
+    shell.type("insert into t values (1);")
+    screen = shell.see("total - 7", "total + 8")
+    assert "16" not in screen
+
+
+def test_a_pipe_is_run_to_its_first_error(tmp_path: Path) -> None:
+    done = pipe("select 1 as a;\n.mode csv\nselect 2 as b;\n", home=tmp_path)
+    assert done.returncode == 0
+    assert done.stdout.endswith("b\n2\n")
+    failed = pipe("select 1 as a;\n\nselect nope;\nselect 3 as c;\n", home=tmp_path)
+    assert failed.returncode == 1
+    assert "<stdin>:3:8: Error:" in failed.stderr
+    assert "c" not in failed.stdout
+
+
+def test_dump_import_and_read(tmp_path: Path) -> None:
+    (tmp_path / "in.csv").write_text("id,word\n1,it's\n2,\n3,ü\n")
+    made = tmp_path / "dump.sql"
+    script = f"""
+.import {tmp_path}/in.csv words
+CREATE TABLE other (d DOUBLE, l INTEGER[], b BLOB, s STRUCT(x INTEGER, y VARCHAR));
+INSERT INTO other VALUES (0.1, [1, NULL], '\\x00a'::BLOB, {{'x': 1, 'y': 'a''b'}}), (NULL, [], NULL, NULL);
+CREATE VIEW plain AS SELECT id FROM words;
+CREATE MATERIALIZED VIEW counted AS SELECT count(*) AS n FROM words;
+.output {made}
+.dump
+"""  # noqa: E501
+    done = pipe(script, home=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    again = pipe(
+        f".read {made}\n.mode csv\nFROM counted;\nFROM other;\nFROM words;\n.tables\n",
+        tmp_path / "new.db",
+        home=tmp_path,
+    )
+    assert (again.returncode, again.stderr) == (0, "")
+    first = pipe(
+        f"{script}\n.output\n.mode csv\nFROM counted;\nFROM other;\nFROM words;\n.tables\n",
+        home=tmp_path,
+    )
+    assert again.stdout == first.stdout.replace("words has 3 rows\n", "")
+    assert "counted                        maintained view" in again.stdout
+
+
+def test_rc_file_and_once(tmp_path: Path, spawn: Spawn) -> None:
+    (tmp_path / ".tidewheelrc").write_text(".maxrows 4\ncreate table from_rc(a int);\n")
+    shell = spawn()
+    shell.type(".tables")
+    shell.see("from_rc                        table")
+    shell.type("from range(100);")
+    shell.see("100 rows (4 shown)")
+    shell.type(f".once {tmp_path}/one.txt")
+    shell.type("select 11 + 22 as n;")
+    shell.type("select 12 + 33 as m;")
+    assert "33 │" not in shell.see("45 │")
+    assert "33 │" in (tmp_path / "one.txt").read_text()
+
+
+def test_other_databases(tmp_path: Path) -> None:
+    saved, opened = tmp_path / "saved.db", tmp_path / "opened.db"
+    script = f"create table t as select 5 as a;\n.save {saved}\n.open {opened}\n.tables\n.open {saved}\n.mode csv\nfrom t;\n"  # noqa: E501
+    done = pipe(script, home=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "a\n5\n", "")
+
+
+def test_safe_mode(tmp_path: Path) -> None:
+    done = pipe("select 1;\nfrom read_text('/etc/passwd');\n", "shell", "--safe", home=tmp_path)
+    assert done.returncode == 1
+    assert "safe mode" in done.stderr
+    for line in (".read x", ".open x.db", ".output x"):
+        done = pipe(line + "\n", "shell", "--safe", home=tmp_path)
+        assert done.returncode == 1
+        assert "safe mode" in done.stderr
+    assert not (tmp_path / "x").exists()
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (".nothing", "there is no command .nothing"),
+        (".mode tabel", "there is no mode tabel"),
+        (".read", "usage: .read FILE"),
+        (".read /no/such", "No such file"),
+        (".maxrows many", "usage: .maxrows N"),
+        (".verify nothing", "nothing"),
+        (".graph a.png select 1", "usage: .graph"),
+        (".t on", "it could be .tables, .timer, .threads"),
+    ],
+)
+def test_wrong_commands(line: str, message: str, tmp_path: Path) -> None:
+    done = pipe(line + "\n", home=tmp_path)
+    assert done.returncode == 1
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
