@@ -21,7 +21,7 @@ class Kernel(ExecStream):
     def execute(self, quantum):
         started.set()
         try:
-            connection.execute("SELECT sum(a.range * b.range) FROM range(1000000) a, range(99999) b")
+            connection.execute("SELECT sum(a.i * b.i) FROM range(1000000) a(i), range(99999) b(i)")
         except RuntimeError:  # DuckDB may notice the signal before our watcher does
             raise KeyboardInterrupt from None
         return ExecResult.EOS
