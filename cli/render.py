@@ -155,6 +155,11 @@ def _fit(
             shown[middle] = (None, 1)
         else:
             del shown[gap - 1 if gap > len(shown) - 1 - gap else gap + 1]
+    # What is still too wide for a narrow terminal is cut further.
+    while total() > width and max(w for _, w in shown) > 1:
+        at = max(range(len(shown)), key=lambda k: shown[k][1])
+        column, size = shown[at]
+        shown[at] = (column, size - 1)
     return shown
 
 

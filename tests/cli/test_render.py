@@ -22,7 +22,7 @@ CONNECTION = tidewheel.connect()
     st.integers(1, 9).flatmap(
         lambda n: st.lists(st.lists(st.text(max_size=30), min_size=n, max_size=n), max_size=6)
     ),
-    st.integers(30, 120),
+    st.integers(12, 120),
 )
 def test_tables_fit_into_any_width(rows: list[list[str]], width: int) -> None:
     rows = [[v.replace("\0", "") for v in row] for row in rows]
