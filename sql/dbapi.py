@@ -82,6 +82,18 @@ class Connection:
         """Run `sql` once per set of parameters on a new cursor, all or nothing."""
         return self.cursor().executemany(sql, parameters)
 
+    def append(self, table: str, data: object) -> int:
+        """Add rows to `table`, all or nothing, as one epoch; returns how many there were.
+
+        `data` is a pandas or polars DataFrame, a pyarrow Table, RecordBatch or RecordBatchReader,
+        or anything with ``__arrow_c_stream__``. Columns go by name; one that is missing gets its
+        default. Raises `ProgrammingError` where a column or its type does not fit, `DataError` for
+        a value that does not, `IntegrityError` for a broken constraint: then nothing was written.
+        """
+        from .append import append
+
+        return append(self._session, table, data)
+
     def script(
         self, sql: str, parameters: Parameters = None, *, explain: bool = False
     ) -> Iterator[Cursor]:
