@@ -333,6 +333,12 @@ class Session:
                 length=len("REFRESH"),
             )
         self.temporary = self.temporary or _is_temporary(statement)
+        if _is_table_as(statement):
+            with self._recursions(statement, given) as (statement, given):
+                return self._ddl(statement, given)
+        return self._ddl(statement, given)
+
+    def _ddl(self, statement: Statement, given: Parameters) -> tuple[Result | None, int]:
         if not self.views.any:
             return self._duckdb(statement, given)
         with self.database.reading:
@@ -660,6 +666,12 @@ def _is_temporary(statement: Statement) -> bool:
         return False
     words = {t.text.upper() for t in islice(tokens(statement.text), 5)}
     return bool(words & {"TEMP", "TEMPORARY"}) and bool(words & {"MACRO", "FUNCTION", "TYPE"})
+
+
+def _is_table_as(statement: Statement) -> bool:
+    """CREATE [OR REPLACE] [TEMP] TABLE … AS query?"""
+    words = statement.words
+    return words[0] == "CREATE" and "TABLE" in words[1:5]
 
 
 _BEGIN = split("BEGIN")[0]
