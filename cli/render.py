@@ -31,12 +31,6 @@ def names_of(cursor: Cursor) -> list[str]:
     return names
 
 
-def text_rows(cursor: Cursor) -> Iterator[tuple[str | None, ...]]:
-    """The rows, every value as DuckDB writes it."""
-    for batch in cursor.text_batches():
-        yield from zip(*(c.to_pylist() for c in batch.columns), strict=True)
-
-
 # -- table -----------------------------------------------------------------------------------------
 
 
@@ -50,7 +44,7 @@ def table(cursor: Cursor, max_rows: int = 0, width: int = 0) -> str:
     description = cursor.description or []
     types = [_short(str(c[1])) for c in description]
     numeric = [c[1] == NUMBER for c in description]
-    head, tail, count = _ends(text_rows(cursor), max_rows)
+    head, tail, count = _ends(cursor.text_rows(), max_rows)
     cells = [[_cell(v) for v in row] for row in (*head, *tail)]
     shown = _fit([str(c[0]) for c in description], types, cells, width)
     widths = [w for _, w in shown]
@@ -187,7 +181,7 @@ def markdown(cursor: Cursor, out: TextIO) -> None:
 
     out.write(row(str(c[0]) for c in description))
     out.write("|" + "|".join(" ---: " if c[1] == NUMBER else " --- " for c in description) + "|\n")
-    for values in text_rows(cursor):
+    for values in cursor.text_rows():
         out.write(row(values))
 
 
@@ -213,7 +207,7 @@ def csv(cursor: Cursor, out: TextIO) -> None:
 
     names = [str(c[0]) for c in cursor.description or ()]
     out.write(",".join(map(field, names)) + "\r\n")
-    for values in text_rows(cursor):
+    for values in cursor.text_rows():
         # A line with nothing on it would be no record at all.
         line = ",".join(map(field, values))
         out.write((line or '""' if len(values) == 1 and values[0] is not None else line) + "\r\n")

@@ -264,7 +264,7 @@ def _lines(cursor: Cursor, out: TextIO) -> None:
     """One `name = value` a line, rows apart by an empty one."""
     names = render.names_of(cursor)
     width = max(map(len, names), default=0)
-    for i, row in enumerate(render.text_rows(cursor)):
+    for i, row in enumerate(cursor.text_rows()):
         if i:
             out.write("\n")
         for name, value in zip(names, row, strict=True):

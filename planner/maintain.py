@@ -18,10 +18,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
-from tidewheel.planner.logical import Node
-
 if TYPE_CHECKING:
     from tidewheel.engine.operators.circuit import Circuit
+    from tidewheel.planner.logical import Node
 
 WEIGHT = "weight"
 Deltas = Mapping[str, pa.Table]
@@ -152,8 +151,8 @@ class MaintainedView:
 class Maintainer:
     """The registry and the order of work. Not thread-safe: the database's write lock guards it."""
 
-    def __init__(self) -> None:
-        self.views: dict[str, MaintainedView] = {}
+    def __init__(self, views: Mapping[str, MaintainedView] | None = None) -> None:
+        self.views: dict[str, MaintainedView] = dict(views or {})
 
     def add(self, view: MaintainedView) -> None:
         """Register a cold view; what it reads must be there already, so no cycle can be made."""

@@ -20,7 +20,6 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tidewheel.sql.statements import Token, tokens
 
@@ -253,6 +252,8 @@ class Capture:
         assigned = self._assigned(cut)
         if assigned is None or assigned & {k.lower() for k in info.key}:
             return self._compare(cut.text, params, [target])
+        import pyarrow.compute as pc  # takes long to load
+
         text, own = cut.returning("merge_action, *")
         got = self._run(text, params)
         assert got is not None

@@ -234,11 +234,24 @@ def to_numpy(table: pa.Table) -> dict[str, Any]:
     return found
 
 
-def to_text(table: pa.Table) -> pa.Table:
-    """`table`, which is lossless, with every value as DuckDB writes it: all columns VARCHAR."""
-    if not table.num_columns:
-        return table
+def to_text(table: pa.Table) -> list[list[str | None]]:
+    """The columns of `table`, which is lossless, with every value as DuckDB writes it."""
+    if table.num_rows <= _FEW and all(_is_written_alike(t) for t in table.schema.types):
+        return [[_written(v) for v in column.to_pylist()] for column in table.columns]
     named = table.rename_columns([f"c{i}" for i in range(table.num_columns)])
     relation = _in_zone(table.schema).from_arrow(named).project("CAST(COLUMNS(*) AS VARCHAR)")
-    text: pa.Table = relation.to_arrow_table()
-    return text.rename_columns(table.column_names)
+    return [column.to_pylist() for column in relation.to_arrow_table().columns]
+
+
+_FEW = 100
+"""Rows for which DuckDB need not be asked; its first connection takes 20 ms to make."""
+
+
+def _is_written_alike(t: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(t) or pa.types.is_string(t) or pa.types.is_boolean(t))
+
+
+def _written(value: Any) -> str | None:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return None if value is None else str(value)

@@ -142,11 +142,11 @@ class Database:
     _open: ClassVar[WeakValueDictionary[str, Database]] = WeakValueDictionary()
     _guard: ClassVar[threading.Lock] = threading.Lock()
 
-    def __init__(self) -> None:
+    def __init__(self, new: bool = False) -> None:
         self.maintainer = Maintainer()
         self.history = History()
         self.epoch = 0
-        self.loaded = False
+        self.loaded = new
         self.writer = WriteLock()
         self.reading = threading.RLock()
         """Held while a statement takes its snapshot and while an epoch is published."""
@@ -156,7 +156,7 @@ class Database:
     def of(cls, name: str) -> Database:
         """The database of a path or a named memory; an unnamed memory is nobody else's."""
         if name in ("", ":memory:"):
-            return cls()
+            return cls(new=True)
         key = name if name.startswith(":memory:") else str(Path(name).resolve())
         with cls._guard:
             found = cls._open.get(key)

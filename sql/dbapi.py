@@ -346,11 +346,11 @@ class Cursor:
         batches, ended = self._result.peek(ROWS)
         return html(self._result.schema, batches, ended)
 
-    def text_batches(self) -> Iterator[pa.RecordBatch]:
+    def text_rows(self) -> Iterator[tuple[str | None, ...]]:
         """The rows that are not yet read, every value as DuckDB writes it (VARCHAR or NULL)."""
         result = self._need_rows()
         for batch in self._unread(result):
-            yield from to_text(pa.Table.from_batches([batch])).to_batches()
+            yield from zip(*to_text(pa.Table.from_batches([batch])), strict=True)
 
     def _unread(self, result: Result) -> Iterator[pa.RecordBatch]:
         if self._rows:

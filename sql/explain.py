@@ -18,9 +18,9 @@ from ..planner import explain as stages
 from ..planner.context import Context
 from ..planner.execute import Physical
 from ..planner.logical import Block
-from . import errors, recursion, view_text
+from . import errors, view_text
 from .planning import logical
-from .statements import Kind, Statement, Token, split, tokens
+from .statements import Kind, Statement, Token, mentions_recursion, split, tokens
 
 if TYPE_CHECKING:
     from .views import Views
@@ -57,7 +57,7 @@ def explain(statement: Statement, context: Context, views: Views) -> tuple[str, 
         return _view(statement, wish, first, views)
     plain = wish.stage is None and wish.format is None
     text = statement.text[first.start :]
-    if plain and not wish.analyze and not recursion.mentions(text):
+    if plain and not wish.analyze and not mentions_recursion(text):
         return None
     inner = split(text)[0]
     if inner.kind is not Kind.QUERY:
@@ -71,7 +71,7 @@ def explain(statement: Statement, context: Context, views: Views) -> tuple[str, 
     inner = dataclasses.replace(inner, script=statement.script, start=statement.start + first.start)
     node = logical(inner, context)
     if wish.stage == "LOGICAL":
-        if isinstance(node, Block) and not recursion.mentions(text):
+        if isinstance(node, Block) and not mentions_recursion(text):
             from .binder import bind
 
             node = bind(text, context)

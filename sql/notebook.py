@@ -26,10 +26,9 @@ def html(schema: pa.Schema, batches: list[pa.RecordBatch], known_total: bool) ->
         f'<th style="{style}">{escape(c[0])}<br><small>{escape(c[1])}</small></th>'
         for c, style in zip(columns, styles, strict=True)
     )
-    values = [column.to_pylist() for column in shown.columns]
     body = "".join(
         "<tr>" + "".join(_cell(v, s) for v, s in zip(row, styles, strict=True)) + "</tr>"
-        for row in zip(*values, strict=True)
+        for row in zip(*shown, strict=True)
     )
     rows = table.num_rows
     count = f"{rows:,} row{'' if rows == 1 else 's'}" if known_total else "more rows follow"

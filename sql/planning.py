@@ -6,16 +6,23 @@ import dataclasses
 from collections import OrderedDict
 from collections.abc import Mapping
 from operator import attrgetter
+from typing import TYPE_CHECKING
 
-from ..planner import execute
+from ..planner import direct
 from ..planner.context import Context, Parameters, Settings
-from ..planner.execute import Physical
-from ..planner.logical import Node
-from . import recursion
-from .statements import Statement
+from .statements import Statement, mentions_recursion
+
+if TYPE_CHECKING:
+    from ..planner.execute import BatchStream, Physical
+    from ..planner.logical import Node
 
 _KEPT = 256
 _values = attrgetter(*(f.name for f in dataclasses.fields(Settings)))
+
+
+def is_plain(statement: Statement, settings: Settings) -> bool:
+    """Does the query reach DuckDB whole, by the look of its text? Such a one needs no plan."""
+    return settings.fusion and not mentions_recursion(statement.text)
 
 
 def logical(statement: Statement, context: Context) -> Node:
@@ -24,17 +31,29 @@ def logical(statement: Statement, context: Context) -> Node:
     What needs no rewriting is one block, its text as it was written. Recursions become loops; with
     fusion off the binder takes the query apart.
     """
-    if recursion.mentions(statement.text):
+    # Imported here: sqlglot and what is built on it take as long to load as all else together.
+    from ..planner import execute
+    from . import recursion
+
+    if mentions_recursion(statement.text):
         describe = recursion.describer(context.connection, context.parameters)
         plan = recursion.plan_statement(statement, describe)
         if plan is not None:
             return plan.node
     if not context.settings.fusion:
-        # Imported here: sqlglot takes as long to load as all else together.
         from .binder import bind
 
         return bind(statement.text, context)
     return execute.whole(statement.text)
+
+
+def run(statement: Statement, context: Context) -> BatchStream:
+    """Start a query whose plan need not be kept."""
+    if is_plain(statement, context.settings):
+        return direct.run(statement.text, context)
+    from ..planner import execute
+
+    return execute.run(logical(statement, context), context)
 
 
 class Plans:
@@ -48,6 +67,8 @@ class Plans:
         key = (statement.text, version, _values(context.settings), _types(context.parameters))
         plan = self._plans.get(key)
         if plan is None:
+            from ..planner import execute
+
             plan = execute.physical(logical(statement, context), context.settings)
             self._plans[key] = plan
             if len(self._plans) > _KEPT:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import duckdb
-import sqlglot
-from sqlglot import exp
 
 from tidewheel.sql.statements import Token, tokens
 
@@ -88,6 +86,10 @@ class Names:
 
     def mentioned(self, text: str) -> list[Relation]:
         """What `text` may read: its table references, or every name in it if it can't be parsed."""
+        # Imported here: sqlglot takes long to load, and not everybody has views.
+        import sqlglot
+        from sqlglot import exp
+
         try:
             tree = sqlglot.parse_one(text, read="duckdb")
             named = [[p.name for p in t.parts] for t in tree.find_all(exp.Table)]

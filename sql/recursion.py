@@ -20,7 +20,17 @@ from typing import Any
 import duckdb
 
 from ..engine.kernels.duckdb import relation
-from ..planner.logical import Binding, Block, Column, LetRec, Node, RecKind, RecPart, Structural
+from ..planner.logical import (
+    Binding,
+    Block,
+    Column,
+    LetRec,
+    Node,
+    RecKind,
+    RecPart,
+    RecRef,
+    Structural,
+)
 from ..planner.text import used_parameters
 from . import diagnose, errors
 from . import recursion_check as check
@@ -30,7 +40,7 @@ from .recursion_scan import Cte, Reference, Scan, Span, scan
 from .recursion_search import desugar
 from .recursion_structure import structure
 from .recursion_text import Cutter, Input, Splice, Text, quoted, renamed
-from .statements import Statement, split, tokens
+from .statements import Statement, mentions_recursion, split, tokens
 
 Describe = Callable[[str], Sequence[tuple[str, str]]]
 """Names and types of a query's columns, from DuckDB's binder; raises duckdb.Error."""
@@ -69,18 +79,13 @@ def numbered(sql: str, parameters: Any) -> Any:
     return used_parameters(sql, {str(i): v for i, v in enumerate(parameters, 1)})
 
 
-def mentions(text: str) -> bool:
-    """May `text` have a recursion? Cheap, and never wrongly no."""
-    return re.search(r"\bRECURSIVE\b", text, re.IGNORECASE) is not None
-
-
 def plan(text: str, describe: Describe, is_query: bool = True) -> Plan | None:
     """Plan a statement; None if DuckDB should run it as it is written.
 
     Raises ProgrammingError or NotSupportedError, with the place, for a recursion without meaning
     and for what DuckDB's binder refuses in it.
     """
-    if not mentions(text):
+    if not mentions_recursion(text):
         return None
     scanned = scan(text)
     if not any(w.recursive for w in scanned.withs):
@@ -88,6 +93,43 @@ def plan(text: str, describe: Describe, is_query: bool = True) -> Plan | None:
     if any(c.search or c.cycle for w in scanned.withs for c in w.ctes):
         scanned = scan(desugar(scanned))
     return _Planner(scanned, describe).statement(is_query)
+
+
+@dataclass(frozen=True)
+class RecursiveTable:
+    """A recursive table of a query that was planned: its branches, and how its loop runs.
+
+    `group`: the variables of the tables that it and that refer to each other, in their order.
+    `exact`: a step reads the rows of the step before it alone.
+    """
+
+    cte: Cte
+    parts: Parts
+    binding: Binding
+    group: tuple[str, ...]
+    exact: bool
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A query's text as it was planned; `tables` by definition. `node` is None without recursion.
+
+    `scan` is of the text without SEARCH and CYCLE clauses.
+    """
+
+    scan: Scan
+    node: Node | None
+    tables: dict[Span, RecursiveTable]
+
+
+def opened(text: str, describe: Describe) -> Opened:
+    """Plan a query and tell where its recursive tables stand. Raises as `plan` does."""
+    scanned = scan(text)
+    if any(c.search or c.cycle for w in scanned.withs for c in w.ctes):
+        scanned = scan(desugar(scanned))
+    planner = _Planner(scanned, describe)
+    found = planner.statement(True) if any(w.recursive for w in scanned.withs) else None
+    return Opened(scanned, None if found is None else found.node, planner.tables)
 
 
 def plan_statement(statement: Statement, describe: Describe, is_query: bool = True) -> Plan | None:
@@ -138,6 +180,7 @@ class _Planner:
         self.cutter = Cutter(scanned)
         self.frames = [_Frame(frozenset())]
         self.groups = _groups(scanned)
+        self.tables: dict[Span, RecursiveTable] = {}
         self.settled: set[int] = set()  # tables that are planned, or left to DuckDB
         self.count = 0
 
@@ -204,6 +247,12 @@ class _Planner:
             self.type_members(members, group)
             bindings = tuple(self.bind(m, members, group) for m in members)
         self.define(members, "delta")
+        for member, binding in zip(members, bindings, strict=True):
+            exact = len(members) == 1 and not _reads_more(binding)
+            variables = tuple(m.variable for m in members)
+            self.tables[member.cte.definition] = RecursiveTable(
+                member.cte, member.parts, binding, variables, exact
+            )
         limit = (with_.limit.action, with_.limit.iterations) if with_.limit else None
         self.place(LetRec(bindings, bindings[0].steps[0], limit))
 
@@ -615,6 +664,17 @@ def _step_spans(split: Parts, cte: Cte) -> list[Span]:
     return [whole]
 
 
+def _reads_more(binding: Binding) -> bool:
+    """Does a step read more of the table than the rows of the step before it?"""
+    todo = list(binding.steps)
+    while todo:
+        node = todo.pop()
+        if isinstance(node, RecRef) and node.variable == binding.variable and node.part != "delta":
+            return True
+        todo.extend(node.children)
+    return False
+
+
 def _first(scanned: Scan, span: Span) -> int:
     tokens = scanned.within(span)
     return tokens[0].start if tokens else span.start
@@ -628,8 +688,6 @@ def _around(lets: Sequence[LetRec], node: Node) -> Node:
 
 def _free(node: Node) -> set[str]:
     """The variables that the bindings of a LetRec, or a node, read."""
-    from ..planner.logical import RecRef
-
     if isinstance(node, RecRef):
         return {node.variable}
     found: set[str] = set()

@@ -8,24 +8,19 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import duckdb
 import pyarrow as pa
 
 from ..engine.operators.budget import BOUNDS, Budget, RecursionInterrupted, RecursionLimitError
-from ..planner import execute, maintain
+from ..planner import direct
 from ..planner.context import Context, Parameters, Settings
-from ..planner.logical import Node
 from . import (
-    bulk,
     diagnose,
-    error_place,
     errors,
     hidden,
     planning,
-    python_scan,
-    recursion,
     settings,
     sigint,
     view_text,
@@ -37,9 +32,13 @@ from .parameters import distribute
 from .planning import Plans
 from .result import Result, Stream, TableStream
 from .sigint import Watch
-from .statements import Kind, Statement, split, tokens
+from .statements import Kind, Statement, mentions_recursion, split, tokens
 from .subscribe import Subscription, SubscriptionReader
 from .views import Views, row_name
+
+if TYPE_CHECKING:
+    from ..planner import maintain
+    from ..planner.logical import Node
 
 _NO_STATEMENT = Statement("", 0, "", Kind.OTHER, (), 0, frozenset(), False)
 
@@ -162,7 +161,11 @@ class Session:
                 )
             given = sets if isinstance(sets, (list, tuple)) else list(sets)
             statements = split(script) if isinstance(script, str) else ()
-            rows = bulk.insert(statements[0], given) if len(statements) == 1 else None
+            rows = None
+            if len(statements) == 1:
+                from . import bulk
+
+                rows = bulk.insert(statements[0], given)
             if not self.autocommit or self.in_transaction:
                 return self._many(script, given, rows)
             try:
@@ -192,6 +195,8 @@ class Session:
     ) -> int:
         """Run `script` for each set, or once over all of them as a table."""
         if rows is not None:
+            from . import bulk
+
             text, table = rows
             self.make_way()
             with self.guard(_NO_STATEMENT):
@@ -286,11 +291,16 @@ class Session:
         self, statement: Statement, given: Parameters
     ) -> Iterator[tuple[Statement, Parameters]]:
         """A statement that changes rows, with the recursions in it run beforehand."""
-        found = None
-        if recursion.mentions(statement.text):
-            with self.guard(statement):
-                describe = recursion.describer(self.connection, given)
-                found = recursion.plan_statement(statement, describe, is_query=False)
+        if not mentions_recursion(statement.text):
+            yield statement, given
+            return
+        # Imported here, as in `planning`: sqlglot takes long to load.
+        from ..planner import execute
+        from . import recursion
+
+        with self.guard(statement):
+            describe = recursion.describer(self.connection, given)
+            found = recursion.plan_statement(statement, describe, is_query=False)
         if found is None:
             yield statement, given
             return
@@ -358,7 +368,7 @@ class Session:
         statement = split(sql)[0]
         with self.guard(statement):
             context = self._context(None)
-            stream = execute.run(planning.logical(statement, context), context)
+            stream = planning.run(statement, context)
             try:
                 return pa.Table.from_batches(list(stream), stream.schema)
             finally:
@@ -380,10 +390,17 @@ class Session:
         with self.guard(statement), self.database.reading:
             self.views.prepare(statement.text)
             context = self._context(given)
-            plan = self._plans.get(statement, version, context)
-            written = plan.labels is None
-            with self.guard(statement, written):
-                stream = execute.start(plan, context)
+            stream: Stream
+            if planning.is_plain(statement, self.settings):
+                written = True
+                stream = direct.run(statement.text, context)
+            else:
+                from ..planner import execute
+
+                plan = self._plans.get(statement, version, context)
+                written = plan.labels is None
+                with self.guard(statement, written):
+                    stream = execute.start(plan, context)
         return Result(stream, lambda: self.guard(statement, written), self.lock)
 
     def _context(self, parameters: Parameters) -> Context:
@@ -504,6 +521,8 @@ class Session:
         self, error: Exception, statement: Statement, as_written: bool
     ) -> errors.Error | None:
         if isinstance(error, RecursionLimitError):
+            from . import error_place
+
             position, length = error_place.table(list(tokens(statement.text)), error.table)
             if position is not None:
                 position += statement.start
@@ -512,6 +531,7 @@ class Session:
             )
         if isinstance(error, RecursionInterrupted):
             return errors.Interrupted(str(error))
+
         report = diagnose.read(error)
         if report is None:
             return None
@@ -612,6 +632,8 @@ class Session:
             self._register(name, frame)
 
     def _register(self, name: str, frame: object) -> None:
+        from . import python_scan
+
         self.connection.register(name, python_scan.readable(frame))
         self.frames[name] = frame
         self.catalog.changed()
@@ -623,6 +645,8 @@ class Session:
         """
         if not self.settings.python_scan or self.closed or not isinstance(script, str):
             return
+        from . import python_scan
+
         frames = python_scan.found(script, python_scan.caller())
         if not (frames or self._scanned):
             return

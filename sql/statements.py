@@ -30,6 +30,7 @@ _TOKEN = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
+_RECURSIVE = re.compile(r"\bRECURSIVE\b", re.IGNORECASE)
 _COMMENT_EDGE = re.compile(r"/\*|\*/")
 
 
@@ -203,6 +204,11 @@ def _after_ctes(parts: list[Token]) -> str:
             if word in _QUERY or word in _CHANGE:
                 return word
     return "SELECT"
+
+
+def mentions_recursion(text: str) -> bool:
+    """May `text` have a recursion? Cheap, and never wrongly no."""
+    return _RECURSIVE.search(text) is not None
 
 
 def explained(statement: Statement) -> Statement:

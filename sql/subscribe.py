@@ -6,7 +6,6 @@ nothing and holds nobody up; one that falls behind the oldest kept epoch gets a 
 
 from __future__ import annotations
 
-import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from contextlib import suppress
@@ -144,6 +143,8 @@ class Subscription(Iterator[Update], AsyncIterator[Update]):
         return self
 
     async def __anext__(self) -> Update:
+        import asyncio  # takes long to load
+
         # no thread waits: a commit wakes the event loop
         history = self._database.history
         loop = asyncio.get_running_loop()
@@ -166,6 +167,8 @@ class Subscription(Iterator[Update], AsyncIterator[Update]):
 
     def __await__(self) -> Generator[Any, None, Subscription]:
         """Itself, with the snapshot ready: ``subscription = await connection.subscribe(view)``."""
+        import asyncio
+
         yield from asyncio.sleep(0).__await__()
         return self
 

@@ -16,7 +16,7 @@ from ..planner.context import Context
 from ..planner.logical import Binding, Block, LetRec, Named, Node, Project, Scan
 from ..planner.text import column, identifier, to_sql, typed_nulls
 from . import recursion
-from .statements import split
+from .statements import mentions_recursion, split
 
 _RECURSIVE = re.compile(r"^(\s*\(*\s*)WITH\s+RECURSIVE\b", re.IGNORECASE)
 
@@ -25,7 +25,7 @@ def logical_view(sql: str, context: Context) -> Node:
     """The plan of a view's query; blocks remain where the binder does not take it apart."""
     from .binder import bind
 
-    if recursion.mentions(sql):
+    if mentions_recursion(sql):
         describe = recursion.describer(context.connection, context.parameters)
         plan = recursion.plan_statement(split(sql)[0], describe)
         if plan is not None:

@@ -20,7 +20,6 @@ import duckdb
 import pyarrow as pa
 
 from tidewheel.planner import maintain
-from tidewheel.planner.logical import Node
 from tidewheel.planner.maintain import MaintainedView, Maintainer
 from tidewheel.sql import errors, view_text
 from tidewheel.sql.capture import Capture, Outcome, TableInfo, quote
@@ -31,6 +30,7 @@ from tidewheel.sql.subscribe import Subscription, Update, snapshot
 
 if TYPE_CHECKING:
     from tidewheel.engine.operators.circuit import Circuit
+    from tidewheel.planner.logical import Node
 
 SCHEMA = "__tidewheel"
 _CATALOG = f"""
@@ -76,10 +76,9 @@ class Views:
         self.implicit = False
         """Is a transaction open that the user did not begin?"""
         self._changes: dict[str, list[pa.Table]] = {}
-        self._created: list[str] = []
-        self._dropped: list[str] = []
+        self._overlay: Maintainer | None = None
         self._start_epoch = -1
-        self._registered: dict[str, pa.Table] = {}
+        self._registered: dict[str, pa.Table | None] = {}
         self._own_rows: dict[str, pa.Table] = {}
         self._words: tuple[int, dict[str, frozenset[str]]] = (-1, {})
         self._targets: tuple[int, dict[str, str | None]] = (-1, {})
@@ -93,7 +92,15 @@ class Views:
 
     @property
     def _maintainer(self) -> Maintainer:
-        return self.database.maintainer
+        """The registry; within a transaction that changed it, what it will be after the commit."""
+        return self.database.maintainer if self._overlay is None else self._overlay
+
+    def _change_registry(self) -> Maintainer:
+        """The registry as this transaction leaves it: others see it when that is committed."""
+        if self._overlay is None:
+            self._overlay = Maintainer(self.database.maintainer.views)
+        self.database.catalog_version += 1
+        return self._overlay
 
     @property
     def any(self) -> bool:
@@ -114,15 +121,12 @@ class Views:
         rows = con.execute(f"SELECT key, sql FROM {SCHEMA}.views ORDER BY position").fetchall()
         names = Names(con)
         for key, sql in rows:
-            self._add(key, sql, names)
-
-    def _add(self, key: str, sql: str, names: Names) -> MaintainedView:
-        known = frozenset(self._maintainer.views)
-        reads = frozenset(names.reads(sql, known))
-        view = MaintainedView(key, sql, reads, lambda: self._make_plan(sql, reads, self._scratch))
-        self._maintainer.add(view)
+            self.database.maintainer.add(self._view(key, sql, names))
         self.database.catalog_version += 1
-        return view
+
+    def _view(self, key: str, sql: str, names: Names) -> MaintainedView:
+        reads = frozenset(names.reads(sql, self._keys()))
+        return MaintainedView(key, sql, reads, lambda: self._make_plan(sql, reads, self._scratch))
 
     def create(self, statement: Statement) -> None:
         """CREATE [OR REPLACE] MATERIALIZED VIEW [IF NOT EXISTS] name [(columns)] AS query."""
@@ -170,8 +174,8 @@ class Views:
                     f"FROM {SCHEMA}.views",
                     [key, sql],
                 )
-                view = self._add(key, sql, names)
-                self._created.append(key)
+                view = self._view(key, sql, names)
+                self._change_registry().add(view)
                 if not self.host.in_transaction:
                     # in a transaction of the user's the view stays cold until it is committed
                     self._maintainer.heat(view.key, _Maintenance(self))
@@ -267,21 +271,25 @@ class Views:
         if relation is not None:
             self._do(f"DROP VIEW {relation.quoted}")
         self._do(f"DELETE FROM {SCHEMA}.views WHERE key = ?", [key])
-        if self.host.in_transaction:
-            self._dropped.append(key)
-        else:
-            self._forget(key)
+        self._change_registry().remove(key)
 
     def _do(self, sql: str, parameters: list[Any] | None = None) -> None:
         """Run a statement to its end: an open result would block the connection."""
         self.host.connection.execute(sql, parameters).fetchall()
 
-    def _forget(self, key: str) -> None:
-        self._maintainer.views.pop(key, None)
-        self.database.history.broken[key] = self.database.epoch
+    def _install(self) -> None:
+        """After the commit: what it did to the registry holds for everybody."""
+        if self._overlay is None:
+            return
+        before, after = self.database.maintainer.views, self._overlay.views
+        for key, view in before.items():
+            if after.get(key) is not view:
+                self.database.history.broken[key] = self.database.epoch
+                if key in self._registered and key not in after:
+                    del self._registered[key]
+                    self.host.connection.unregister(row_name(key))
+        self.database.maintainer.views = after
         self.database.catalog_version += 1
-        if self._registered.pop(key, None) is not None:
-            self.host.connection.unregister(row_name(key))
 
     def _refuse_dependents(self, key: str, statement: Statement, position: int) -> None:
         names = ", ".join(k.split(".", 1)[1] for k in self._maintainer.readers([key]))
@@ -512,8 +520,7 @@ class Views:
                 except BaseException:
                     self._undo()
                     raise
-                for key in self._dropped:
-                    self._forget(key)
+                self._install()
                 if self._changes:
                     self.database.publish(deltas)
         finally:
@@ -521,22 +528,26 @@ class Views:
 
     def rollback(self) -> None:
         """After DuckDB's ROLLBACK, or when the transaction ended with an error."""
-        for key in self._created:
-            self._maintainer.views.pop(key, None)
-            self.database.catalog_version += 1
+        self._unsettle()
         self._end()
+
+    def _unsettle(self) -> None:
+        """DuckDB's rollback took back what was registered since the transaction began."""
+        self._registered = dict.fromkeys(self._registered)
+        if self._overlay is not None:
+            self._overlay = None
+            self.database.catalog_version += 1
 
     def _undo(self) -> None:
         """An epoch failed half way: what the views hold is rebuilt from the tables when needed."""
+        self._unsettle()
         self._maintainer.cool(self._maintainer.readers(self._changes))
-        for key in self._created:
-            self._maintainer.views.pop(key, None)
         self.database.catalog_version += 1
 
     def _end(self) -> None:
         self.implicit = False
         self._changes = {}
-        self._created, self._dropped = [], []
+        self._overlay = None
         self._own_rows.clear()
         self._start_epoch = -1
         self.database.writer.release(self)

@@ -1,0 +1,5 @@
+"""`python -m tidewheel`."""
+
+from .cli.main import main
+
+main()

@@ -1,0 +1,55 @@
+"""What the first query of a process must not load: each of these takes 50 ms or more."""
+
+import subprocess
+import sys
+
+HEAVY = ("sqlglot", "pandas", "polars", "pyspark", "sqlalchemy", "asyncio", "prompt_toolkit")
+QUERY = "select 1 as a, 'x' as b"
+BATCH = f"""
+import sys
+from tidewheel.cli.main import main
+sys.argv = ["tidewheel", "-c", "{QUERY}"]
+try:
+    main()
+except SystemExit as end:
+    assert not end.code, end.code
+"""
+CURSOR = f"""
+import sys, tidewheel
+with tidewheel.connect() as connection:
+    assert connection.execute("{QUERY}").fetchall() == [(1, "x")]
+"""
+SHOW = """
+print("LOADED", *(m for m in sys.modules if m == "tidewheel" or "." not in m
+                  or m in ("pyarrow.compute", "tidewheel.engine.scheduler", "rich.console")))
+"""
+
+
+def _loaded(program: str) -> set[str]:
+    done = subprocess.run(
+        [sys.executable, "-c", program + SHOW], capture_output=True, text=True, check=True
+    )
+    line = next(x for x in done.stdout.splitlines() if x.startswith("LOADED"))
+    return set(line.split())
+
+
+def test_a_batch_query_loads_nothing_heavy() -> None:
+    loaded = _loaded(BATCH)
+    assert {"duckdb", "click", "tidewheel"} <= loaded
+    assert not loaded & {*HEAVY, "pyarrow.compute", "tidewheel.engine.scheduler", "rich.console"}
+
+
+def test_a_first_query_through_the_db_api_loads_nothing_heavy() -> None:
+    loaded = _loaded(CURSOR)
+    assert {"duckdb", "tidewheel"} <= loaded
+    assert not loaded & {*HEAVY, "click", "rich", "tidewheel.engine.scheduler"}
+
+
+def test_the_package_runs_as_a_module() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "tidewheel", "-c", "select 41 + 1", "--format", "csv"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.split() == ["(41", "+", "1)", "42"]
