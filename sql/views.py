@@ -565,13 +565,16 @@ class Views:
 
     def ddl(self, statement: Statement, run: Callable[[], Any]) -> Any:
         """Run DDL; the views that read what it names must be able to go on, else it is undone."""
-        if statement.words[0] == "DROP" and not self.host.in_transaction:
-            self._drop_dependents(statement)
         affected = self._affected(statement)
         self.database.catalog_version += 1
         if not affected:
             return run()
+        words = {t.text.upper() for t in tokens(statement.text)}
         with self._writing(), self._implicit():
+            if statement.words[0] == "DROP" and "CASCADE" in words:
+                for key in reversed(affected):
+                    self._drop_one(key, self._relation(key))
+                affected = []
             result = run()
             names = Names(self.host.connection)
             for key in affected:
@@ -598,13 +601,6 @@ class Views:
             if key.rsplit(".", 1)[1] in words
         }
         return self._maintainer.readers(named)
-
-    def _drop_dependents(self, statement: Statement) -> None:
-        if "CASCADE" not in {t.text.upper() for t in tokens(statement.text)}:
-            return
-        with self._writing():
-            for key in reversed(self._affected(statement)):
-                self._drop_one(key, self._relation(key))
 
     def _refuse_dependents_of(self, statement: Statement, affected: list[str]) -> None:
         names = ", ".join(k.split(".", 1)[1] for k in affected)

@@ -1,0 +1,93 @@
+"""Maintained views and transactions that are taken back."""
+
+from __future__ import annotations
+
+import pytest
+
+import tidewheel
+
+
+@pytest.fixture
+def con() -> tidewheel.Connection:
+    connection = tidewheel.connect()
+    connection.execute(
+        "CREATE TABLE t (a INTEGER PRIMARY KEY);"
+        "CREATE MATERIALIZED VIEW v AS SELECT count(*) AS n FROM t;"
+        "INSERT INTO t VALUES (1)"
+    )
+    return connection
+
+
+@pytest.mark.parametrize(
+    "inside",
+    [
+        "FROM v",
+        "INSERT INTO t VALUES (2); FROM v",
+        "INSERT INTO t VALUES (2)",
+        "CREATE MATERIALIZED VIEW w AS FROM v; FROM w",
+        "DROP MATERIALIZED VIEW v",
+        "DROP MATERIALIZED VIEW v; CREATE TABLE v (x INTEGER)",
+        "CREATE OR REPLACE MATERIALIZED VIEW v AS SELECT 7 AS n FROM t; FROM v",
+        "FROM v; DELETE FROM t; FROM v; CREATE TABLE u (b INTEGER)",
+        "TRUNCATE t; FROM v",
+        "DROP TABLE t CASCADE; CREATE TABLE t (z INTEGER)",
+    ],
+)
+@pytest.mark.parametrize("read_before", [True, False])
+def test_after_a_rollback_the_view_is_what_it_was(
+    con: tidewheel.Connection, inside: str, read_before: bool
+) -> None:
+    if read_before:
+        con.execute("FROM v").fetchall()
+    con.execute(f"BEGIN; {inside}")
+    con.execute("ROLLBACK")
+    assert con.execute("FROM v").fetchall() == [(1,)]
+    con.execute("INSERT INTO t VALUES (5)")
+    assert con.execute("FROM v").fetchall() == [(2,)]
+    assert con.execute("VERIFY VIEW v").fetchall() == []
+
+
+def test_after_an_error_the_view_is_what_it_was(con: tidewheel.Connection) -> None:
+    con.execute("BEGIN; FROM v; INSERT INTO t VALUES (2)")
+    with pytest.raises(tidewheel.IntegrityError):
+        con.execute("INSERT INTO t VALUES (1)")
+    con.rollback()
+    assert con.execute("FROM v").fetchall() == [(1,)]
+    con.execute("INSERT INTO t VALUES (2)")
+    assert con.execute("FROM v").fetchall() == [(2,)]
+
+
+def test_a_failed_replacement_keeps_the_view(con: tidewheel.Connection) -> None:
+    with pytest.raises(tidewheel.Error):
+        con.execute("CREATE OR REPLACE MATERIALIZED VIEW v AS SELECT error('no') AS n FROM t")
+    assert con.execute("FROM v").fetchall() == [(1,)]
+    con.execute("INSERT INTO t VALUES (2)")
+    assert con.execute("FROM v").fetchall() == [(2,)]
+
+
+def test_nobody_else_sees_a_view_before_the_commit() -> None:
+    a, b = tidewheel.connect(":memory:apart"), tidewheel.connect(":memory:apart")
+    a.execute("CREATE TABLE t (a INTEGER); INSERT INTO t VALUES (1)")
+    a.execute("CREATE MATERIALIZED VIEW v AS SELECT count(*) AS n FROM t")
+    a.execute("BEGIN; CREATE OR REPLACE MATERIALIZED VIEW v AS SELECT 7 AS n, 8 AS m FROM t")
+    assert a.execute("FROM v").fetchall() == [(7, 8)]
+    assert b.execute("FROM v").fetchall() == [(1,)]
+    a.execute("COMMIT")
+    assert b.execute("FROM v").fetchall() == [(7, 8)]
+    a.execute("BEGIN; DROP MATERIALIZED VIEW v")
+    assert b.execute("FROM v").fetchall() == [(7, 8)]
+    a.execute("COMMIT")
+    with pytest.raises(tidewheel.ProgrammingError):
+        b.execute("FROM v")
+    a.close()
+    b.close()
+
+
+def test_drop_cascade_is_all_or_nothing(con: tidewheel.Connection) -> None:
+    con.execute("CREATE TABLE child (a INTEGER REFERENCES t (a))")
+    with pytest.raises(tidewheel.Error):
+        con.execute("DROP TABLE t CASCADE")  # a foreign key refers to it
+    assert con.execute("FROM v").fetchall() == [(1,)]
+    con.execute("DROP TABLE child; DROP TABLE t CASCADE")
+    with pytest.raises(tidewheel.ProgrammingError):
+        con.execute("FROM v")
