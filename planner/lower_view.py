@@ -267,6 +267,17 @@ def extended(stream: Stream, exprs: Sequence[L.Named]) -> Stream:
     )
 
 
+def filtered(stream: Stream, predicate: exp.Expr | None) -> Stream:
+    """A stream with one more filter to take."""
+    if predicate is None:
+        return stream
+    source = _Any()
+    source._set_schema(stream.schema)
+    return Stream(
+        stream.circuit, stream.placed, stream.columns, [*stream.steps, L.Filter(source, predicate)]
+    )
+
+
 @lowers(L.Scan)
 def _scan(low: ViewLowering, node: L.Scan) -> Stream:
     parts = [p.replace('""', '"') for p in re.findall(r'"((?:[^"]|"")*)"', node.table)]

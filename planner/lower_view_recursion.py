@@ -28,6 +28,7 @@ from tidewheel.engine.operators.tally import Tally
 from tidewheel.engine.state.delta import Schema
 from tidewheel.planner import logical as L
 from tidewheel.planner.lower_view import NoDeltaRule, Stream, ViewLowering, lowers
+from tidewheel.planner.lower_view_fixpoint import fixpoint
 from tidewheel.planner.text import identifier, to_sql
 from tidewheel.planner.view_kernels import INPUT, group_kernel
 
@@ -63,6 +64,11 @@ def _let_rec(low: ViewLowering, node: L.LetRec) -> Stream:
         raise NoDeltaRule("a recursion with a limit on its iterations")
     outer = low.circuit
     first = node.bindings[0].variable
+    if len(node.bindings) == 1:
+        b = node.bindings[0]
+        tree = fixpoint(low, b, _distinct_steps(b), partial(_watch, first))
+        if tree is not None:
+            return _body(low, node, Stream(outer, tree, b.columns))
     loop = Loop(outer.depth, partial(_watch, first), name=f"recursion {first}")
     inner = loop.inner
     inside = _Inside(low, loop)
@@ -125,6 +131,16 @@ def _let_rec(low: ViewLowering, node: L.LetRec) -> Stream:
         return low(node.body)
     finally:
         low.variables = saved_variables
+
+
+def _body(low: ViewLowering, node: L.LetRec, stream: Stream) -> Stream:
+    """What is read of the one recursive table."""
+    saved = dict(low.variables)
+    low.variables[node.bindings[0].variable] = stream
+    try:
+        return low(node.body)
+    finally:
+        low.variables = saved
 
 
 def _closure(

@@ -1,0 +1,521 @@
+"""A recursion's least fixpoint, kept by one derivation of each row.
+
+    X = anchor ∪ step(X)                          a set; or, with a value,
+    X = best by key(anchor ⊎ step(X))             the least or greatest value of each key
+
+Every row knows one row that it was derived from: its *parent*. Parents form trees whose roots are
+rows of the anchor. What comes in can only add rows or better values, and spreads from where it came
+in. What goes away matters only where a parent was derived by it: the rows below it in the tree have
+lost their support, are taken out, get what their other neighbours still derive, and that spreads
+too. Nothing is known of iterations, so a change costs what it moves in the answer and not what it
+would have moved on the way there.
+
+                    insert                              delete
+    1. ─────────────────────────────────  orphans: rows whose parent's derivation is gone
+    2. ─────────────────────────────────  taken out, with all rows below them
+    3. what new rows derive               what rows that stay derive for those taken out
+    4. spread, round by round, until nothing gets better
+
+Law: least fixpoint. A tree never closes to a cycle because a row takes a parent only when it is
+not there or its value becomes strictly better, and each step is strictly rising in the value (x,
+x + w): so a row's value always is exactly what its parent's value gives.
+
+Source: Vora, Gupta, Xu, "KickStarter" (ASPLOS 2017), section 3, dependence trees; Ramalingam, Reps,
+"An incremental algorithm for a generalization of the shortest-path problem" (1996).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from tidewheel.engine.operators.linear import Rewrite
+from tidewheel.engine.operators.operator import Emission, Operator
+from tidewheel.engine.operators.slots import Slots, grown
+from tidewheel.engine.state import columns as columns_
+from tidewheel.engine.state.arrangement import Arrangement, Counters
+from tidewheel.engine.state.columns import Array, Col, Index, Mask
+from tidewheel.engine.state.delta import Delta, Int64s, KeySpec, Schema, consolidate
+from tidewheel.engine.state.run import Rows, concat_rows, sort_rows
+
+ANCHOR = -1  # the parent of a row that the anchor gives
+ABSENT = -2  # the parent of a row that is not there
+TOP = np.iinfo(np.int64).max  # worse than any value: NULL, or no value yet
+_NONE = np.empty(0, np.int64)
+
+Candidates = tuple[Int64s, Int64s, Int64s]
+"""Slots, the places of the values that they could have, and the slots that these come from."""
+
+
+@dataclass(slots=True)
+class Rule:
+    """One step: X ⋈ relation, projected. Columns are named by (0, i) in X's key, (1, i) there.
+
+    `forward` arranges the relation by the columns that `join` (positions in X's key) is matched
+    with; `reverse` by those that stand in the derived key. `target` says where the columns of a
+    derived key come from, `source` where those of the deriving key do: (0, i) is then a position
+    in the derived key. `rewrite`, from columns `pairs` (X's, then the relation's), filters and
+    computes the value; None: nothing is filtered, and the value is the deriving row's.
+    """
+
+    forward: Arrangement
+    reverse: Arrangement
+    join: tuple[int, ...]
+    target: tuple[tuple[int, int], ...]
+    source: tuple[tuple[int, int], ...]
+    rewrite: Rewrite | None = None
+    pairs: Schema | None = None
+    by_join: KeySpec = field(init=False)
+    by_target: KeySpec = field(init=False)
+    members: Arrangement | None = None
+
+    def prepare(self, keys: Schema, name: str) -> None:
+        """Once the schema of X's key is known."""
+        self.by_join = KeySpec(keys, self.join)
+        self.by_target = KeySpec(keys, [p for p, (side, _) in enumerate(self.target) if side])
+        if any(side == 0 for side, _ in self.source):
+            schema = Schema((*keys.names, "__tw_slot"), (*keys.types, pa.int64()))
+            self.members = Arrangement(schema, self.join, name=f"{name} rows by key")
+
+
+class Fixpoint(Operator):
+    """Inputs: the anchor (port 0), then the delta of each rule's relation, arranged already.
+
+    `key` are the positions of X's key columns in `schema`; `value` that of the value column, the
+    least of which is kept (`descending`: the greatest), None for a set. NULL loses against any
+    value. `watch` is called before each round and may raise.
+    """
+
+    def __init__(
+        self,
+        schema: Schema,
+        key: Sequence[int],
+        rules: Sequence[Rule],
+        value: int | None = None,
+        descending: bool = False,
+        watch: Callable[[Counters], None] | None = None,
+        name: str = "fixpoint",
+    ) -> None:
+        self.schema = schema
+        self.name = name
+        self.rules = tuple(rules)
+        self.arity = 1 + len(self.rules)
+        self.key = tuple(key)
+        self.value = value
+        self.descending = descending
+        self.watch = watch
+        self._keys = schema.select(self.key)
+        for rule in self.rules:
+            rule.prepare(self._keys, name)
+        self.anchors = Arrangement(schema, self.key, name=f"{name} anchor")
+        self._present = 0
+        self._clear()
+
+    def _clear(self) -> None:
+        self._slots = Slots(self._keys, self.name)
+        self._parent = _NONE
+        self._place = _NONE
+        self._was = np.empty(0, bool)  # there before this epoch, and its place: where touched
+        self._old = _NONE
+        self._stamp = _NONE
+        self._scratch = _NONE
+        self._epoch = 0
+        self._touched: list[Int64s] = []
+
+    def step(self, counters: Counters, deltas: Sequence[Delta | None]) -> list[Emission]:
+        """Brings the fixpoint up to date."""
+        anchor, *edges = (None if d is None else consolidate(d) for d in deltas)
+        self._epoch += 1
+        self._touched = []
+        orphans: list[Int64s] = []
+        waiting: list[Candidates] = []
+        come: Delta | None = None
+        if anchor is not None and len(anchor):
+            self.anchors.insert(anchor)
+            gone, come = _split(anchor)
+            if gone is not None:
+                slots = self._slots.find([gone.cols[i] for i in self.key], len(gone))
+                slots = slots[slots >= 0]
+                orphans.append(slots[self._parent[slots] == ANCHOR])
+        added: list[tuple[Rule, Delta]] = []
+        for rule, delta in zip(self.rules, edges, strict=True):
+            if delta is None or not len(delta):
+                continue
+            gone, more = _split(delta)
+            if gone is not None:
+                orphans.append(self._orphans(rule, gone))
+            if more is not None:
+                added.append((rule, more))
+        if any(len(o) for o in orphans):
+            waiting += self._pull(self._take_out(orphans))
+        for rule, delta in added:
+            waiting.append(self._derived_by(rule, delta))
+        if come is not None:
+            slots = self._open([come.cols[i] for i in self.key], len(come))
+            waiting.append((slots, self._places(come.cols), np.full(len(come), ANCHOR)))
+        self._spread(waiting)
+        return self._finish(counters)
+
+    # -- what goes away ------------------------------------------------------------------------
+
+    def _orphans(self, rule: Rule, gone: Delta) -> Int64s:
+        """Rows that have a parent which derived them by rows that are gone."""
+        at, sources = self._sources(rule, gone)
+        targets = self._targets(rule, sources, gone.cols, at)
+        known = (targets >= 0).nonzero()[0]
+        targets = targets[known]
+        return np.asarray(targets[self._parent[targets] == sources[known]])
+
+    def _take_out(self, orphans: list[Int64s]) -> Int64s:
+        """Take rows out, with all below them in the tree of parents; all their slots."""
+        frontier = self._distinct(np.concatenate(orphans))
+        out: list[Int64s] = []
+        while len(frontier):
+            self._touch(frontier)
+            self._parent[frontier] = ABSENT
+            self._place[frontier] = TOP
+            out.append(frontier)
+            below: list[Int64s] = []
+            cols = self._slots.take(frontier)
+            for rule in self.rules:
+                found = self._neighbours(rule.forward, rule.by_join, cols, len(frontier))
+                if found is None:
+                    continue
+                at, related = found
+                sources = frontier[at]
+                targets = self._targets(rule, sources, related, None)
+                if len(targets):
+                    mine = (targets >= 0) & (self._parent[targets] == sources)
+                    below.append(targets[mine])
+            frontier = self._distinct(np.concatenate(below)) if below else _NONE
+        return np.concatenate(out)
+
+    def _pull(self, slots: Int64s) -> list[Candidates]:
+        """What the anchor and the rows that are there derive for slots that were taken out."""
+        cols = self._slots.take(slots)
+        out: list[Candidates] = []
+        whole = KeySpec(self._keys, range(len(self._keys)))
+        found = self._neighbours(self.anchors, whole, cols, len(slots))
+        if found is not None:
+            at, rows = found
+            out.append((slots[at], self._places(rows), np.full(len(at), ANCHOR)))
+        for rule in self.rules:
+            found = self._neighbours(rule.reverse, rule.by_target, cols, len(slots))
+            if found is None:
+                continue
+            at, related = found
+            keys = [related[i] if side else columns_.take(cols[i], at) for side, i in rule.source]
+            sources = self._slots.find(keys, len(at))
+            there = self._there(sources)
+            for i in rule.forward.key.indices:  # NULL joins nothing
+                nulls = columns_.is_null(related[i])
+                if nulls is not None:
+                    there &= ~nulls
+            keep = there.nonzero()[0]
+            if len(keep):
+                related = [columns_.take(c, keep) for c in related]
+                out.append(self._values(rule, sources[keep], related, slots[at[keep]]))
+        return out
+
+    # -- what comes ----------------------------------------------------------------------------
+
+    def _derived_by(self, rule: Rule, come: Delta) -> Candidates:
+        """What the rows that are there derive by new rows of a relation."""
+        at, sources = self._sources(rule, come)
+        if not len(at):
+            return _NONE, _NONE, _NONE
+        related = [columns_.take(c, at) for c in come.cols]
+        return self._values(rule, sources, related, None)
+
+    def _spread(self, waiting: list[Candidates]) -> None:
+        """Round by round: better values are taken, and what they derive is offered."""
+        rounds = 0
+        while True:
+            waiting = [w for w in waiting if len(w[0])]
+            if not waiting:
+                return
+            slots, places, sources = (
+                waiting[0]
+                if len(waiting) == 1
+                else tuple(np.concatenate(c) for c in zip(*waiting, strict=True))
+            )
+            better = self._parent[slots] == ABSENT
+            if self.value is not None:
+                better |= places < self._place[slots]
+            if not better.all():
+                index = better.nonzero()[0]
+                if not len(index):
+                    return
+                slots, places, sources = slots[index], places[index], sources[index]
+            if self.watch is not None:
+                self.watch((rounds,))
+            rounds += 1
+            self._touch(slots)
+            if self.value is not None:
+                np.minimum.at(self._place, slots, places)
+                best = (places == self._place[slots]).nonzero()[0]
+                slots, sources = slots[best], sources[best]
+            self._parent[slots] = sources
+            frontier = self._distinct(slots)
+            cols = self._slots.take(frontier)
+            waiting = []
+            for rule in self.rules:
+                found = self._neighbours(rule.forward, rule.by_join, cols, len(frontier))
+                if found is not None:
+                    waiting.append(self._values(rule, frontier[found[0]], found[1], None))
+
+    def _values(
+        self, rule: Rule, sources: Int64s, related: Sequence[Col], targets: Int64s | None
+    ) -> Candidates:
+        """What pairs of a row and a related row derive; `targets` where these are known."""
+        places = self._place[sources]
+        if rule.rewrite is not None:
+            assert rule.pairs is not None
+            delta = Delta(
+                rule.pairs,
+                [*self._rows(sources, places), *related],
+                np.arange(1, len(sources) + 1),  # weights pass: they say which pair it was
+            )
+            out = rule.rewrite(delta)
+            index = out.weights - 1
+            places = self._places(out.cols)
+            sources = sources[index]
+            if targets is not None:
+                return targets[index], places, sources
+            keys = [out.cols[i] for i in self.key]
+            return self._open(keys, len(index)), places, sources
+        if targets is None:
+            keys = self._target_keys(rule, sources, related, None)
+            if self.value is None:
+                # Most of what a set derives is there already.
+                targets = self._slots.find(keys, len(sources))
+                new = targets < 0
+                new |= self._parent[targets] == ABSENT
+                index = new.nonzero()[0]
+                sources, places = sources[index], places[index]
+                keys = [columns_.take(c, index) for c in keys]
+            targets = self._open(keys, len(sources))
+        return targets, places, sources
+
+    # -- slots ---------------------------------------------------------------------------------
+
+    def _sources(self, rule: Rule, delta: Delta) -> tuple[Index, Int64s]:
+        """Rows that are there and join rows of the relation: (position in `delta`, slot)."""
+        if rule.members is None:
+            keys = [delta.cols[i] for _, i in rule.source]
+            slots = self._slots.find(keys, len(delta))
+            at = self._there(slots).nonzero()[0]
+            return at, slots[at]
+        found = self._neighbours(rule.members, rule.forward.key, delta.cols, len(delta))
+        if found is None:
+            return _NONE, _NONE
+        at, rows = found
+        there = (self._parent[rows[-1]] != ABSENT).nonzero()[0]
+        return at[there], rows[-1][there]
+
+    def _there(self, slots: Int64s) -> Mask:
+        if not self._slots.size:
+            return np.zeros(len(slots), bool)
+        return np.asarray((slots >= 0) & (self._parent[slots] != ABSENT))
+
+    def _targets(
+        self, rule: Rule, sources: Int64s, related: Sequence[Col], at: Index | None
+    ) -> Int64s:
+        keys = self._target_keys(rule, sources, related, at)
+        return self._slots.find(keys, len(sources))
+
+    def _target_keys(
+        self, rule: Rule, sources: Int64s, related: Sequence[Col], at: Index | None
+    ) -> list[Col]:
+        mine: list[Col] | None = None
+        keys: list[Col] = []
+        for side, i in rule.target:
+            if side:
+                keys.append(related[i] if at is None else columns_.take(related[i], at))
+            else:
+                if mine is None:
+                    mine = self._slots.take(sources)
+                keys.append(mine[i])
+        return keys
+
+    @staticmethod
+    def _neighbours(
+        arrangement: Arrangement, spec: KeySpec, cols: Sequence[Col], n: int
+    ) -> tuple[Index, Sequence[Col]] | None:
+        """Rows that match, each once: (position among the probes, the rows' columns)."""
+        found = arrangement.match(cols, spec, spec.keys(cols, n))
+        if found is None:
+            return None
+        at, rows = found
+        if not (rows.weights > 0).all():
+            at, rows = _standing(at, rows)
+        return at, rows.cols
+
+    def _open(self, cols: Sequence[Col], n: int) -> Int64s:
+        if not n:
+            return _NONE
+        slots = self._slots.open(cols, n)
+        size = self._slots.size
+        if len(self._parent) < size:
+            self._parent = grown(self._parent, size, ABSENT)
+            self._place = grown(self._place, size, TOP)
+            self._was = grown(self._was, size)
+            self._old = grown(self._old, size)
+            self._stamp = grown(self._stamp, size)
+            self._scratch = grown(self._scratch, size)
+        return slots
+
+    def _distinct(self, slots: Int64s) -> Int64s:
+        if len(slots) <= 1:
+            return slots
+        numbers = np.arange(len(slots))
+        self._scratch[slots] = numbers
+        last = self._scratch[slots] == numbers
+        return slots if last.all() else np.asarray(slots[last])
+
+    def _touch(self, slots: Int64s) -> None:
+        """Note what was there before this epoch."""
+        fresh = slots[self._stamp[slots] != self._epoch]
+        if len(fresh):
+            self._stamp[fresh] = self._epoch
+            self._was[fresh] = self._parent[fresh] != ABSENT
+            self._old[fresh] = self._place[fresh]
+            self._touched.append(fresh)
+
+    # -- values --------------------------------------------------------------------------------
+
+    def _places(self, cols: Sequence[Col]) -> Int64s:
+        """The value column as integers of which the least is the best."""
+        if self.value is None:
+            return np.zeros(len(cols[0]), np.int64)
+        kind: Any = self.schema.kinds[self.value]
+        values, nulls = kind.split(cols[self.value])
+        places = values.astype(np.int64)
+        if self.descending:
+            places = ~places
+        if nulls is not None:
+            places[nulls] = TOP
+            if (places[~nulls] == TOP).any():
+                raise OverflowError(f"{self.name}: a value at the end of its type's range")
+        elif kind.dtype.itemsize == 8 and (places == TOP).any():
+            raise OverflowError(f"{self.name}: a value at the end of its type's range")
+        return np.asarray(places)
+
+    def _rows(self, slots: Int64s, places: Int64s) -> list[Col]:
+        """The columns of rows."""
+        keys = self._slots.take(slots)
+        cols: list[Any] = [None] * len(self.schema)
+        for i, col in zip(self.key, keys, strict=True):
+            cols[i] = col
+        if self.value is not None:
+            cols[self.value] = self._column(places)
+        return cols
+
+    def _column(self, places: Int64s) -> Col:
+        assert self.value is not None
+        kind = self.schema.kinds[self.value]
+        assert kind.dtype is not None
+        nulls = places == TOP
+        values: Array = ~places if self.descending else places
+        if not nulls.any():
+            return values.astype(kind.dtype)
+        values = np.where(nulls, 0, values).astype(kind.dtype)
+        array = kind.dump(values)
+        return kind.load(pa.array(array.to_pylist(), array.type, mask=nulls))
+
+    # -- the end -------------------------------------------------------------------------------
+
+    def _finish(self, counters: Counters) -> list[Emission]:
+        if not self._touched:
+            return []
+        slots = self._distinct(np.concatenate(self._touched))
+        was, now = self._was[slots], self._parent[slots] != ABSENT
+        if self.value is None:
+            changed = was != now
+        else:
+            changed = (was != now) | (was & (self._old[slots] != self._place[slots]))
+        gone, come = slots[was & changed], slots[now & changed]
+        moved = slots[was != now]
+        self._present += len(come) - len(gone)
+        for rule in self.rules:
+            if rule.members is not None and len(moved):
+                signs = np.where(self._parent[moved] != ABSENT, 1, -1)
+                cols = [*self._slots.take(moved), moved]
+                rule.members.insert(Delta(rule.members.schema, cols, signs))
+        out: list[Emission] = []
+        both = np.concatenate((gone, come))
+        if len(both):
+            places = np.concatenate((self._old[gone], self._place[come]))
+            signs = np.repeat(np.array([-1, 1]), (len(gone), len(come)))
+            out.append((0, counters, Delta(self.schema, self._rows(both, places), signs)))
+        if self._slots.size > 2 * self._present + 1024:
+            self._compact()
+        return out
+
+    def _compact(self) -> None:
+        """Give up the slots of rows that are not there."""
+        kept = (self._parent != ABSENT).nonzero()[0]
+        parents, places, size = self._parent[kept], self._place[kept], self._slots.size
+        cols = self._slots.take(kept)
+        numbers = np.empty(size, np.int64)
+        numbers[kept] = np.arange(len(kept))
+        self._clear()
+        if len(kept):
+            slots = self._open(cols, len(kept))
+            self._parent[slots] = np.where(parents >= 0, numbers[parents], parents)
+            self._place[slots] = places
+        for rule in self.rules:
+            if rule.members is not None:
+                old = rule.members
+                rule.members = Arrangement(old.schema, old.key.indices, name=old.name)
+                if len(kept):
+                    weights = np.ones(len(kept), np.int64)
+                    rule.members.insert(Delta(old.schema, [*cols, slots], weights))
+
+    def arrangements(self) -> Sequence[Arrangement]:
+        """The anchor; where a relation meets only a part of the key, the rows by that part."""
+        return (self.anchors, *(r.members for r in self.rules if r.members is not None))
+
+    @property
+    def state_rows(self) -> int:
+        """Rows held, those of the anchor among them."""
+        return self._present + super().state_rows
+
+    @property
+    def state_bytes(self) -> int:
+        """Bytes held."""
+        arrays = (self._parent, self._place, self._was, self._old, self._stamp, self._scratch)
+        return self._slots.nbytes + sum(a.nbytes for a in arrays) + super().state_bytes
+
+
+def _split(delta: Delta) -> tuple[Delta | None, Delta | None]:
+    """What a consolidated delta takes away, and what it adds."""
+    less = delta.weights < 0
+    if less.all():
+        return delta, None
+    if not less.any():
+        return None, delta
+    return delta.where(less), delta.where(~less)
+
+
+def _standing(at: Index, rows: Rows) -> tuple[Index, Rows]:
+    """Of rows found in several runs, those whose weights do not cancel."""
+    doubtful = np.zeros(int(at.max()) + 1, bool)
+    doubtful[at[rows.weights <= 0]] = True
+    mask = doubtful[at]
+    index = mask.nonzero()[0]
+    some = rows.take(index)
+    # The position among the probes stands for the key: equal rows of one probe add up.
+    some = sort_rows(Rows(some.layout, at[index], some.rest, None, None, some.weights, some.cols))
+    some = some.where(some.weights > 0)
+    rest = (~mask).nonzero()[0]
+    if not len(rest):
+        return some.keys, some
+    others = rows.take(rest)
+    plain = Rows(others.layout, at[rest], others.rest, None, None, others.weights, others.cols)
+    both = concat_rows([some, plain])
+    return both.keys, both

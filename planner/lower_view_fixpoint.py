@@ -1,0 +1,276 @@
+"""Recursions whose steps are joins with one relation each → one `Fixpoint` operator.
+
+What must hold, for every step: it is projections and filters over an inner equi-join of the
+recursive table with something else; each key column of what it derives is a column of the one or
+the other, taken as it is; the key of the deriving row can be told from the derived key and the
+other side's row; and a value that is minimised or maximised is the recursive table's own, plus or
+minus something. Anything else is left to the general loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+from sqlglot import exp
+
+from tidewheel.engine.operators.circuit import Circuit
+from tidewheel.engine.operators.circuit import Node as Placed
+from tidewheel.engine.operators.fixpoint import Fixpoint, Rule
+from tidewheel.engine.operators.linear import Map
+from tidewheel.engine.operators.operator import Source
+from tidewheel.engine.state import columns as columns_
+from tidewheel.engine.state.delta import Schema
+from tidewheel.planner import logical as L
+from tidewheel.planner.lower_view import Stream, ViewLowering, extended, filtered
+from tidewheel.planner.text import column, conjunction, substituted
+
+_MINE = "__tw_mine{}"  # columns of the recursive table, by position
+Watch = Callable[[tuple[int, ...]], None]
+
+
+@dataclass(slots=True)
+class _Step:
+    """A step taken apart. Expressions are over `_MINE` columns and those of `other`."""
+
+    other: L.Node
+    joins: list[tuple[int, exp.Expr]]  # position in the recursive table, expression over `other`
+    outputs: list[exp.Expr]
+    conditions: list[exp.Expr] = field(default_factory=list)
+
+
+def fixpoint(low: ViewLowering, b: L.Binding, steps: list[L.Node], watch: Watch) -> Placed | None:
+    """The recursive table as one operator, None where it is not of this form."""
+    if low.circuit.depth or low.entered is not None or b.anchor is None:
+        return None
+    value = _value(b)
+    if b.kind != "union" and value is None:
+        return None
+    taken = [_taken_apart(step, b, value) for step in steps]
+    if any(t is None for t in taken):
+        return None
+    anchor = low.place(b.anchor)
+    schema = Schema((c.name for c in b.columns), anchor.arrow.types)
+    if value is not None and not _is_number(schema, value):
+        return None
+    found = [_rule(low, b, schema, value, t) for t in taken if t is not None]
+    rules = [f for f in found if f is not None]
+    if len(rules) < len(taken):
+        return None
+    key = range(len(schema)) if value is None else b.key
+    descending = value is not None and b.merge[value] == "max"
+    op = Fixpoint(
+        schema, tuple(key), [r for r, _ in rules], value, descending, watch,
+        f"recursion {b.variable}",
+    )  # fmt: skip
+    return low.circuit.add(op, anchor.placed, *(placed for _, placed in rules))
+
+
+def _value(b: L.Binding) -> int | None:
+    merged = [i for i, m in enumerate(b.merge) if m is not None]
+    if b.kind != "improve" or len(merged) != 1 or b.merge[merged[0]] not in ("min", "max"):
+        return None
+    return merged[0] if b.key and len(b.key) == len(b.columns) - 1 else None
+
+
+def _is_number(schema: Schema, value: int) -> bool:
+    kind = schema.kinds[value]
+    fixed = isinstance(kind, columns_.FixedType)
+    other = isinstance(kind, columns_.BoolType | columns_.FloatType)
+    return fixed and not other and schema.types[value] != pa.uint64()
+
+
+def _reads(node: L.Node, variable: str) -> bool:
+    if isinstance(node, L.RecRef):
+        return node.variable == variable
+    return any(_reads(c, variable) for c in node.children)
+
+
+def _taken_apart(step: L.Node, b: L.Binding, value: int | None) -> _Step | None:
+    above: list[L.Filter | L.Project | L.Aggregate] = []
+    node = step
+    while not isinstance(node, L.Join):
+        if not isinstance(node, L.Filter | L.Project | L.Aggregate):
+            return None
+        above.append(node)
+        node = node.input
+    sides = [_reads(node.left, b.variable), _reads(node.right, b.variable)]
+    if node.kind != "inner" or not node.keys or sides not in ([True, False], [False, True]):
+        return None
+    mine, other = (node.left, node.right) if sides[0] else (node.right, node.left)
+    names = _own(mine, b)
+    if names is None:
+        return None
+    found = _Step(other, [], [])
+    for key in node.keys:
+        own, theirs = (key.left, key.right) if sides[0] else (key.right, key.left)
+        at = _position(substituted(own, names))
+        if key.null_safe or at is None or at in (j for j, _ in found.joins):
+            return None
+        found.joins.append((at, theirs))
+    env: dict[str, exp.Expr] = {**names, **{c.name: column(c.name) for c in other.schema}}
+    if node.residual is not None:
+        found.conditions.append(substituted(node.residual, env))
+    grouped = False
+    for part in reversed(above):
+        if isinstance(part, L.Filter):
+            if grouped:
+                return None
+            found.conditions.append(substituted(part.predicate, env))
+        elif isinstance(part, L.Project):
+            env = {e.column.name: substituted(e.expr, env) for e in part.exprs}
+        else:
+            if grouped or value is None or part.sets is not None or len(part.aggregates) != 1:
+                return None
+            grouped = True
+            call = part.aggregates[0].expr
+            wanted = exp.Min if b.merge[value] == "min" else exp.Max
+            if type(call) is not wanted or call.expressions or isinstance(call.this, exp.Distinct):
+                return None
+            merged = substituted(call.this, env)
+            env = {k.column.name: substituted(k.expr, env) for k in part.keys}
+            env[part.aggregates[0].column.name] = merged
+    found.outputs = [env[c.name] for c in step.schema]
+    for i, expression in enumerate(found.outputs):
+        if i == value:
+            if not _rises(expression, value):
+                return None
+        elif not isinstance(expression, exp.Column):
+            return None
+    return found
+
+
+def _own(node: L.Node, b: L.Binding) -> dict[str, exp.Expr] | None:
+    """Columns of a chain of projections over the recursive table, in terms of `_MINE`."""
+    if isinstance(node, L.RecRef):
+        if len(node.columns) != len(b.columns):
+            return None
+        return {c.name: column(_MINE.format(i)) for i, c in enumerate(node.columns)}
+    if not isinstance(node, L.Project):
+        return None
+    below = _own(node.input, b)
+    if below is None:
+        return None
+    return {e.column.name: substituted(e.expr, below) for e in node.exprs}
+
+
+def _position(expression: exp.Expr) -> int | None:
+    """The position of a column of the recursive table."""
+    prefix = _MINE.format("")
+    if not isinstance(expression, exp.Column) or not expression.name.startswith(prefix):
+        return None
+    return int(expression.name[len(prefix) :])
+
+
+def _touches(expression: exp.Expr, position: int) -> bool:
+    return any(_position(c) == position for c in expression.find_all(exp.Column))
+
+
+def _rises(expression: exp.Expr, value: int) -> bool:
+    """Is an expression strictly rising in the value: itself, plus or minus something?"""
+    while isinstance(expression, exp.Paren):
+        expression = expression.this
+    if isinstance(expression, exp.Column):
+        return _position(expression) == value
+    if isinstance(expression, exp.Cast) and not isinstance(expression, exp.TryCast):
+        return expression.to.is_type(*exp.DataType.INTEGER_TYPES) and _rises(expression.this, value)
+    if isinstance(expression, exp.Add | exp.Sub):
+        left, right = expression.this, expression.expression
+        if not _touches(right, value):
+            return _rises(left, value)
+        if isinstance(expression, exp.Add) and not _touches(left, value):
+            return _rises(right, value)
+    return False
+
+
+def _rule(
+    low: ViewLowering, b: L.Binding, schema: Schema, value: int | None, step: _Step
+) -> tuple[Rule, Placed] | None:
+    key = [i for i in range(len(schema)) if i != value]
+    plain = value is None or _position(step.outputs[value]) == value
+    if not plain and value is not None and not pa.types.is_integer(schema.types[value]):
+        return None
+    used = {
+        c.name
+        for e in (*step.outputs, *step.conditions)
+        for c in e.find_all(exp.Column)
+        if _position(c) is None
+    }
+    if any(at not in key for at, _ in step.joins):
+        return None
+    joins: list[str] = []
+    extra: list[L.Named] = []
+    for i, (_, expression) in enumerate(step.joins):
+        if isinstance(expression, exp.Column):
+            joins.append(expression.name)
+        else:
+            joins.append(f"__tw_join{i}")
+            extra.append(L.Named(L.Column(joins[-1], joins[-1], ""), expression.copy()))
+    used |= set(joins)
+    kept = [L.Named(c, column(c.name)) for c in step.other.schema if c.name in used]
+    stream = low.place(L.Project(step.other, (*kept, *extra)))
+    at = {c.name: i for i, c in enumerate(stream.schema)}
+    types = stream.arrow.types
+    by_join = {j: at[name] for (j, _), name in zip(step.joins, joins, strict=True)}
+    if any(types[i] != schema.types[j] for j, i in by_join.items()):
+        return None
+    target: list[tuple[int, int]] = []
+    passed: dict[int, int] = {}  # position in X → in the derived key
+    for p, i in enumerate(key):
+        expression = step.outputs[i]
+        mine = _position(expression)
+        if mine is None:
+            there = at[expression.name]
+        elif mine in by_join:
+            there = by_join[mine]
+        else:
+            if mine in passed or mine not in key or schema.types[mine] != schema.types[i]:
+                return None
+            passed[mine] = p
+            target.append((0, key.index(mine)))
+            continue
+        if types[there] != schema.types[i]:
+            return None
+        target.append((1, there))
+    if not any(side for side, _ in target):
+        return None
+    source: list[tuple[int, int]] = []
+    for i in key:
+        if i in by_join:
+            source.append((1, by_join[i]))
+        elif i in passed:
+            source.append((0, passed[i]))
+        else:
+            return None
+    rewrite, pairs = None, None
+    if not plain or step.conditions:
+        mine_columns = [L.Column(_MINE.format(i), c.label, c.type) for i, c in enumerate(b.columns)]
+        pairs = Schema(
+            (*(c.name for c in mine_columns), *stream.arrow.names), (*schema.types, *types)
+        )
+        scratch = Circuit()
+        placed = scratch.add(Source(pairs))
+        whole = Stream(scratch, placed, (*mine_columns, *stream.schema))
+        if step.conditions:
+            whole = filtered(whole, conjunction([c.copy() for c in step.conditions]))
+        named = [
+            L.Named(L.Column(c.name, c.label, c.type), e.copy())
+            for c, e in zip(b.columns, step.outputs, strict=True)
+        ]
+        done = low.flush(extended(whole, named)).placed.op
+        if not isinstance(done, Map) or done.schema.types != schema.types:
+            return None
+        rewrite = done.rewrite
+    forward, forward_node = low.arrange(stream, [by_join[j] for j, _ in step.joins], False)
+    reverse, _ = low.arrange(stream, [i for side, i in target if side], True)
+    rule = Rule(
+        forward.arrangement,
+        reverse.arrangement,
+        tuple(key.index(j) for j, _ in step.joins),
+        tuple(target),
+        tuple(source),
+        rewrite,
+        pairs,
+    )
+    return rule, forward_node

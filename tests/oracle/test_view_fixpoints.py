@@ -1,0 +1,101 @@
+"""Recursive views that keep one best value per key, under random edits, against a fresh run."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+import tidewheel
+
+SCHEMA = """
+CREATE TABLE e (a INTEGER, b INTEGER, w INTEGER);
+CREATE TABLE n (x INTEGER, v INTEGER, s VARCHAR);
+"""
+BOTH = "both_ways AS (SELECT a, b FROM e UNION ALL SELECT b, a FROM e)"
+VIEWS = {
+    "components": f"WITH RECURSIVE {BOTH}, c(x, l) AS (SELECT x, x FROM n UNION "
+    "SELECT g.b, min(c.l) FROM c JOIN both_ways g ON g.a = c.x GROUP BY g.b) SELECT x, l FROM c",
+    "paths": "WITH RECURSIVE d(x, v) AS (SELECT x, v FROM n WHERE v < 3 UNION "
+    "SELECT e.b, min(d.v + e.w) FROM d JOIN e ON e.a = d.x WHERE e.w >= 0 GROUP BY e.b) FROM d",
+    "bounded": "WITH RECURSIVE d(x, v) AS (SELECT 0, 0 UNION SELECT e.b, min(d.v + abs(e.w)) "
+    "FROM d JOIN e ON e.a = d.x WHERE d.v + abs(e.w) < 9 GROUP BY e.b) SELECT v, x FROM d",
+    "labels": "WITH RECURSIVE c(x, l) AS (SELECT x, v FROM n UNION "
+    "SELECT e.b, max(c.l) FROM c JOIN e ON e.a = c.x GROUP BY e.b) "
+    "SELECT l, count(*) FROM c GROUP BY l",
+    "all_pairs": "WITH RECURSIVE d(x, y, v) AS (SELECT a, b, abs(w) FROM e UNION "
+    "SELECT d.x, e.b, min(d.v + abs(e.w)) FROM d JOIN e ON e.a = d.y GROUP BY d.x, e.b) FROM d",
+    "texts": "WITH RECURSIVE r(s) AS (SELECT s FROM n WHERE v = 0 UNION "
+    "SELECT m.s FROM r JOIN n m ON m.v = length(r.s) WHERE m.x > 1) FROM r",
+    "named": "WITH RECURSIVE g AS (SELECT p.s AS a, q.s AS b FROM e JOIN n p ON p.x = e.a JOIN n q "
+    "ON q.x = e.b), r(s) AS (SELECT s FROM n WHERE v = 0 UNION "
+    "SELECT g.b FROM r JOIN g ON g.a = r.s) FROM r",
+    "same_generation": "WITH RECURSIVE g(x, y) AS (SELECT p.b, q.b FROM e p JOIN e q ON p.a = q.a "
+    "UNION SELECT g.x, e.b FROM g JOIN e ON e.a = g.y AND e.w > 0) SELECT count(*) FROM g",
+}
+_value = st.integers(0, 5).map(str)
+_maybe = st.one_of(st.just("NULL"), _value, _value)
+_length = st.one_of(st.just("NULL"), st.integers(0, 4).map(str), st.integers(0, 4).map(str))
+EDITS = st.one_of(
+    st.tuples(_maybe, _maybe, _length).map(lambda r: f"INSERT INTO e VALUES ({', '.join(r)})"),
+    st.tuples(_maybe, _maybe, _length).map(lambda r: f"INSERT INTO e VALUES ({', '.join(r)})"),
+    st.tuples(_maybe, _length, st.sampled_from(["''", "'a'", "'bb'", "'ccc'", "NULL"])).map(
+        lambda r: f"INSERT INTO n VALUES ({', '.join(r)})"
+    ),
+    st.tuples(_value, _value).map(lambda r: f"DELETE FROM e WHERE a = {r[0]} AND b = {r[1]}"),
+    st.tuples(_value, _value).map(lambda r: f"UPDATE e SET w = {r[0]} WHERE a = {r[1]}"),
+    st.tuples(_value, _value).map(lambda r: f"UPDATE e SET b = {r[0]} WHERE a = {r[1]}"),
+    _value.map(lambda v: f"DELETE FROM e WHERE a = {v}"),
+    _value.map(lambda v: f"DELETE FROM n WHERE x = {v}"),
+    st.tuples(_maybe, _value).map(lambda r: f"UPDATE n SET v = {r[0]} WHERE x = {r[1]}"),
+)
+FEW = settings(
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+    phases=[Phase.explicit, Phase.reuse, Phase.generate],
+)
+
+
+def check(name: str, edits: list[str], batch: int) -> None:
+    """The view equals its query run afresh after every `batch` edits."""
+    with tidewheel.connect() as con:
+        con.execute(SCHEMA)
+        con.execute("INSERT INTO n SELECT i, i % 3, repeat('a', i) FROM range(4) t(i)")
+        con.execute("INSERT INTO e SELECT i, (i + 1) % 4, 1 FROM range(4) t(i)")
+        con.execute(f"CREATE MATERIALIZED VIEW v AS {VIEWS[name]}")
+        con.execute("FROM v").fetchall()
+        for start in range(0, len(edits), batch):
+            con.execute("BEGIN")
+            for edit in edits[start : start + batch]:
+                con.execute(edit)
+            con.execute("COMMIT")
+            assert con.execute("VERIFY VIEW v").fetchall() == []
+
+
+@pytest.mark.parametrize("name", VIEWS)
+@settings(FEW, max_examples=2)
+@given(edits=st.lists(EDITS, min_size=4, max_size=12), batch=st.integers(1, 3))
+def test_fixpoints(name: str, edits: list[str], batch: int) -> None:
+    check(name, edits, batch)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", VIEWS)
+@settings(FEW, max_examples=60)
+@given(edits=st.lists(EDITS, min_size=20, max_size=60), batch=st.integers(1, 6))
+def test_fixpoints_at_length(name: str, edits: list[str], batch: int) -> None:
+    check(name, edits, batch)
+
+
+@pytest.mark.parametrize("name", ["components", "paths", "bounded", "labels", "all_pairs", "named"])
+def test_they_are_kept_as_fixpoints(name: str) -> None:
+    with tidewheel.connect() as con:
+        con.execute(SCHEMA)
+        con.execute(f"CREATE MATERIALIZED VIEW v AS {VIEWS[name]}")
+        con.execute("FROM v").fetchall()
+        circuit, reason = con._session.views.circuit("memory.main.v")
+        assert circuit is not None
+        assert not reason
+        kinds = {type(n.op).__name__ for n in circuit.nodes if n is not None}
+        assert "Fixpoint" in kinds
+        assert "Loop" not in kinds
