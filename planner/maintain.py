@@ -11,6 +11,7 @@ every node of its query, else `Recompute`.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from time import perf_counter
@@ -24,10 +25,17 @@ if TYPE_CHECKING:
 
 WEIGHT = "weight"
 Deltas = Mapping[str, pa.Table]
+Round = tuple[str, tuple[int, ...], int]
+"""A recursive table, counters, rows that came or went there."""
+ROUNDS = 10_000
+"""How many of a view's rounds are kept."""
 
 
 class Run(Protocol):
     """The epoch's own transaction: what runs in it sees the changes."""
+
+    epoch: int
+    """The number of the last committed epoch."""
 
     def __call__(self, sql: str) -> pa.Table:
         """The result of a query; views that it names are read at the epoch being made."""
@@ -55,8 +63,12 @@ class Plan(Protocol):
     def rows(self) -> pa.Table:
         """The view's rows after the last step; a view of its schema, cheap to ask for again."""
 
+    def rounds(self) -> list[Round]:
+        """What each counter of the last step changed in recursive tables; asked once a step."""
+
     def statistics(self) -> list[dict[str, Any]]:
-        """One record per vertex: name, kind, rows and bytes held, seconds spent."""
+        """One record per vertex: vertex, kind, detail, rows and bytes held, rows_in, rows_out,
+        steps, seconds."""
 
 
 def difference(old: pa.Table, new: pa.Table, run: Callable[..., pa.Table]) -> pa.Table:
@@ -101,6 +113,7 @@ class Recompute:
         self._scratch = scratch
         self._rows: pa.Table | None = None
         self._seconds = 0.0
+        self._steps = self._in = self._out = 0
 
     def hydrate(self, run: Run) -> None:
         self._rows = run(self.sql)
@@ -110,6 +123,9 @@ class Recompute:
         new, old = run(self.sql), self.rows()
         delta = difference(old, new, self._scratch)
         self._rows = new
+        self._steps += 1
+        self._in += sum(change.num_rows for change in changes.values())
+        self._out += delta.num_rows
         self._seconds += perf_counter() - started
         return delta
 
@@ -117,14 +133,21 @@ class Recompute:
         assert self._rows is not None
         return self._rows
 
+    def rounds(self) -> list[Round]:
+        return []
+
     def statistics(self) -> list[dict[str, Any]]:
         held = self._rows
         return [
             {
                 "vertex": "recompute",
-                "kind": f"recompute ({self.reason})",
+                "kind": "recompute",
+                "detail": self.reason,
                 "rows": 0 if held is None else held.num_rows,
                 "bytes": 0 if held is None else held.nbytes,
+                "rows_in": self._in,
+                "rows_out": self._out,
+                "steps": self._steps,
                 "seconds": self._seconds,
             }
         ]
@@ -141,7 +164,14 @@ class MaintainedView:
     plan: Plan | None = None
     epochs: int = 0
     changed_rows: int = 0
-    seconds: float = field(default=0.0)
+    seconds: float = 0.0
+    """Spent on all its epochs."""
+    fill_seconds: float = 0.0
+    last_epoch: int | None = None
+    """The last epoch that changed what it reads, and how long that took."""
+    last_seconds: float = 0.0
+    rounds: deque[tuple[int, Round]] = field(default_factory=lambda: deque(maxlen=ROUNDS))
+    """Per epoch and counter what changed in its recursive tables."""
 
     @property
     def hot(self) -> bool:
@@ -201,9 +231,12 @@ class Maintainer:
         if not view.hot:
             for other in sorted(view.reads & set(self.views)):
                 self.heat(other, run)
+            started = perf_counter()
             plan = view.make_plan()
             plan.hydrate(run)
             view.plan = plan
+            view.fill_seconds = perf_counter() - started
+            view.rounds.extend((run.epoch, r) for r in plan.rounds())
         return view
 
     def cool(self, keys: Iterable[str] | None = None) -> None:
@@ -227,7 +260,10 @@ class Maintainer:
             started = perf_counter()
             delta = view.plan.step(mine, run)
             view.epochs += 1
-            view.seconds += perf_counter() - started
+            view.last_epoch = run.epoch + 1
+            view.last_seconds = perf_counter() - started
+            view.seconds += view.last_seconds
+            view.rounds.extend((view.last_epoch, r) for r in view.plan.rounds())
             if delta.num_rows:
                 view.changed_rows += delta.num_rows
                 moved[view.key] = out[view.key] = delta

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from time import perf_counter
 from typing import Any
 
 import pyarrow as pa
 
 from tidewheel.engine.operators.circuit import Circuit, Loop, Node
+from tidewheel.engine.operators.keyed import Keyed
+from tidewheel.engine.operators.operator import Operator
 from tidewheel.engine.operators.sink import Sink
+from tidewheel.engine.operators.tally import Tally
+from tidewheel.engine.state.arrangement import Counters
 from tidewheel.engine.state.delta import Delta
 from tidewheel.planner import logical as L
 from tidewheel.planner import lower_view_aggregate, lower_view_recursion  # noqa: F401  (rules)
 from tidewheel.planner.lower_view import NoDeltaRule, ViewLowering
-from tidewheel.planner.maintain import WEIGHT, Deltas, Recompute, Run
+from tidewheel.planner.maintain import WEIGHT, Deltas, Recompute, Round, Run
 from tidewheel.planner.rewrites.join_graph import join_graph
 from tidewheel.planner.rewrites.prune import prune
 from tidewheel.planner.text import identifier, to_sql
@@ -40,6 +44,18 @@ class Incremental:
         self.sink = Sink(schema)
         self.circuit.add(self.sink, stream.placed)
         self._rows: tuple[pa.Table, pa.Table] | None = None
+        self._recursive = list(_recursive(self.circuit))
+
+    def rounds(self) -> list[Round]:
+        """What each counter changed in the recursive tables, in the last step (or filling)."""
+        found: list[Round] = []
+        for name, op in self._recursive:
+            changes: dict[Counters, int] = {}
+            for counters, rows in op.rounds or ():
+                changes[counters] = changes.get(counters, 0) + rows
+            op.rounds = []
+            found += [(name, counters, rows) for counters, rows in changes.items()]
+        return found
 
     def fill(self, run: Run) -> None:
         """Take everything that there is through the circuit, as one delta per table."""
@@ -105,6 +121,34 @@ class Incremental:
         return _statistics(self.circuit, "")
 
 
+def _recursive(circuit: Circuit) -> Iterator[tuple[str, Operator]]:
+    """The recursive tables, by name, and the operators that tell what each counter changes."""
+    for node in circuit.nodes:
+        if node is None:
+            continue
+        op = node.op
+        if not isinstance(op, Loop):
+            if op.rounds is not None or hasattr(op, "watch"):
+                op.rounds = []
+                yield op.name.removeprefix("recursion "), op
+            continue
+        for union in {id(r): r for n in op.inner.nodes for r in _fed_back(n)}.values():
+            readers = [r for r, _, _ in union.readers[0]]
+            single = len(readers) == 1 and isinstance(readers[0].op, (Tally, Keyed))
+            head = readers[0].op if single else union.op
+            head.rounds = []
+            yield union.op.name.removesuffix(" all"), head
+        yield from _recursive(op.inner)
+
+
+def _fed_back(node: Node | None) -> Iterator[Node]:
+    """Who reads the variables that `node` is fed back to."""
+    for readers in node.readers if node is not None else ():
+        for variable, _, delay in readers:
+            if delay:
+                yield from (r for r, _, _ in variable.readers[0])
+
+
 def _key(table: str, prefix: str) -> str:
     import re
 
@@ -125,8 +169,12 @@ def _statistics(circuit: Circuit, within: str) -> list[dict[str, Any]]:
             {
                 "vertex": name,
                 "kind": type(node.op).__name__.lower().lstrip("_"),
+                "detail": node.op.detail,
                 "rows": 0 if inner else node.op.state_rows,
                 "bytes": 0 if inner else node.op.state_bytes,
+                "rows_in": node.rows_in,
+                "rows_out": node.rows_out,
+                "steps": node.steps,
                 "seconds": node.seconds,
             }
         )
@@ -181,6 +229,11 @@ class ViewPlan:
     def circuit(self) -> Circuit | None:
         """The operators; None while there are none, as the view is recomputed."""
         return self._plan.circuit if self._plan is not None else None
+
+    def rounds(self) -> list[Round]:
+        """Row changes per counter of the last step."""
+        assert self._plan is not None
+        return self._plan.rounds()
 
     def statistics(self) -> list[dict[str, Any]]:
         """One record per vertex."""

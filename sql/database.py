@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
 from typing import ClassVar
-from weakref import WeakValueDictionary
+from weakref import WeakSet, WeakValueDictionary
 
 import pyarrow as pa
 
@@ -118,6 +118,13 @@ class History:
                 self.floor = old.number
             self.wake()
 
+    def forget(self, number: int) -> None:
+        """Keep no epoch up to `number`."""
+        with self.changed:
+            self._epochs.clear()
+            self._bytes, self.floor = 0, number
+            self.wake()
+
     def wake(self) -> None:
         """Have everybody who waits look again. Call with `changed` held."""
         self.changed.notify_all()
@@ -151,6 +158,7 @@ class Database:
         self.reading = threading.RLock()
         """Held while a statement takes its snapshot and while an epoch is published."""
         self.catalog_version = 0
+        self._sessions: WeakSet[object] = WeakSet()
 
     @classmethod
     def of(cls, name: str) -> Database:
@@ -163,6 +171,20 @@ class Database:
             if found is None:
                 found = cls._open[key] = cls()
             return found
+
+    def enter(self, session: object) -> None:
+        """A session uses the database, until it leaves or is nobody's any more."""
+        with self._guard:
+            self._sessions.add(session)
+
+    def leave(self, session: object) -> None:
+        """The last one out takes the views' state along: the file may change behind our back."""
+        with self._guard:
+            self._sessions.discard(session)
+            if not self._sessions:
+                self.maintainer.views = {}
+                self.history.forget(self.epoch)
+                self.loaded = False
 
     @contextmanager
     def writing(self, owner: object) -> Iterator[None]:

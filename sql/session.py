@@ -601,7 +601,7 @@ class Session:
                 self.closed = True
                 if self._stream is not None:
                     self._stream.close()
-                self.views.release()
+                self.views.close()
                 self.connection.close()
                 sigint.release()
 

@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from tidewheel.planner import maintain
 from tidewheel.planner.maintain import MaintainedView, Maintainer
-from tidewheel.sql import errors, view_text
+from tidewheel.sql import errors, introspection, view_text
 from tidewheel.sql.capture import Capture, Outcome, TableInfo, quote
 from tidewheel.sql.database import Database
 from tidewheel.sql.reads import Names, Relation, unstable_call
@@ -52,6 +52,7 @@ class Host(Protocol):
     database: Database
     in_transaction: bool
     safe_mode: bool
+    temporary: bool
 
     def bind(self, sql: str) -> Node:
         """The logical plan of a view's query."""
@@ -85,6 +86,7 @@ class Views:
         self._tables: tuple[int, dict[str, TableInfo]] = (-1, {})
         self._prepared_writes: set[str] = set()
         self._scratch_connection: duckdb.DuckDBPyConnection | None = None
+        self.database.enter(self)
         with self.database.reading:
             if not self.database.loaded:
                 self.database.loaded = True
@@ -207,6 +209,13 @@ class Views:
     def _check_query(
         self, parsed: view_text.CreateView, statement: Statement, names: Names
     ) -> None:
+        for what in introspection.named(parsed.query):
+            raise errors.NotSupportedError(
+                f"a maintained view can't read {what}(): it changes while no table does",
+                hint="use a plain view",
+                text=statement.script,
+                position=parsed.query_at,
+            )
         call = unstable_call(parsed.query, self.host.connection, names)
         if call is not None:
             token, word = call
@@ -314,16 +323,21 @@ class Views:
 
     def needed(self, text: str) -> list[str]:
         """The views that a text may read, through plain views and macros; inputs first."""
+        wanted = self._wanted(text)
+        return [v.key for v in self._maintainer.ordered() if v.key in wanted] if wanted else []
+
+    def _wanted(self, text: str) -> set[str]:
+        """Keys of views that a text may read, and the functions of `introspection`."""
+        wanted = set(introspection.named(text))
         if not self._maintainer.views:
-            return []
+            return wanted
         version, words = self._words
         if version != self.database.catalog_version:
             words = self._word_index()
             self._words = (self.database.catalog_version, words)
-        wanted: set[str] = set()
         for token in tokens(text):
             wanted |= words.get(token.text.strip('"').lower(), frozenset())
-        return [v.key for v in self._maintainer.ordered() if v.key in wanted]
+        return wanted
 
     def _word_index(self) -> dict[str, frozenset[str]]:
         """Per name in lower case, the views that a text with this name may read."""
@@ -335,6 +349,7 @@ class Views:
         for relation in names.relations:
             if relation.kind == "view" and relation.key not in keys and relation.sql:
                 read = keys & set(names.reads(f"FROM {relation.quoted}", keys))
+                read |= set(introspection.named(relation.sql))
                 if read:
                     word = relation.name.lower()
                     words[word] = words.get(word, frozenset()) | read
@@ -346,8 +361,16 @@ class Views:
 
     def prepare(self, text: str) -> None:
         """Register the rows of every view that `text` may read. Hold `database.reading`."""
-        for key in self.needed(text):
-            self._register(key, self._rows(key))
+        wanted = self._wanted(text)
+        if not wanted:
+            return
+        for view in self._maintainer.ordered():
+            if view.key in wanted:
+                self._register(view.key, self._rows(view.key))
+        for what in introspection.FUNCTIONS & wanted:
+            # seen by no other connection, so kernels must not use another one
+            self.host.temporary = True
+            introspection.provide(self.host.connection, what, self._maintainer)
 
     def _register(self, key: str, rows: pa.Table) -> None:
         if self._registered.get(key) is not rows:
@@ -553,8 +576,17 @@ class Views:
         self.database.writer.release(self)
 
     def release(self) -> None:
-        """The autocommitted statement, or the connection, has ended: the next writer may go on."""
+        """The autocommitted statement has ended: the next writer may go on."""
         self.database.writer.release(self)
+
+    def close(self) -> None:
+        """The connection has ended."""
+        self.release()
+        self._own_rows.clear()
+        self._registered.clear()
+        if self._scratch_connection is not None:
+            self._scratch_connection.close()
+        self.database.leave(self)
 
     def lock_for_write(self) -> None:
         """A statement is about to write: wait for other writers, hold until the epoch ends."""
@@ -674,6 +706,10 @@ class Views:
         assert view.plan is not None
         return view.plan.circuit, view.plan.reason
 
+    def queries(self) -> dict[str, str]:
+        """The queries of the maintained views, by key."""
+        return {key: view.sql for key, view in self._maintainer.views.items()}
+
     def resolve(self, parts: tuple[str, ...], statement: Statement, position: int) -> str:
         """The key of a maintained view; an error with the near miss if there is none."""
         relation = Names(self.host.connection).find(list(parts))
@@ -693,6 +729,7 @@ class _Maintenance:
 
     def __init__(self, views: Views) -> None:
         self._views = views
+        self.epoch = views.database.epoch
 
     def __call__(self, sql: str) -> pa.Table:
         return self._views.run_for_maintenance(sql)

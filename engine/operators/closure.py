@@ -259,6 +259,8 @@ class _Epoch:
                     self._look_again(entry[ok] & _MASK, absent[ok])
         moving = change.nonzero()[0]
         if len(moving):
+            if self.op.rounds is not None:
+                self.op.rounds.append(((counter,), len(moving)))
             rows = self._take(slots[moving], change[moving])
             derived = self.op.successors(rows)
             if derived is not None and len(derived):

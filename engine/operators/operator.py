@@ -32,6 +32,8 @@ class Operator:
     detail: str = ""  # a kernel's SQL
     arity: int = 1
     schema: Schema
+    rounds: list[tuple[Counters, int]] | None = None
+    """Of a loop, or in one: row changes per counters, appended while it is a list."""
 
     def step(self, counters: Counters, deltas: Sequence[Delta | None]) -> list[Emission]:
         """What changes in the output because of `deltas`, which happen at `counters`."""

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import gc
+import threading
+import weakref
+from pathlib import Path
+
+import duckdb
 import pytest
 
 import tidewheel
@@ -91,3 +97,33 @@ def test_drop_cascade_is_all_or_nothing(con: tidewheel.Connection) -> None:
     con.execute("DROP TABLE child; DROP TABLE t CASCADE")
     with pytest.raises(tidewheel.ProgrammingError):
         con.execute("FROM v")
+
+
+def test_a_closed_database_is_read_anew(tmp_path: Path) -> None:
+    path = str(tmp_path / "a.db")
+    with tidewheel.connect(path) as con:
+        con.execute("CREATE TABLE t (a INTEGER)")
+        con.execute("CREATE MATERIALIZED VIEW v AS SELECT count(*) AS n FROM t")
+        database = con._session.database
+    with duckdb.connect(path) as other:  # as another process might
+        other.execute("INSERT INTO t VALUES (1), (2)")
+    with tidewheel.connect(path) as con:
+        assert con.execute("FROM v").fetchall() == [(2,)]
+    assert not database.maintainer.views
+
+
+def test_connecting_again_and_again_keeps_nothing(tmp_path: Path) -> None:
+    path = str(tmp_path / "a.db")
+    alive = []
+    threads = threading.active_count()
+    for i in range(5):
+        with tidewheel.connect(path if i % 2 else ":memory:") as con:
+            con.execute("CREATE OR REPLACE TABLE t AS FROM range(100000) AS t (a)")
+            con.execute("CREATE MATERIALIZED VIEW v AS SELECT a % 10 AS b, a FROM t")
+            con.execute("INSERT INTO t VALUES (5)")
+            con.execute("DROP MATERIALIZED VIEW v" if i % 2 else "FROM v")
+            alive.append(weakref.ref(con._session.database))
+        del con
+    gc.collect()
+    assert [ref() for ref in alive] == [None] * 5
+    assert threading.active_count() == threads

@@ -1,0 +1,129 @@
+"""What the engine knows of its maintained views, as table functions that any SELECT may read.
+
+    tidewheel_views()       a row per maintained view
+    tidewheel_vertices()    a row per operator of a view that is filled
+    tidewheel_iterations()  a row per epoch, recursive table and loop counters: what changed there
+
+They are made when a statement names one: macros of the connection over Arrow tables of what is
+known at that moment. Whoever does not ask pays for a few counters.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from ..planner.maintain import MaintainedView, Maintainer
+
+_NAMED = re.compile(r"\btidewheel_(?:views|vertices|iterations)\b", re.IGNORECASE)
+
+_NAME = [("database_name", pa.string()), ("schema_name", pa.string()), ("view_name", pa.string())]
+_STATE = [("state_rows", pa.int64()), ("state_bytes", pa.int64())]
+_VIEWS = pa.schema(
+    [
+        *_NAME,
+        ("sql", pa.string()),
+        ("reads", pa.list_(pa.string())),
+        ("filled", pa.bool_()),
+        ("maintenance", pa.string()),
+        ("reason", pa.string()),
+        *_STATE,
+        ("epochs", pa.int64()),
+        ("changed_rows", pa.int64()),
+        ("seconds", pa.float64()),
+        ("fill_seconds", pa.float64()),
+        ("last_epoch", pa.int64()),
+        ("last_seconds", pa.float64()),
+    ]
+)
+_VERTICES = pa.schema(
+    [
+        *_NAME,
+        ("vertex_id", pa.int32()),
+        ("vertex", pa.string()),
+        ("kind", pa.string()),
+        ("detail", pa.string()),
+        *_STATE,
+        ("rows_in", pa.int64()),
+        ("rows_out", pa.int64()),
+        ("steps", pa.int64()),
+        ("seconds", pa.float64()),
+    ]
+)
+_ITERATIONS = pa.schema(
+    [
+        *_NAME,
+        ("epoch", pa.int64()),
+        ("recursive_table", pa.string()),
+        ("counters", pa.list_(pa.int64())),
+        ("changes", pa.int64()),
+    ]
+)
+
+Rows = Iterable[tuple[Any, ...]]
+
+
+def named(text: str) -> list[str]:
+    """The functions of this module that `text` names."""
+    return sorted({m.lower() for m in _NAMED.findall(text)}) if "idewheel_" in text.lower() else []
+
+
+def provide(connection: duckdb.DuckDBPyConnection, what: str, maintainer: Maintainer) -> None:
+    """Make the function `what` readable on a connection, as of now."""
+    schema, rows = _TABLES[what]
+    found = [row for view in maintainer.ordered() for row in rows(view)]
+    columns = list(zip(*found, strict=True)) if found else [()] * len(schema)
+    arrays = [pa.array(c, f.type) for c, f in zip(columns, schema, strict=True)]
+    source = f"__tw_{what}"
+    connection.register(source, pa.Table.from_arrays(arrays, schema=schema))
+    macro = f"CREATE OR REPLACE TEMP MACRO {what}() AS TABLE FROM {source}"
+    connection.execute(macro).fetchall()
+
+
+def _names(view: MaintainedView) -> tuple[str, ...]:
+    return tuple(view.key.split(".", 2))
+
+
+def _views(view: MaintainedView) -> Rows:
+    plan = view.plan
+    vertices = plan.statistics() if plan is not None else []
+    yield (
+        *_names(view),
+        view.sql,
+        sorted(view.reads),
+        plan is not None,
+        None if plan is None else "recompute" if plan.reason else "incremental",
+        None if plan is None else plan.reason or None,
+        sum(v["rows"] for v in vertices),
+        sum(v["bytes"] for v in vertices),
+        view.epochs,
+        view.changed_rows,
+        view.seconds,
+        view.fill_seconds,
+        view.last_epoch,
+        view.last_seconds if view.last_epoch is not None else None,
+    )
+
+
+def _vertices(view: MaintainedView) -> Rows:
+    for i, v in enumerate(view.plan.statistics() if view.plan is not None else []):
+        values = ("rows", "bytes", "rows_in", "rows_out", "steps", "seconds")
+        measured = (v[name] for name in values)
+        yield (*_names(view), i, v["vertex"], v["kind"], v["detail"] or None, *measured)
+
+
+def _iterations(view: MaintainedView) -> Rows:
+    for epoch, (table, counters, rows) in list(view.rounds):
+        yield (*_names(view), epoch, table, counters, rows)
+
+
+_TABLES: dict[str, tuple[pa.Schema, Callable[[MaintainedView], Rows]]] = {
+    "tidewheel_views": (_VIEWS, _views),
+    "tidewheel_vertices": (_VERTICES, _vertices),
+    "tidewheel_iterations": (_ITERATIONS, _iterations),
+}
+FUNCTIONS = frozenset(_TABLES)

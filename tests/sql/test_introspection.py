@@ -1,0 +1,130 @@
+"""tidewheel_views(), tidewheel_vertices() and tidewheel_iterations(), read as any table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+import tidewheel
+from tidewheel.planner import maintain
+
+SETUP = """
+CREATE TABLE e (s BIGINT, d BIGINT);
+INSERT INTO e VALUES (1, 2), (2, 3), (3, 4);
+CREATE MATERIALIZED VIEW n AS SELECT s, count(*) AS n FROM e GROUP BY s;
+CREATE MATERIALIZED VIEW walk AS
+    WITH RECURSIVE w (n, k) AS (
+        SELECT 1::BIGINT, 0 UNION ALL SELECT e.d, k + 1 FROM w JOIN e ON w.n = e.s WHERE k < 9)
+    FROM w;
+CREATE MATERIALIZED VIEW some AS FROM e USING SAMPLE 2 ROWS;
+"""
+
+
+@pytest.fixture
+def con() -> Iterator[tidewheel.Connection]:
+    with tidewheel.connect() as connection:
+        connection.execute(SETUP)
+        yield connection
+
+
+def test_views(con: tidewheel.Connection) -> None:
+    con.execute("INSERT INTO e VALUES (4, 5), (4, 6)")
+    assert con.execute(
+        "SELECT database_name, schema_name, view_name, reads, filled, maintenance, epochs, "
+        "changed_rows, last_epoch, seconds >= last_seconds AND last_seconds > 0, fill_seconds > 0 "
+        "FROM tidewheel_views() WHERE maintenance = 'incremental' ORDER BY view_name"
+    ).fetchall() == [
+        ("memory", "main", "n", ["memory.main.e"], True, "incremental", 1, 1, 1, True, True),
+        ("memory", "main", "walk", ["memory.main.e"], True, "incremental", 1, 2, 1, True, True),
+    ]
+    reason = "SELECT reason FROM TideWheel_Views() WHERE maintenance = 'recompute'"
+    assert con.execute(reason).fetchall() == [("SAMPLE in a SELECT",)]
+    con.execute("DROP MATERIALIZED VIEW some; DROP MATERIALIZED VIEW walk")
+    assert con.execute("SELECT view_name, sql FROM tidewheel_views()").fetchall() == [
+        ("n", "SELECT s, count(*) AS n FROM e GROUP BY s")
+    ]
+
+
+def test_a_view_that_nobody_has_read_is_not_filled(tmp_path: object) -> None:
+    path = f"{tmp_path}/a.db"
+    with tidewheel.connect(path) as con:
+        con.execute("CREATE TABLE t (a INTEGER); CREATE MATERIALIZED VIEW v AS FROM t")
+    query = "SELECT filled, maintenance, epochs FROM tidewheel_views()"
+    with tidewheel.connect(path) as con:
+        assert con.execute(query).fetchall() == [(False, None, 0)]
+        assert con.execute("FROM tidewheel_vertices()").fetchall() == []
+        con.execute("FROM v")
+        assert con.execute(query).fetchall() == [(True, "incremental", 0)]
+    with tidewheel.connect(path, read_only=True) as con:
+        assert con.execute(query).fetchall() == [(False, None, 0)]
+
+
+def test_vertices(con: tidewheel.Connection) -> None:
+    query = (
+        "SELECT view_name, kind, rows_in, rows_out, steps, o.state_rows, "
+        "o.state_bytes > 0, o.seconds > 0 "
+        "FROM tidewheel_vertices() AS o JOIN tidewheel_views() USING (view_name) WHERE view_name = 'n' AND kind IN ('source', 'accumulate', 'sink') ORDER BY vertex_id"
+    )
+    assert con.execute(query).fetchall() == [
+        ("n", "source", 3, 3, 1, 0, False, True),
+        ("n", "accumulate", 3, 3, 1, 3, True, True),
+        ("n", "sink", 3, 0, 1, 3, True, True),
+    ]
+    con.execute("INSERT INTO e VALUES (1, 9)")
+    con.execute("SET fusion = 'off'")
+    assert con.execute(query).fetchall() == [
+        ("n", "source", 4, 4, 2, 0, False, True),
+        ("n", "accumulate", 4, 5, 2, 4, True, True),
+        # the old row goes, the new one comes
+        ("n", "sink", 5, 0, 2, 5, True, True),
+    ]
+
+
+def test_iterations(con: tidewheel.Connection) -> None:
+    query = (
+        "SELECT epoch, counters, changes FROM tidewheel_iterations() "
+        "WHERE view_name = 'walk' AND epoch >= $1 ORDER BY ALL"
+    )
+    counted = [(0, [c], 1) for c in range(4)]
+    assert con.execute(query, [0]).fetchall() == counted
+    con.execute("INSERT INTO e VALUES (4, 5), (4, 6), (6, 7)")
+    assert con.execute(query, [1]).fetchall() == [(1, [4], 2), (1, [5], 1)]
+    con.execute("DELETE FROM e WHERE s = 2")
+    gone = con.execute(query, [2]).fetchall()
+    assert gone == [(2, [2], 1), (2, [3], 1), (2, [4], 2), (2, [5], 1)]
+
+
+def test_the_history_of_iterations_is_bounded(
+    con: tidewheel.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    con.execute("DROP MATERIALIZED VIEW walk")
+    con.execute("INSERT INTO e SELECT i, i + 1 FROM range(4, 50) t(i)")
+    con._session.database.maintainer.views["memory.main.n"].rounds.clear()
+    rounds = maintain.MaintainedView("k", "", frozenset(), lambda: None).rounds  # type: ignore[arg-type,return-value]
+    assert rounds.maxlen == maintain.ROUNDS
+
+
+def test_through_plain_views_and_in_transactions(con: tidewheel.Connection) -> None:
+    con.execute("CREATE VIEW busy AS SELECT max(epochs) AS epochs FROM tidewheel_views()")
+    assert con.execute("FROM busy").fetchall() == [(0,)]
+    con.execute("INSERT INTO e VALUES (7, 8)")
+    assert con.execute("FROM busy").fetchall() == [(1,)]
+    con.execute("BEGIN; FROM tidewheel_iterations()")
+    con.execute("ROLLBACK")
+    con.execute("FROM tidewheel_iterations()")
+    con.execute("CREATE TABLE kept AS FROM tidewheel_views()")
+    assert con.execute("SELECT count(*) FROM kept").fetchall() == [(3,)]
+    tables = [row[0] for row in con.execute("SHOW TABLES").fetchall()]
+    assert not [name for name in tables if name.startswith(("__tw", "tidewheel"))]
+
+
+def test_a_maintained_view_cannot_read_them(con: tidewheel.Connection) -> None:
+    with pytest.raises(tidewheel.NotSupportedError, match=r"can't read tidewheel_views\(\)"):
+        con.execute("CREATE MATERIALIZED VIEW x AS FROM tidewheel_views()")
+
+
+def test_without_views_and_in_safe_mode() -> None:
+    with tidewheel.connect(safe_mode=True) as con:
+        for what in ("views", "vertices", "iterations"):
+            assert con.execute(f"FROM tidewheel_{what}()").fetchall() == []
