@@ -175,6 +175,8 @@ class Fixpoint(Operator):
         frontier = self._distinct(np.concatenate(orphans))
         out: list[Int64s] = []
         while len(frontier):
+            if self.rounds is not None:
+                self.rounds.append(((len(out),), len(frontier)))
             self._touch(frontier)
             self._parent[frontier] = ABSENT
             self._place[frontier] = TOP
@@ -261,6 +263,8 @@ class Fixpoint(Operator):
                 slots, sources = slots[best], sources[best]
             self._parent[slots] = sources
             frontier = self._distinct(slots)
+            if self.rounds is not None:
+                self.rounds.append(((rounds - 1,), len(frontier)))
             cols = self._slots.take(frontier)
             waiting = []
             for rule in self.rules:

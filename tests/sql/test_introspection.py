@@ -64,7 +64,8 @@ def test_vertices(con: tidewheel.Connection) -> None:
     query = (
         "SELECT view_name, kind, rows_in, rows_out, steps, o.state_rows, "
         "o.state_bytes > 0, o.seconds > 0 "
-        "FROM tidewheel_vertices() AS o JOIN tidewheel_views() USING (view_name) WHERE view_name = 'n' AND kind IN ('source', 'accumulate', 'sink') ORDER BY vertex_id"
+        "FROM tidewheel_vertices() AS o JOIN tidewheel_views() USING (view_name) "
+        "WHERE view_name = 'n' AND kind IN ('source', 'accumulate', 'sink') ORDER BY vertex_id"
     )
     assert con.execute(query).fetchall() == [
         ("n", "source", 3, 3, 1, 0, False, True),
@@ -95,14 +96,40 @@ def test_iterations(con: tidewheel.Connection) -> None:
     assert gone == [(2, [2], 1), (2, [3], 1), (2, [4], 2), (2, [5], 1)]
 
 
+@pytest.mark.parametrize(
+    "query",
+    [
+        "WITH RECURSIVE r (n) AS (SELECT 1 UNION SELECT d FROM r JOIN e ON n = s) FROM r",
+        "WITH RECURSIVE r (n, k) AS (SELECT 1::BIGINT, 0 UNION "
+        "SELECT d, min(k + 1) FROM r JOIN e ON n = s GROUP BY d) FROM r",
+        "WITH RECURSIVE r (n) AS (SELECT 1::BIGINT UNION SELECT a.n + 1 FROM r a JOIN r b "
+        "ON a.n = b.n JOIN e ON a.n = s) FROM r",
+    ],
+)
+def test_iterations_of_every_kind_of_loop(con: tidewheel.Connection, query: str) -> None:
+    con.execute(f"CREATE MATERIALIZED VIEW r AS {query}")
+    con.execute("INSERT INTO e VALUES (4, 5), (5, 6)")
+    con.execute("DELETE FROM e WHERE s = 3")
+    rounds = con.execute(
+        "SELECT epoch, sum(changes) FROM tidewheel_iterations() WHERE view_name = 'r' "
+        "GROUP BY epoch ORDER BY epoch"
+    ).fetchall()
+    assert rounds == [(0, 4), (1, 2), (2, 3)]
+
+
 def test_the_history_of_iterations_is_bounded(
     con: tidewheel.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     con.execute("DROP MATERIALIZED VIEW walk")
-    con.execute("INSERT INTO e SELECT i, i + 1 FROM range(4, 50) t(i)")
-    con._session.database.maintainer.views["memory.main.n"].rounds.clear()
-    rounds = maintain.MaintainedView("k", "", frozenset(), lambda: None).rounds  # type: ignore[arg-type,return-value]
-    assert rounds.maxlen == maintain.ROUNDS
+    monkeypatch.setattr(maintain, "ROUNDS", 5)
+    con.execute(
+        "CREATE MATERIALIZED VIEW walk AS WITH RECURSIVE w (n) AS "
+        "(SELECT 1 UNION ALL SELECT n + 1 FROM w, (SELECT max(d) AS d FROM e) WHERE n < d) FROM w"
+    )
+    for i in range(10, 14):
+        con.execute(f"INSERT INTO e VALUES (1, {i})")
+    query = "SELECT count(*), max(epoch) FROM tidewheel_iterations()"
+    assert con.execute(query).fetchall() == [(5, 4)]
 
 
 def test_through_plain_views_and_in_transactions(con: tidewheel.Connection) -> None:
