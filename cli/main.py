@@ -18,7 +18,7 @@ _LAZY = {
     "shell": ("tidewheel.cli.shell", "shell", "The interactive shell."),
     "tpch": ("tidewheel.tpch.main", "tpch", "Generate TPC-H data and run its queries."),
 }
-_RUN_OPTIONS = ("-c", "-f", "-o", "-p", "--command", "--file", "-")
+_RUN_OPTIONS = ("-c", "-f", "-o", "-p")
 _SHELL_OPTIONS = {"--init", "--no-init", "--threads", "--readonly", "--safe"}
 
 
@@ -58,7 +58,8 @@ class _Main(click.Group):
                 if close:
                     ctx.fail(f"No such command '{args[0]}'. Did you mean '{close[0]}'?")
             options = {a.partition("=")[0] for a in args if a.startswith("--")}
-            is_run = any(a.startswith(_RUN_OPTIONS) for a in args) or not options <= _SHELL_OPTIONS
+            short = any(a == "-" or a.startswith(_RUN_OPTIONS) for a in args)
+            is_run = short or not options <= _SHELL_OPTIONS
             args = ["run" if is_run else "shell", *args]
         return super().parse_args(ctx, args)
 

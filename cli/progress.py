@@ -1,4 +1,4 @@
-"""A progress bar on stderr for whatever takes more than half a second, if stderr is a terminal."""
+"""A progress line on stderr for whatever takes more than half a second, if it is a terminal."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import sys
 import threading
 from types import TracebackType
 
+from ..sql.activity import Progress
 from ..sql.dbapi import Connection
 
 _AFTER = 0.5
@@ -31,15 +32,17 @@ class ProgressBar:
         if self._done.wait(_AFTER):
             return
         from rich.console import Console
-        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+        from rich.progress import BarColumn, TextColumn
+        from rich.progress import Progress as Bars
 
-        columns = (BarColumn(), TextColumn("{task.percentage:>3.0f}%"), TimeElapsedColumn())
-        with Progress(*columns, console=Console(file=sys.stderr), transient=True) as bar:
+        columns = (BarColumn(20), TextColumn("{task.description}"))
+        with Bars(*columns, console=Console(file=sys.stderr), transient=True) as bar:
             task = bar.add_task("", total=None)
             while not self._done.wait(_EVERY):
-                fraction = self._connection.progress()
-                if fraction is not None:
-                    bar.update(task, total=1.0, completed=fraction)
+                now = self._connection.progress()
+                if now is not None:
+                    total = None if now.fraction is None or now.table else 1.0
+                    bar.update(task, description=line(now), total=total, completed=now.fraction)
 
     def stop(self) -> None:
         """Take the bar away; safe to call again."""
@@ -54,3 +57,21 @@ class ProgressBar:
         trace: TracebackType | None,
     ) -> None:
         self.stop()
+
+
+def line(now: Progress) -> str:
+    """What a statement is at, in a line: epoch, iteration and its delta, rows, rows per second."""
+    parts = [f"epoch {now.epoch}"]
+    if now.table is not None:
+        at = ".".join(map(str, now.counters))
+        step = ", ".join([f"iteration {at}"] * bool(at) + [_rows(now.delta)] * bool(now.delta))
+        parts.append(f"{now.table}: {step}" if step else now.table)
+    elif now.fraction:
+        parts.append(f"{now.fraction:.0%}")
+    if now.rows:
+        parts += [_rows(now.rows), f"{now.rows / max(now.seconds, 1e-3):,.0f} rows/s"]
+    return " · ".join([*parts, f"{now.seconds:.1f} s"])
+
+
+def _rows(count: int) -> str:
+    return f"{count:,} row" + ("" if count == 1 else "s")

@@ -107,7 +107,12 @@ class Analysis:
 
     def iteration(self, table: str, counters: tuple[int, ...], rows: int) -> None:
         """See `Context.watch`."""
-        self.iterations.setdefault(table, []).append((counters, rows))
+        steps = self.iterations.setdefault(table, [])
+        if not counters:
+            return  # DuckDB's own recursion does not tell
+        if steps and steps[-1][0] == counters:
+            rows += steps.pop()[1]
+        steps.append((counters, rows))
 
     def collect(self) -> None:
         """Take down what the scheduler counted."""

@@ -213,6 +213,9 @@ def _watch(table: str, counters: tuple[int, ...]) -> None:
     """Stop when the statement that changes the view is asked to, or goes on for too long."""
     bounds = BOUNDS.get()
     bounds.stop_if_asked()
+    if bounds.watch is not None:
+        name = table.rpartition("_")[0] or table
+        bounds.watch(name, counters, 0)  # how many rows came is known to the loop's parts only
     limit = bounds.iterations or MAX_ITERATIONS
     if counters[-1] > limit:
         raise RecursionLimitError(

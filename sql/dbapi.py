@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 import pyarrow as pa
 
 from . import errors
+from .activity import Progress
 from .convert import Exporter, RowConverter, to_numpy, to_pandas, to_text
 from .result import Result
 from .types import describe
@@ -144,11 +145,11 @@ class Connection:
         return self._session.subscribe(view, epoch)
 
     def enable_progress(self) -> None:
-        """Have `progress` tell how far a statement is."""
+        """From now on `progress` tells what a statement is at."""
         self._session.enable_progress()
 
-    def progress(self) -> float | None:
-        """How far the running statement is, from 0 to 1; None if that is not known."""
+    def progress(self) -> Progress | None:
+        """What the running statement is at; None before `enable_progress`. From any thread."""
         return self._session.progress()
 
     def interrupt(self) -> None:

@@ -32,7 +32,8 @@ class Result:
     While it is `open` it keeps the connection from running anything else. `buffer()` reads the
     rest into memory, and beyond `BUFFER_BYTES` into a temporary file. `guard` surrounds each
     read from the connection: it watches for Ctrl-C and translates errors. `lock` is the
-    connection's: another thread's statement may set the result aside at any time.
+    connection's: another thread's statement may set the result aside at any time. `count` is told
+    how many rows were read from the connection.
     """
 
     def __init__(
@@ -40,12 +41,14 @@ class Result:
         stream: Stream,
         guard: Callable[[], AbstractContextManager[object]],
         lock: threading.RLock,
+        count: Callable[[int], None] | None = None,
     ) -> None:
         self.schema: pa.Schema = stream.schema
         self.stream: Stream | None = stream
         self._endless = getattr(stream, "endless", False)
         self._guard = guard
         self._lock = lock
+        self._count = count
         self._held: deque[pa.RecordBatch] = deque()
         self._spilled: pa.RecordBatchReader | None = None
         self._file: IO[bytes] | None = None
@@ -97,6 +100,8 @@ class Result:
             with self._guard():
                 while (batch := next(self.stream, None)) is not None:
                     if batch.num_rows:
+                        if self._count is not None:
+                            self._count(batch.num_rows)
                         return batch
         except BaseException:
             self._close_stream()

@@ -26,6 +26,7 @@ from . import (
     view_text,
 )
 from . import safe_mode as safe
+from .activity import Activity, Progress
 from .catalog import Catalog
 from .database import Database
 from .parameters import distribute
@@ -56,6 +57,8 @@ class Session:
         """The frames that were found among the caller's variables."""
         self.interrupted = threading.Event()
         self.aborts: set[Callable[[], None]] = set()
+        self._activity: Activity | None = None
+        """Noted only if somebody may look."""
         self.temporary = False
         self.in_transaction = False
         self.autocommit = True
@@ -136,7 +139,13 @@ class Session:
                 safe.check(statement)
             if not (self.autocommit or self.in_transaction) and statement.kind not in _NO_BEGIN:
                 self._transaction(_BEGIN)
-            bounds = Budget(self.settings.max_iterations, interrupted=self.interrupted)
+            if self._activity is not None:
+                self._activity.begin()
+            bounds = Budget(
+                self.settings.max_iterations,
+                interrupted=self.interrupted,
+                watch=self._watch(),
+            )
             outside = BOUNDS.set(bounds)
             try:
                 outcome = self._run(statement, given)
@@ -401,7 +410,8 @@ class Session:
                 written = plan.labels is None
                 with self.guard(statement, written):
                     stream = execute.start(plan, context)
-        return Result(stream, lambda: self.guard(statement, written), self.lock)
+        read = None if self._activity is None else self._activity.read
+        return Result(stream, lambda: self.guard(statement, written), self.lock, read)
 
     def _context(self, parameters: Parameters) -> Context:
         return Context(
@@ -414,7 +424,11 @@ class Session:
             in_transaction=self.in_transaction or self.views.implicit,
             temporary=self.temporary,
             aborts=self.aborts,
+            watch=self._watch(),
         )
+
+    def _watch(self) -> Callable[[str, tuple[int, ...], int], None] | None:
+        return None if self._activity is None else self._activity.iterated
 
     def _explain(self, statement: Statement, given: Parameters) -> Result:
         from .explain import explain
@@ -571,15 +585,19 @@ class Session:
             self._set(*_PROGRESS_SETTINGS, "lock_configuration = true")
 
     def enable_progress(self) -> None:
-        """From now on `progress` knows how far a statement is; in safe mode it does already."""
+        """From now on `progress` knows what a statement is at."""
         with self.lock:
-            if not self.safe_mode:
+            self._activity = Activity()
+            if not self.safe_mode:  # there it is set already
                 self._set(*_PROGRESS_SETTINGS)
 
-    def progress(self) -> float | None:
-        """How far the running statement is, from 0 to 1; None if that is not known. No lock."""
-        percent = -1.0 if self.closed else self.connection.query_progress()
-        return None if percent < 0 else min(percent / 100, 1.0)
+    def progress(self) -> Progress | None:
+        """What the running statement is at, if `enable_progress` was called. No lock."""
+        if self._activity is None or self.closed:
+            return None
+        percent = self.connection.query_progress()
+        fraction = None if percent < 0 else min(percent / 100, 1.0)
+        return self._activity.progress(self.database.epoch, fraction)
 
     def interrupt(self) -> None:
         """Stop the running statement; may be called from any thread, takes no lock."""

@@ -59,8 +59,11 @@ class NativeLoop(Vertex):
                     batch = batch.select(range(batch.num_columns - 1))
                     iteration = int(steps.max()) if len(steps) else 0
                     counts = np.bincount(steps, minlength=len(per_step))
+                    self._report(counts)
                     counts[: len(per_step)] += per_step
                     per_step = counts
+                elif budget.watch is not None:
+                    budget.watch(self._label, (), batch.num_rows)
                 bound = meter.spend(iteration, batch.num_rows, batch.nbytes)
                 if bound is not None and budget.on_limit == "return":
                     if budget.iterations is not None and iteration > budget.iterations:
@@ -84,10 +87,13 @@ class NativeLoop(Vertex):
             reader.close()
         if self._counted:
             schema = schema.remove(len(schema) - 1)
-            if budget.watch is not None:
-                for step, rows_ in enumerate(per_step.tolist()):
-                    budget.watch(self._label, (step,), rows_)
         self.send_by(0, pa.Table.from_batches(batches, schema), time)
+
+    def _report(self, counts: Any) -> None:
+        """Tell of a batch: how many rows each iteration added to it."""
+        if self._budget.watch is not None:
+            for step in np.flatnonzero(counts).tolist():
+                self._budget.watch(self._label, (step,), int(counts[step]))
 
     def _repeats(self, batches: list[pa.RecordBatch], per_step: Any) -> bool:
         """Did the last step give rows only that the steps before it gave?"""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import subprocess
 import sys
 import time
@@ -124,6 +125,21 @@ def test_ctrl_c_keeps_the_shell_and_ctrl_d_leaves(spawn: Spawn) -> None:
     assert shell.child.exitstatus == 0
 
 
+def test_a_progress_line_tells_iteration_delta_and_rows(spawn: Spawn) -> None:
+    shell = spawn("--no-init")
+    shell.type(
+        "SET max_iterations = 1000000000; WITH RECURSIVE up(n) AS (SELECT 0 UNION ALL "
+        "SELECT n + 1 FROM up WHERE n < 100000000) SELECT max(n) FROM up;"
+    )
+    shown = shell.see("up: iteration", "rows/s")
+    line = next(x for x in shown.splitlines() if "rows/s" in x)
+    assert re.search(r"epoch 0 · up: iteration \d+, 1 row · [\d,]+ rows · [\d,]+ rows/s", line)
+    shell.send("\x03")
+    shell.see("Interrupted")
+    shell.type("SELECT 40 + 2 AS answer;")
+    assert "rows/s" not in shell.see("42")
+
+
 def test_completion(spawn: Spawn) -> None:
     shell = spawn()
     shell.type("create table expenditure(amount_in_cents int);")
@@ -185,6 +201,13 @@ CREATE MATERIALIZED VIEW counted AS SELECT count(*) AS n FROM words;
     )
     assert again.stdout == first.stdout.replace("words has 3 rows\n", "")
     assert "counted                        maintained view" in again.stdout
+
+
+def test_options_of_the_shell_need_no_word_shell(tmp_path: Path) -> None:
+    (tmp_path / ".tidewheelrc").write_text(".mode csv\n")
+    found = pipe(".safe_mode\nSELECT 1 AS a;", "--no-init", "--safe", home=tmp_path)
+    assert found.returncode == 0, found.stderr
+    assert "│" in found.stdout
 
 
 def test_rc_file_and_once(tmp_path: Path, spawn: Spawn) -> None:
