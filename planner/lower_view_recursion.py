@@ -87,7 +87,8 @@ def _let_rec(low: ViewLowering, node: L.LetRec) -> Stream:
         anchors[b.variable] = None if anchor is None else inside.enter(anchor.placed)
         back = [loop.variable(schema, f"feedback {b.variable}") for _ in steps]
         inputs = [*([anchors[b.variable]] if anchor is not None else []), *back]
-        union = inner.add(Concat(schema, len(inputs), f"{b.variable} all"), *inputs)  # type: ignore[arg-type]
+        net = b.kind in ("union_all", "mutual")  # the others' heads see to it
+        union = inner.add(Concat(schema, len(inputs), f"{b.variable} all", net), *inputs)  # type: ignore[arg-type]
         heads[b.variable] = _head(low, inner, b, schema, union)
         inside.back[b.variable] = back
     saved, saved_variables = low.circuit, dict(low.variables)

@@ -13,7 +13,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
 
-from tidewheel.engine.operators.linear import Concat
 from tidewheel.engine.operators.operator import Emission, Operator, emit
 from tidewheel.engine.state.arrangement import Arrangement, Counters
 from tidewheel.engine.state.delta import Delta, Schema, concat, consolidate
@@ -156,8 +155,7 @@ class Circuit:
                 continue
             node.rows_out += len(delta)
             if time and node.op.rounds is not None:
-                net = consolidate(delta) if isinstance(node.op, Concat) else delta
-                node.op.rounds.append((time, len(net)))
+                node.op.rounds.append((time, len(delta)))
             for reader, reader_port, delay in node.readers[port]:
                 to = (*time[:-1], time[-1] + delay) if delay else time
                 self.push(reader, delta, to, reader_port)

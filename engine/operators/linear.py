@@ -12,7 +12,7 @@ from typing import Any
 from tidewheel.engine.operators.operator import Emission, Operator, emit
 from tidewheel.engine.state.arrangement import Counters
 from tidewheel.engine.state.columns import Col, Mask
-from tidewheel.engine.state.delta import Delta, Schema, concat
+from tidewheel.engine.state.delta import Delta, Schema, concat, consolidate
 
 Predicate = Callable[[Sequence[Col], int], Mask]
 """Columns and number of rows → the rows for which the predicate is TRUE."""
@@ -25,17 +25,25 @@ Rewrite = Callable[[Delta], Delta]
 
 
 class Concat(Operator):
-    """UNION ALL: the sum of the inputs. Linear."""
+    """UNION ALL: the sum of the inputs. Linear.
 
-    def __init__(self, schema: Schema, arity: int, name: str = "concat") -> None:
+    `net`: rows that cancel out are left out. A loop without an operator that does so needs it: what
+    a join derives from both sides' changes cancels in part, and would multiply in every round.
+    """
+
+    def __init__(self, schema: Schema, arity: int, name: str = "concat", net: bool = False) -> None:
         self.schema = schema
         self.arity = arity
         self.name = name
+        self.net = net
 
     def step(self, counters: Counters, deltas: Sequence[Delta | None]) -> list[Emission]:
-        """The deltas added up (not consolidated), under this operator's column names."""
+        """The deltas added up (consolidated if `net`), under this operator's column names."""
         present = [Delta(self.schema, d.cols, d.weights) for d in deltas if d is not None]
-        return emit(counters, concat(present)) if present else []
+        if not present:
+            return []
+        whole = concat(present)
+        return emit(counters, consolidate(whole) if self.net else whole)
 
 
 class Negate(Operator):
