@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import duckdb
+import pyarrow as pa
 
 
 @dataclass(slots=True)
@@ -39,7 +40,8 @@ class Context:
 
     `temporary`: the session has made macros or types that no other connection sees. `aborts`: what
     else is called to stop the statement, where several threads run it. `watch(table, counters,
-    rows)` is told of each iteration of each recursive table.
+    rows)` is told of each iteration of each recursive table; `record(variable, counters, rows)` is
+    given the rows themselves, of loops that run as loop contexts.
     """
 
     connection: duckdb.DuckDBPyConnection
@@ -52,3 +54,4 @@ class Context:
     temporary: bool = False
     aborts: set[Callable[[], None]] = field(default_factory=set)
     watch: Callable[[str, tuple[int, ...], int], None] | None = None
+    record: Callable[[str, tuple[int, ...], pa.Table], None] | None = None

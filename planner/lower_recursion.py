@@ -7,7 +7,7 @@ anchor ──▶ ingress ─▶ iterate ─┬─▶ pick ─▶ step ─▶ fee
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Literal, cast
 
@@ -77,7 +77,9 @@ def _let_rec(low: Lowering, node: LetRec) -> Operator:
     limit = node.limit
 
     def make(context: Any) -> Vertex:
-        return Iterate(specs, ports, wanted, budget(context, DEFAULT_ROUNDS), limit, node.enough)
+        bounds = budget(context, DEFAULT_ROUNDS)
+        record = partial(_record, context.record, names) if context.record else None
+        return Iterate(specs, ports, wanted, bounds, limit, node.enough, record)
 
     head = low.flow.vertex("Iterate", sources, (), None, detail=_detail(node), buffer=None)
     head.make = make
@@ -109,6 +111,16 @@ def _let_rec(low: Lowering, node: LetRec) -> Operator:
     body = low(node.body)
     low.variables = {**outer, **{k: v for k, v in low.variables.items() if k not in outer}}
     return body
+
+
+def _record(
+    record: Callable[[str, tuple[int, ...], pa.Table], None],
+    names: Sequence[str],
+    i: int,
+    counters: tuple[int, ...],
+    rows: pa.Table,
+) -> None:
+    record(names[i], counters, rows)
 
 
 def _fused(low: Lowering, node: LetRec, binding: Binding, structural: Structural) -> Operator:

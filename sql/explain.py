@@ -5,6 +5,7 @@ EXPLAIN ANALYZE query                            runs it; vertices, iterations, 
 EXPLAIN (LOGICAL | DATAFLOW | KERNELS) query     a stage as text
 EXPLAIN ([ANALYZE,] FORMAT f) query              text, svg, html, dot, mermaid; trace (ANALYZE)
 EXPLAIN [(FORMAT f)] VIEW v                      the operators that keep v up to date
+EXPLAIN ROW (v, value, …)                        the proof that the row belongs to a view
 """
 
 from __future__ import annotations
@@ -55,6 +56,11 @@ def explain(statement: Statement, context: Context, views: Views) -> tuple[str, 
     first = parts[wish.at]
     if first.text.upper() == "VIEW":
         return _view(statement, wish, first, views)
+    if [t.text.upper() for t in parts[wish.at : wish.at + 2]] == ["ROW", "("]:
+        # Imported here: few ask for it, and it needs all of the front end.
+        from .explain_row import explain_row
+
+        return "row", explain_row(statement, parts, wish.at, context, views)
     plain = wish.stage is None and wish.format is None
     text = statement.text[first.start :]
     if plain and not wish.analyze and not mentions_recursion(text):

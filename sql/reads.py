@@ -116,13 +116,13 @@ class Names:
                     continue
                 if relation.kind == "view" and relation.key not in stop:
                     seen.add(relation.key)
-                    todo.append(_body(relation.sql or ""))
+                    todo.append(body(relation.sql or ""))
                 else:
                     found[relation.key] = relation
         return found
 
 
-def _body(create_view: str) -> str:
+def body(create_view: str) -> str:
     """The query of ``CREATE VIEW name AS query``."""
     parts = list(tokens(create_view))
     for token in parts:

@@ -97,6 +97,13 @@ def merges(select: exp.Select, labels: Sequence[str], aliases: Collection[str]) 
         found.append(name)
     if all(m is not None for m in found):
         return Refusal("no column is a key of its groups")
+    having = select.args.get("having")
+    if all(m is None for m in found) and having is not None and having.find(exp.AggFunc):
+        return Refusal(
+            "HAVING may hold for some rows and no longer for more; compare count, max, or sum of "
+            "what cannot be negative, such as sum(greatest(x, 0)), with a constant by > or >=",
+            *_offset(having),
+        )
     if all(m is None for m in found):
         return Refusal("its groups have no aggregate; write SELECT DISTINCT instead")
     refusal = _uses_are_rising(select, labels, found, aliases)

@@ -14,7 +14,7 @@ steps what they read. So each step runs once per counter, and the loop ends when
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -57,8 +57,9 @@ class Iterate(Vertex):
     """`specs` says what each variable is; port p brings rows of variable `ports[p]`.
 
     `wanted` are the (variable, part) that somebody reads. `limit`: RETURN AT or ERROR AT RECURSION
-    LIMIT. `enough`: the answer may end at that many rows. It sends a `Round` per time, from which
-    each `Pick` takes its part.
+    LIMIT. `enough`: the answer may end at that many rows. `record(variable, counters, rows)` is
+    given what each counter added to a variable (all its rows, where they are replaced). It sends a
+    `Round` per time, from which each `Pick` takes its part.
     """
 
     def __init__(
@@ -69,7 +70,9 @@ class Iterate(Vertex):
         budget: Budget,
         limit: tuple[str, int] | None = None,
         enough: int | None = None,
+        record: Callable[[int, tuple[int, ...], pa.Table], None] | None = None,
     ) -> None:
+        self._record = record
         self._specs = tuple(specs)
         self._ports = tuple(ports)
         self._wanted = tuple(wanted)
@@ -110,6 +113,8 @@ class Iterate(Vertex):
             delta = variable.absorb(tables)
             if self._budget.watch is not None:
                 self._budget.watch(self._specs[i].label, time.counters, delta.num_rows)
+            if self._record is not None and variable.changed:
+                self._record(i, time.counters, variable.part("delta"))
             changed |= variable.changed
             rows += delta.num_rows
             size += delta.nbytes
