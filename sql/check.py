@@ -8,7 +8,8 @@ recursion (`planner.spark_recursion`).
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -21,6 +22,7 @@ from ..planner.spark import DIALECT, refuse
 from ..planner.spark_recursion import SparkQueries
 from . import errors
 from .compare import Comparison, compare
+from .convert import Exporter
 from .dbapi import Connection
 
 Report = Callable[[str], None]
@@ -63,6 +65,44 @@ def check(
     here = cursor.to_arrow_table()
     seconds_here = time.perf_counter() - start
     columns = tuple(here.schema.names)
+    with _queries(spark, say) as queries:
+        _ship(connection, query, queries, say)
+        say("running on Spark")
+        start = time.perf_counter()
+        there = queries.spark.arrow(queries.evaluate(query))
+        seconds_spark = time.perf_counter() - start
+    say("comparing")
+    limit = query.args.get("limit") is not None or query.args.get("fetch") is not None
+    return Checked(compare(here, there), columns, seconds_here, seconds_spark, limit)
+
+
+def against(
+    connection: Connection,
+    sql: str,
+    kept: Callable[[], pa.Table],
+    still: AbstractContextManager[object],
+) -> tuple[pa.Table, Comparison]:
+    """What `kept` gives, compared with the query `sql` on Spark (the right side).
+
+    Both are of one state of the tables: within `still`, which must not be long, nothing changes
+    them. Uses the process's Spark session, or one of its own. Errors as in `check`.
+    """
+    query = parse_query(sql)
+    try:
+        refuse(query)
+    except SparkError as error:
+        raise errors.NotSupportedError(str(error)) from error
+    with _queries(Spark.running, lambda _step: None) as queries:
+        with still:
+            here = kept()
+            _ship(connection, query, queries, lambda _step: None)
+        there = queries.spark.arrow(queries.evaluate(query))
+    return here, compare(Exporter(here.schema).table(here), there)
+
+
+@contextmanager
+def _queries(spark: Spark | None, say: Report) -> Iterator[SparkQueries]:
+    """A runner of queries on `spark`, or on a session of its own, and its errors as ours."""
     own = None
     if spark is None:
         say("starting Spark")
@@ -73,11 +113,7 @@ def check(
     try:
         queries = SparkQueries(spark)
         try:
-            _ship(connection, query, queries, say)
-            say("running on Spark")
-            start = time.perf_counter()
-            there = spark.arrow(queries.evaluate(query))
-            seconds_spark = time.perf_counter() - start
+            yield queries
         except SparkError as error:
             raise errors.NotSupportedError(f"Spark cannot run this query: {error}") from error
         finally:
@@ -85,9 +121,6 @@ def check(
     finally:
         if own is not None:
             own.stop()
-    say("comparing")
-    limit = query.args.get("limit") is not None or query.args.get("fetch") is not None
-    return Checked(compare(here, there), columns, seconds_here, seconds_spark, limit)
 
 
 def parse_query(sql: str) -> exp.Expr:

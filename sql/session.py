@@ -40,8 +40,7 @@ from .views import Views, row_name
 if TYPE_CHECKING:
     from ..planner import maintain
     from ..planner.logical import Node
-
-_NO_STATEMENT = Statement("", 0, "", Kind.OTHER, (), 0, frozenset(), False)
+    from .dbapi import Connection
 
 
 class Session:
@@ -388,6 +387,12 @@ class Session:
         from .view_logical import logical_view
 
         return logical_view(sql, self._context(None))
+
+    def python(self) -> Connection:
+        """The session as a connection."""
+        from .dbapi import Connection
+
+        return Connection(self)
 
     def catalog_changed(self) -> None:
         """Forget plans: the catalog is another one."""

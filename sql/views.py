@@ -13,7 +13,7 @@ queries, and all other readers see the last epoch.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 import duckdb
@@ -31,6 +31,7 @@ from tidewheel.sql.subscribe import Subscription, Update, snapshot
 if TYPE_CHECKING:
     from tidewheel.engine.operators.circuit import Circuit
     from tidewheel.planner.logical import Node
+    from tidewheel.sql.dbapi import Connection
 
 SCHEMA = "__tidewheel"
 _CATALOG = f"""
@@ -62,6 +63,9 @@ class Host(Protocol):
 
     def catalog_changed(self) -> None:
         """Forget cached plans."""
+
+    def python(self) -> Connection:
+        """The session as a connection."""
 
 
 PlanFactory = Callable[[str, frozenset[str], Callable[..., pa.Table]], maintain.Plan]
@@ -681,16 +685,36 @@ class Views:
         """VERIFY VIEW v: what the view lacks (weight > 0) and has too much (weight < 0)."""
         parsed = view_text.parse_verify(statement)
         key = self.resolve(parsed.parts, statement, parsed.name_at)
+        view = self._maintainer.views[key]
+        if parsed.rest == ("SPARK",):
+            return self._verify_on_spark(view)
         with self._writing():
             with self.database.reading:
                 kept = self._rows(key)
-            view = self._maintainer.views[key]
             fresh = self.host_query(view.sql, view.reads)
             return maintain.difference(
                 maintain.rounded(kept, self._scratch),
                 maintain.rounded(fresh, self._scratch),
                 self._scratch,
             )
+
+    def _verify_on_spark(self, view: MaintainedView) -> pa.Table:
+        # Imported here: sqlglot and Parquet take long to load.
+        from tidewheel.sql.check import against
+
+        def kept() -> pa.Table:
+            with self.database.reading:
+                return self._rows(view.key)
+
+        here, found = against(self.host.python(), view.sql, kept, self._writing())
+        if found.problem:
+            raise errors.OperationalError(f"the answers can't be compared: {found.problem}")
+        more = [(*row, count) for count, row in found.only_right]
+        rows = more + [(*row, -count) for count, row in found.only_left]
+        columns = list(zip(*rows, strict=True)) or [()] * (here.num_columns + 1)
+        fields = [*here.schema, pa.field(maintain.WEIGHT, pa.int64())]
+        arrays = [_shown(c, f.type) for c, f in zip(columns, fields, strict=True)]
+        return pa.table(arrays, names=[f.name for f in fields])
 
     def circuit(self, key: str) -> tuple[Circuit | None, str]:
         """The operators that keep a view; None, and why, for one that is recomputed.
@@ -766,6 +790,14 @@ class _Implicit:
         except duckdb.Error:
             pass  # the error has ended it already
         views.rollback()
+
+
+def _shown(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
+    """Values of a comparison in the type of their column; as text where they are no more."""
+    try:
+        return pa.array(values, kind)
+    except (pa.ArrowException, TypeError, ValueError):
+        return pa.array([None if v is None else str(v) for v in values], pa.string())
 
 
 def table_info(connection: duckdb.DuckDBPyConnection, keys: Iterable[str]) -> dict[str, TableInfo]:

@@ -24,7 +24,7 @@ import warnings
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import pyarrow as pa
 
@@ -120,6 +120,9 @@ class Spark:
     or does not start.
     """
 
+    running: ClassVar[Spark | None] = None
+    """The session of this process, if it has one."""
+
     def __init__(
         self,
         threads: int = 2,
@@ -163,6 +166,7 @@ class Spark:
             shutil.rmtree(self.folder, ignore_errors=True)
             raise SparkError(f"Spark did not start: {error}\n{tail}".rstrip()) from error
         self._views = 0
+        Spark.running = self
         atexit.register(self.stop)
 
     @property
@@ -207,6 +211,7 @@ class Spark:
         """Ends the session and its JVM and removes the temporary folder. Again: nothing."""
         if self._gateway is None:
             return
+        Spark.running = None
         atexit.unregister(self.stop)
         with contextlib.suppress(Exception):
             self.session.stop()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 import threading
 import weakref
 from pathlib import Path
@@ -11,6 +12,7 @@ import duckdb
 import pytest
 
 import tidewheel
+from tidewheel.engine.kernels.spark import Spark
 
 
 @pytest.fixture
@@ -127,3 +129,15 @@ def test_connecting_again_and_again_keeps_nothing(tmp_path: Path) -> None:
     gc.collect()
     assert [ref() for ref in alive] == [None] * 5
     assert threading.active_count() == threads
+
+
+def test_verify_against_spark_without_it(
+    con: tidewheel.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pyspark", None)
+    monkeypatch.setattr(Spark, "running", None)
+    with pytest.raises(tidewheel.OperationalError, match=r"pip install 'tidewheel\[spark\]'"):
+        con.execute("VERIFY VIEW v AGAINST SPARK")
+    con.execute("INSERT INTO t VALUES (2)")
+    with pytest.raises(tidewheel.ProgrammingError, match="expected RECOMPUTE or SPARK"):
+        con.execute("VERIFY VIEW v AGAINST FLINK")

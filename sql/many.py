@@ -1,0 +1,83 @@
+"""`executemany`: a statement run for many sets of parameters, in one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import duckdb
+import pyarrow as pa
+
+from ..planner.context import Parameters
+from . import bulk, errors
+from .statements import NO_STATEMENT, split
+
+if TYPE_CHECKING:
+    from .session import Session
+
+
+def execute_many(session: Session, script: str, sets: Iterable[Parameters]) -> int:
+    """Run `script` once per set of parameters, in a transaction; the rows changed, or -1.
+
+    Inside a transaction of the user's a failure leaves that one aborted, as DuckDB does.
+    """
+    with session.lock:
+        if isinstance(sets, Mapping) or not isinstance(sets, Iterable):
+            raise errors.ProgrammingError(
+                f"sets of parameters are a sequence, not {type(sets).__name__}",
+                hint="one set is given as [set]",
+            )
+        given = sets if isinstance(sets, (list, tuple)) else list(sets)
+        statements = split(script) if isinstance(script, str) else ()
+        rows = None
+        if len(statements) == 1:
+            rows = bulk.insert(statements[0], given)
+        if not session.autocommit or session.in_transaction:
+            return _many(session, script, given, rows)
+        try:
+            return _as_one(session, script, given, rows)
+        except errors.DatabaseError:
+            if rows is None:
+                raise
+        # The long way finds the row that fails, and says what is wrong with it.
+        return _as_one(session, script, given, None)
+
+
+def _as_one(
+    session: Session, script: str, sets: Sequence[Parameters], rows: tuple[str, pa.Table] | None
+) -> int:
+    """`_many` in a transaction of its own."""
+    session.execute("BEGIN", None)
+    try:
+        total = _many(session, script, sets, rows)
+        session.execute("COMMIT", None)
+    except BaseException:
+        if session.in_transaction and not session.closed:
+            session.execute("ROLLBACK", None)
+        raise
+    return total
+
+
+def _many(
+    session: Session, script: str, sets: Sequence[Parameters], rows: tuple[str, pa.Table] | None
+) -> int:
+    """Run `script` for each set, or once over all of them as a table."""
+    if rows is not None:
+        text, table = rows
+        session.make_way()
+        with session.guard(NO_STATEMENT):
+            session.connection.register(bulk.NAME, table)
+        try:
+            return session.execute(text, None)[1]
+        finally:
+            # A transaction that failed takes no statement; then the name is registered anew.
+            with suppress(duckdb.Error):
+                session.connection.unregister(bulk.NAME)
+    total = 0
+    for given in sets:
+        result, count = session.execute(script, given)
+        if result is not None:
+            result.close()
+        total = total + count if count >= 0 <= total else -1
+    return total
