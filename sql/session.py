@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     from ..planner.logical import Node
     from .dbapi import Connection
 
+_NO_STATEMENT = Statement("", 0, "", Kind.OTHER, (), 0, frozenset(), False)
+
 
 class Session:
     """A DuckDB connection with settings, a catalog, and at most one result open on it."""
