@@ -130,11 +130,15 @@ class Connection:
         A pandas or polars DataFrame, a pyarrow Table, RecordBatchReader (to be read once) or
         Dataset, NumPy arrays, and any object with the Arrow PyCapsule interface (read at once).
         """
-        self._session.register(name, frame)
+        from .frames import register
+
+        register(self._session, name, frame)
 
     def unregister(self, name: str) -> None:
         """Forget a frame."""
-        self._session.unregister(name)
+        from .frames import unregister
+
+        unregister(self._session, name)
 
     def subscribe(self, view: str, epoch: int | None = None) -> Subscription:
         """Follow a maintained view: iterate over its `Update`s, one per committed transaction.
@@ -213,7 +217,9 @@ class Cursor:
         """Run `sql` once for each set of parameters, in one transaction: all or nothing."""
         self._reset()
         self._session.scan(sql)
-        self.rowcount = self._session.execute_many(sql, parameters)
+        from .many import execute_many
+
+        self.rowcount = execute_many(self._session, sql, parameters)
         return self
 
     def callproc(self, name: str, parameters: Sequence[Any] = ()) -> None:

@@ -5,21 +5,21 @@ from __future__ import annotations
 import dataclasses
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import duckdb
 import pyarrow as pa
 
-from ..engine.operators.budget import BOUNDS, Budget, RecursionInterrupted, RecursionLimitError
+from ..engine.operators.budget import BOUNDS, Budget
 from ..planner import direct
 from ..planner.context import Context, Parameters, Settings
 from . import (
-    diagnose,
     errors,
     hidden,
+    plain_view,
     planning,
     settings,
     sigint,
@@ -33,7 +33,7 @@ from .parameters import distribute
 from .planning import Plans
 from .result import Result, Stream, TableStream
 from .sigint import Watch
-from .statements import Kind, Statement, mentions_recursion, split, tokens
+from .statements import NO_STATEMENT, Kind, Statement, mentions_recursion, split, tokens
 from .subscribe import Subscription, SubscriptionReader
 from .views import Views, row_name
 
@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     from ..planner import maintain
     from ..planner.logical import Node
     from .dbapi import Connection
-
-_NO_STATEMENT = Statement("", 0, "", Kind.OTHER, (), 0, frozenset(), False)
 
 
 class Session:
@@ -54,7 +52,7 @@ class Session:
         self.lock = threading.RLock()
         self.settings = Settings()
         self.frames: dict[str, object] = {}
-        self._scanned: set[str] = set()
+        self.scanned: set[str] = set()
         """The frames that were found among the caller's variables."""
         self.interrupted = threading.Event()
         self.aborts: set[Callable[[], None]] = set()
@@ -70,7 +68,7 @@ class Session:
         self._open: weakref.ref[Result] | None = None
         self._stream: Stream | None = None
         self._guarded = False
-        self._given: Parameters = None
+        self.given: Parameters = None
         self._plans = Plans()
         theirs = dict(config)
         for name in [n for n in theirs if n in settings.NAMES]:
@@ -79,7 +77,7 @@ class Session:
                 setattr(self.settings, name, settings.parse(name, value))
             except ValueError as error:
                 raise errors.ProgrammingError(str(error)) from None
-        with self.guard(_NO_STATEMENT):
+        with self.guard(NO_STATEMENT):
             if safe_mode:
                 if self.settings.python_scan:
                     raise errors.ProgrammingError(
@@ -135,7 +133,7 @@ class Session:
             self.check_open()
             self.interrupted.clear()
             self.make_way()
-            self._given = given
+            self.given = given
             if self.safe_mode:
                 safe.check(statement)
             if not (self.autocommit or self.in_transaction) and statement.kind not in _NO_BEGIN:
@@ -157,73 +155,6 @@ class Session:
             if result is not None and result.open and statement.words[0] != "SUBSCRIBE":
                 self._open, self._stream = weakref.ref(result), result.stream
             return outcome
-
-    def execute_many(self, script: str, sets: Iterable[Parameters]) -> int:
-        """Run `script` once per set of parameters, in a transaction; the rows changed, or -1.
-
-        Inside a transaction of the user's a failure leaves that one aborted, as DuckDB does.
-        """
-        with self.lock:
-            if isinstance(sets, Mapping) or not isinstance(sets, Iterable):
-                raise errors.ProgrammingError(
-                    f"sets of parameters are a sequence, not {type(sets).__name__}",
-                    hint="one set is given as [set]",
-                )
-            given = sets if isinstance(sets, (list, tuple)) else list(sets)
-            statements = split(script) if isinstance(script, str) else ()
-            rows = None
-            if len(statements) == 1:
-                from . import bulk
-
-                rows = bulk.insert(statements[0], given)
-            if not self.autocommit or self.in_transaction:
-                return self._many(script, given, rows)
-            try:
-                return self._as_one(script, given, rows)
-            except errors.DatabaseError:
-                if rows is None:
-                    raise
-            # The long way finds the row that fails, and says what is wrong with it.
-            return self._as_one(script, given, None)
-
-    def _as_one(
-        self, script: str, sets: Sequence[Parameters], rows: tuple[str, pa.Table] | None
-    ) -> int:
-        """`_many` in a transaction of its own."""
-        self.execute("BEGIN", None)
-        try:
-            total = self._many(script, sets, rows)
-            self.execute("COMMIT", None)
-        except BaseException:
-            if self.in_transaction and not self.closed:
-                self.execute("ROLLBACK", None)
-            raise
-        return total
-
-    def _many(
-        self, script: str, sets: Sequence[Parameters], rows: tuple[str, pa.Table] | None
-    ) -> int:
-        """Run `script` for each set, or once over all of them as a table."""
-        if rows is not None:
-            from . import bulk
-
-            text, table = rows
-            self.make_way()
-            with self.guard(_NO_STATEMENT):
-                self.connection.register(bulk.NAME, table)
-            try:
-                return self.execute(text, None)[1]
-            finally:
-                # A transaction that failed takes no statement; then the name is registered anew.
-                with suppress(duckdb.Error):
-                    self.connection.unregister(bulk.NAME)
-        total = 0
-        for given in sets:
-            result, count = self.execute(script, given)
-            if result is not None:
-                result.close()
-            total = total + count if count >= 0 <= total else -1
-        return total
 
     def end_transaction(self, verb: str) -> None:
         """COMMIT or ROLLBACK; nothing to do without a transaction."""
@@ -353,6 +284,8 @@ class Session:
                 length=len("REFRESH"),
             )
         self.temporary = self.temporary or _is_temporary(statement)
+        if plain_view.is_about(statement) and plain_view.handled(statement, self.views):
+            return None, -1
         if _is_table_as(statement):
             with self._recursions(statement, given) as (statement, given):
                 return self._ddl(statement, given)
@@ -533,47 +466,14 @@ class Session:
                     raise KeyboardInterrupt from None
                 if isinstance(error, errors.Error):
                     raise
-                translated = self._translated(error, statement, as_written)
-                if translated is None:
+                from .translate import translated
+
+                found = translated(self, error, statement, as_written)
+                if found is None:
                     raise
-                raise translated from None
+                raise found from None
 
-    def _translated(
-        self, error: Exception, statement: Statement, as_written: bool
-    ) -> errors.Error | None:
-        if isinstance(error, RecursionLimitError):
-            from . import error_place
-
-            position, length = error_place.table(list(tokens(statement.text)), error.table)
-            if position is not None:
-                position += statement.start
-            return errors.OperationalError(
-                str(error), text=statement.script, position=position, length=length
-            )
-        if isinstance(error, RecursionInterrupted):
-            return errors.Interrupted(str(error))
-
-        report = diagnose.read(error)
-        if report is None:
-            return None
-        # A transaction that failed, the user's or an implicit one, takes no further statement.
-        free = not (self.in_transaction or self._implicit())
-        if report.position is None and report.kind == "Binder" and free:
-            # A relation loses the place of a binder's error; asking again gives it.
-            try:
-                hidden.execute(self.connection, f"EXPLAIN {statement.text}", self._given)
-            except duckdb.Error as again:
-                located = diagnose.read(again)
-                if located and located.position and located.message == report.message:
-                    located.position -= len("EXPLAIN ")
-                    report = located
-        names = self.catalog.names() if report.kind == "Catalog" and free else ()
-        found = diagnose.translate(error, report, statement, names, as_written)
-        if self.safe_mode:
-            safe.explain(found)
-        return found
-
-    def _implicit(self) -> bool:
+    def implicit(self) -> bool:
         """Is a transaction open that the user did not begin? Not while the session is made."""
         views: Views | None = getattr(self, "views", None)
         return views is not None and views.implicit
@@ -630,6 +530,13 @@ class Session:
                 self.connection.close()
                 sigint.release()
 
+    def scan(self, script: str) -> None:
+        """Register the caller's DataFrames that `script` names, if `python_scan` is on."""
+        if self.settings.python_scan and not self.closed and isinstance(script, str):
+            from .frames import scan
+
+            scan(self, script)
+
     # -- subscriptions -----------------------------------------------------------------------------
 
     def subscribe(self, view: str, epoch: int | None = None) -> Subscription:
@@ -641,72 +548,6 @@ class Session:
             named = view_text.parse_subscribe(statement)
             key = self.views.resolve(named.parts, statement, named.name_at)
             return self.views.subscribe(key, epoch)
-
-    # -- frames ------------------------------------------------------------------------------------
-
-    def register(self, name: str, frame: object) -> None:
-        """Make an Arrow, pandas or polars object readable as a table."""
-        with self.guard(_NO_STATEMENT):
-            self.check_open()
-            self.make_way()
-            if name not in self.frames and name.lower() in map(str.lower, self.catalog.names()):
-                raise errors.ProgrammingError(
-                    f"there is a table or view named {name} already",
-                    hint="register the frame under another name",
-                )
-            self._register(name, frame)
-
-    def _register(self, name: str, frame: object) -> None:
-        from . import python_scan
-
-        self.connection.register(name, python_scan.readable(frame))
-        self.frames[name] = frame
-        self.catalog.changed()
-
-    def scan(self, script: str) -> None:
-        """Register the caller's DataFrames that `script` names, if `python_scan` is on.
-
-        Tables and registered frames go before variables. What an earlier text needed is let go.
-        """
-        if not self.settings.python_scan or self.closed or not isinstance(script, str):
-            return
-        from . import python_scan
-
-        frames = python_scan.found(script, python_scan.caller())
-        if not (frames or self._scanned):
-            return
-        with self.guard(_NO_STATEMENT):
-            self.make_way()
-            for name in self._scanned:
-                # A transaction that failed takes no statement; one rolled back took them along.
-                with suppress(duckdb.Error):
-                    self.connection.unregister(name)
-                self.frames.pop(name, None)
-            self._scanned.clear()
-            self.catalog.changed()
-            if not frames:
-                return
-            taken = {*map(str.lower, self.catalog.names()), *map(str.lower, self.frames)}
-            for name in frames:
-                if name.lower() not in taken:
-                    self._register(name, frames[name])
-                    self._scanned.add(name)
-
-    def unregister(self, name: str) -> None:
-        """Forget a registered frame."""
-        with self.guard(_NO_STATEMENT):
-            self.check_open()
-            self.make_way()
-            self.connection.unregister(name)
-            self.frames.pop(name, None)
-            self.catalog.changed()
-
-
-def _types(given: Parameters) -> tuple[object, ...]:
-    """What a plan depends on of the parameters: their types."""
-    if isinstance(given, Mapping):
-        return tuple((k, type(v)) for k, v in sorted(given.items()))
-    return tuple(type(v) for v in given or ())
 
 
 def _is_temporary(statement: Statement) -> bool:

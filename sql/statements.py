@@ -78,6 +78,10 @@ class Statement:
     """Whether DuckDB's answer to it is rows, not a count."""
 
 
+NO_STATEMENT = Statement("", 0, "", Kind.OTHER, (), 0, frozenset(), False)
+"""What runs while something is done for the user that has no text."""
+
+
 def tokens(text: str) -> Iterator[Token]:
     """The tokens of `text`; unterminated strings and comments reach to its end."""
     position, end = 0, len(text)
