@@ -161,6 +161,8 @@ class MaintainedView:
     sql: str
     reads: frozenset[str]
     make_plan: Callable[[], Plan]
+    plain: bool = False
+    """Its query is run by whoever reads it; it is kept up to date only for views that read it."""
     plan: Plan | None = None
     epochs: int = 0
     changed_rows: int = 0

@@ -97,12 +97,18 @@ def unquoted(token: Token) -> str:
     return text[1:-1].replace('""', '"') if text.startswith('"') else text
 
 
-def parse_create(statement: Statement) -> CreateView:
-    """Read CREATE MATERIALIZED VIEW; ProgrammingError with the place if it is malformed."""
+def parse_create(statement: Statement, plain: bool = False) -> CreateView:
+    """Read CREATE MATERIALIZED VIEW; ProgrammingError with the place if it is malformed.
+
+    `plain`: CREATE [TEMP] VIEW.
+    """
     cursor = _Cursor(statement)
     cursor.expect("CREATE")
     replace = cursor.accept("OR", "REPLACE")
-    cursor.expect("MATERIALIZED")
+    if not plain:
+        cursor.expect("MATERIALIZED")
+    elif not cursor.accept("TEMP"):
+        cursor.accept("TEMPORARY")
     cursor.expect("VIEW")
     if_not_exists = cursor.accept("IF", "NOT", "EXISTS")
     parts, name_at, name_length = cursor.name()
@@ -135,11 +141,12 @@ def parse_create(statement: Statement) -> CreateView:
     )
 
 
-def parse_drop(statement: Statement) -> ViewName:
-    """Read DROP MATERIALIZED VIEW."""
+def parse_drop(statement: Statement, plain: bool = False) -> ViewName:
+    """Read DROP MATERIALIZED VIEW, or DROP VIEW if `plain`."""
     cursor = _Cursor(statement)
     cursor.expect("DROP")
-    cursor.expect("MATERIALIZED")
+    if not plain:
+        cursor.expect("MATERIALIZED")
     cursor.expect("VIEW")
     if_exists = cursor.accept("IF", "EXISTS")
     parts, at, length = cursor.name()
@@ -149,6 +156,16 @@ def parse_drop(statement: Statement) -> ViewName:
     if cursor.peek():
         cursor.fail("expected the end")
     return ViewName(parts, at, length, if_exists, cascade)
+
+
+def parse_altered(statement: Statement) -> ViewName:
+    """Read the name in ALTER VIEW; what follows is left."""
+    cursor = _Cursor(statement)
+    cursor.expect("ALTER")
+    cursor.expect("VIEW")
+    if_exists = cursor.accept("IF", "EXISTS")
+    parts, at, length = cursor.name()
+    return ViewName(parts, at, length, if_exists)
 
 
 def parse_verify(statement: Statement) -> ViewName:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 import duckdb
@@ -21,7 +22,7 @@ import pyarrow as pa
 
 from tidewheel.planner import maintain
 from tidewheel.planner.maintain import MaintainedView, Maintainer
-from tidewheel.sql import errors, introspection, view_text
+from tidewheel.sql import errors, introspection, plain_view, view_text
 from tidewheel.sql.capture import Capture, Outcome, TableInfo, quote
 from tidewheel.sql.database import Database
 from tidewheel.sql.reads import Names, Relation, unstable_call
@@ -29,6 +30,7 @@ from tidewheel.sql.statements import Statement, tokens
 from tidewheel.sql.subscribe import Subscription, Update, snapshot
 
 if TYPE_CHECKING:
+    from tidewheel.planner import logical as L
     from tidewheel.engine.operators.circuit import Circuit
     from tidewheel.planner.logical import Node
     from tidewheel.sql.dbapi import Connection
@@ -37,7 +39,8 @@ SCHEMA = "__tidewheel"
 _CATALOG = f"""
 CREATE SCHEMA IF NOT EXISTS {SCHEMA};
 CREATE TABLE IF NOT EXISTS {SCHEMA}.views
-    (key VARCHAR PRIMARY KEY, sql VARCHAR NOT NULL, position INTEGER NOT NULL)
+    (key VARCHAR PRIMARY KEY, sql VARCHAR NOT NULL, position INTEGER NOT NULL, plain BOOLEAN);
+ALTER TABLE {SCHEMA}.views ADD COLUMN IF NOT EXISTS plain BOOLEAN
 """
 
 
@@ -124,19 +127,23 @@ class Views:
         ).fetchall()
         if not found[0][0]:
             return
-        rows = con.execute(f"SELECT key, sql FROM {SCHEMA}.views ORDER BY position").fetchall()
+        rows = con.execute(f"FROM {SCHEMA}.views ORDER BY position").fetchall()
         names = Names(con)
-        for key, sql in rows:
-            self.database.maintainer.add(self._view(key, sql, names))
+        for key, sql, _, *plain in rows:  # older files have no column `plain`
+            self.database.maintainer.add(self._view(key, sql, names, bool(plain and plain[0])))
         self.database.catalog_version += 1
 
-    def _view(self, key: str, sql: str, names: Names) -> MaintainedView:
+    def _view(self, key: str, sql: str, names: Names, plain: bool = False) -> MaintainedView:
         reads = frozenset(names.reads(sql, self._keys()))
-        return MaintainedView(key, sql, reads, lambda: self._make_plan(sql, reads, self._scratch))
+        plan = partial(self._make_plan, sql, reads, self._scratch)
+        return MaintainedView(key, sql, reads, plan, plain)
 
-    def create(self, statement: Statement) -> None:
-        """CREATE [OR REPLACE] MATERIALIZED VIEW [IF NOT EXISTS] name [(columns)] AS query."""
-        parsed = view_text.parse_create(statement)
+    def create(self, statement: Statement, plain: list[L.Column] | None = None) -> None:
+        """CREATE [OR REPLACE] MATERIALIZED VIEW [IF NOT EXISTS] name [(columns)] AS query.
+
+        `plain`: the columns of the query of a plain view (see `plain_view`).
+        """
+        parsed = view_text.parse_create(statement, plain is not None)
         con = self.host.connection
         with self._writing():
             names = Names(con)
@@ -145,25 +152,32 @@ class Views:
             if relation is not None:
                 if parsed.if_not_exists:
                     return
-                if not (parsed.replace and replaced):
+                alike = plain is not None and relation.kind == "view"
+                if replaced:
+                    alike = self._maintainer.views[key].plain == (plain is not None)
+                if not (parsed.replace and alike):
                     what = "maintained view" if replaced else relation.kind
                     raise errors.ProgrammingError(
                         f"{what} {parsed.parts[-1]} exists already",
-                        hint="CREATE OR REPLACE MATERIALIZED VIEW" if replaced else None,
+                        hint="CREATE OR REPLACE MATERIALIZED VIEW" if replaced and alike else None,
                         text=statement.script,
                         position=parsed.name_at,
                         length=parsed.name_length,
                     )
                 if self._maintainer.readers([key]):
                     self._refuse_dependents(key, statement, parsed.name_at)
-            self._check_query(parsed, statement, names)
+            self._check_query(parsed, statement, names, plain is not None)
             with self._implicit():
                 if replaced:
                     self._drop_one(key, relation)
+                elif relation is not None:
+                    self._do(f"DROP VIEW {relation.quoted}")
                 self._do(_CATALOG)
-                rows = self.host_query(
-                    parsed.query, frozenset(names.reads(parsed.query, self._keys()))
-                )
+                if plain is not None:
+                    rows = plain_view.no_rows(con, plain)
+                else:
+                    read = frozenset(names.reads(parsed.query, self._keys()))
+                    rows = self.host_query(parsed.query, read)
                 columns = self._columns(rows, parsed, statement)
                 con.register(row_name(key), rows.rename_columns(columns))
                 self._registered.pop(key, None)
@@ -176,13 +190,13 @@ class Views:
                     listed = ", ".join(map(quote, columns))
                     sql = f"WITH __tw_view({listed}) AS ({sql}\n) SELECT * FROM __tw_view"
                 self._do(
-                    f"INSERT INTO {SCHEMA}.views SELECT ?, ?, coalesce(max(position), 0) + 1 "
+                    f"INSERT INTO {SCHEMA}.views SELECT ?, ?, coalesce(max(position), 0) + 1, ? "
                     f"FROM {SCHEMA}.views",
-                    [key, sql],
+                    [key, sql, plain is not None],
                 )
-                view = self._view(key, sql, names)
+                view = self._view(key, sql, names, plain is not None)
                 self._change_registry().add(view)
-                if not self.host.in_transaction:
+                if not self.host.in_transaction and plain is None:
                     # in a transaction of the user's the view stays cold until it is committed
                     self._maintainer.heat(view.key, _Maintenance(self))
         self.host.catalog_changed()
@@ -211,16 +225,16 @@ class Views:
         return columns
 
     def _check_query(
-        self, parsed: view_text.CreateView, statement: Statement, names: Names
+        self, parsed: view_text.CreateView, statement: Statement, names: Names, plain: bool
     ) -> None:
-        for what in introspection.named(parsed.query):
+        for what in () if plain else introspection.named(parsed.query):
             raise errors.NotSupportedError(
                 f"a maintained view can't read {what}(): it changes while no table does",
                 hint="use a plain view",
                 text=statement.script,
                 position=parsed.query_at,
             )
-        call = unstable_call(parsed.query, self.host.connection, names)
+        call = None if plain else unstable_call(parsed.query, self.host.connection, names)
         if call is not None:
             token, word = call
             raise errors.NotSupportedError(
@@ -252,12 +266,13 @@ class Views:
         target = ".".join(map(quote, (database, schema, name)))
         return None, f"{database}.{schema}.{name}".lower(), target
 
-    def drop(self, statement: Statement) -> None:
-        """DROP MATERIALIZED VIEW [IF EXISTS] name [CASCADE]."""
-        parsed = view_text.parse_drop(statement)
+    def drop(self, statement: Statement, plain: bool = False) -> None:
+        """DROP MATERIALIZED VIEW [IF EXISTS] name [CASCADE]; `plain`: DROP VIEW."""
+        parsed = view_text.parse_drop(statement, plain)
         with self._writing():
             relation = Names(self.host.connection).find(list(parsed.parts))
-            if relation is None or relation.key not in self._maintainer.views:
+            known = None if relation is None else self._maintainer.views.get(relation.key)
+            if relation is None or known is None or (known.plain and not plain):
                 if parsed.if_exists and relation is None:
                     return
                 raise errors.ProgrammingError(
@@ -388,7 +403,7 @@ class Views:
             if rows is None:
                 rows = self._own_rows[key] = self.host_query(view.sql, view.reads)
             return rows
-        if not view.hot and not self._heat(key):
+        if not view.hot and (view.plain or not self._heat(key)):
             return self.host_query(view.sql, view.reads)
         assert view.plan is not None
         return view.plan.rows()
@@ -636,7 +651,8 @@ class Views:
             for key in view.reads
             if key.rsplit(".", 1)[1] in words
         }
-        return self._maintainer.readers(named)
+        views = self._maintainer.views
+        return [key for key in self._maintainer.readers(named) if not views[key].plain]
 
     def _refuse_dependents_of(self, statement: Statement, affected: list[str]) -> None:
         names = ", ".join(k.split(".", 1)[1] for k in affected)
@@ -730,6 +746,22 @@ class Views:
         assert view.plan is not None
         return view.plan.circuit, view.plan.reason
 
+    def registered(self, parts: tuple[str, ...]) -> MaintainedView | None:
+        """What the registry has by that name, a plain view too."""
+        relation = Names(self.host.connection).find(list(parts))
+        return None if relation is None else self._maintainer.views.get(relation.key)
+
+    def forget_plain(self, parsed: view_text.CreateView, statement: Statement) -> None:
+        """Drop a plain view of the registry: another one takes its place."""
+        with self._writing():
+            relation = Names(self.host.connection).find(list(parsed.parts))
+            assert relation is not None
+            if self._maintainer.readers([relation.key]):
+                self._refuse_dependents(relation.key, statement, parsed.name_at)
+            with self._implicit():
+                self._drop_one(relation.key, relation)
+        self.host.catalog_changed()
+
     def queries(self) -> dict[str, str]:
         """The queries of the maintained views, by key."""
         return {key: view.sql for key, view in self._maintainer.views.items()}
@@ -737,7 +769,8 @@ class Views:
     def resolve(self, parts: tuple[str, ...], statement: Statement, position: int) -> str:
         """The key of a maintained view; an error with the near miss if there is none."""
         relation = Names(self.host.connection).find(list(parts))
-        if relation is None or relation.key not in self._maintainer.views:
+        known = None if relation is None else self._maintainer.views.get(relation.key)
+        if relation is None or known is None or known.plain:
             raise errors.ProgrammingError(
                 f"there is no maintained view {'.'.join(parts)}",
                 hint=self._near(parts[-1]),

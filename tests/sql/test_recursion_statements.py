@@ -63,3 +63,116 @@ def test_insert_select_and_update_from(con: tidewheel.Connection) -> None:
 def test_copy_to_a_file(con: tidewheel.Connection, tmp_path: object) -> None:
     con.execute(f"COPY ({PAIRS}) TO '{tmp_path}/pairs.csv'")
     assert con.execute(f"SELECT count(*) FROM '{tmp_path}/pairs.csv'").fetchall() == [(15,)]
+
+
+# -- views
+
+
+def count(con: tidewheel.Connection, what: str) -> int:
+    return int(con.execute(f"SELECT count(*) FROM {what}").fetchall()[0][0])
+
+
+@pytest.mark.parametrize(
+    ("query", "rows"),
+    [
+        (PAIRS, 15),
+        (EVEN, 5),
+        (
+            "WITH MUTUALLY RECURSIVE r(x INT) AS (SELECT 0 UNION SELECT b FROM r, e WHERE a = x) FROM r",
+            6,
+        ),
+        (
+            "WITH RECURSIVE d(n, v) AS (SELECT 0, 0 UNION SELECT b, min(v + 1) FROM d, e "
+            "WHERE a = n GROUP BY b) FROM d",
+            6,
+        ),
+        ("WITH RECURSIVE t(x) AS (SELECT 0 UNION SELECT b FROM t, e WHERE a = x) FROM t", 6),
+        (
+            "WITH RECURSIVE t(x) AS (SELECT 0 UNION ALL SELECT b FROM t, e WHERE a = x) "
+            "SEARCH DEPTH FIRST BY x SET o SELECT x FROM t ORDER BY o",
+            6,
+        ),
+    ],
+)
+def test_plain_views_mean_what_their_query_means(
+    con: tidewheel.Connection, query: str, rows: int
+) -> None:
+    con.execute(f"CREATE VIEW v AS {query}")
+    assert count(con, "v") == rows
+    con.execute("INSERT INTO e VALUES (5, 6)")
+    wanted = con.execute(query).fetchall()
+    assert sorted(con.execute("FROM v").fetchall()) == sorted(wanted)
+    con.execute("BEGIN; DELETE FROM e")
+    assert sorted(con.execute("FROM v").fetchall()) == sorted(con.execute(query).fetchall())
+    con.execute("ROLLBACK")
+    assert sorted(con.execute("FROM v").fetchall()) == sorted(wanted)
+    con.execute("DROP VIEW v")
+    with pytest.raises(tidewheel.ProgrammingError):
+        con.execute("FROM v")
+
+
+def test_views_over_a_plain_recursive_view(con: tidewheel.Connection) -> None:
+    con.execute(f"CREATE VIEW p (von, bis) AS {PAIRS}")
+    con.execute("CREATE VIEW q AS SELECT von, count(*) AS n FROM p GROUP BY von")
+    con.execute("CREATE MATERIALIZED VIEW m AS SELECT bis, count(*) AS n FROM p GROUP BY bis")
+    assert con.execute("SELECT sum(n) FROM q").fetchall() == [(15,)]
+    con.execute("INSERT INTO e VALUES (5, 6)")
+    assert con.execute("SELECT sum(n) FROM q").fetchall() == [(21,)]
+    assert con.execute("SELECT sum(n) FROM m").fetchall() == [(21,)]
+    assert con.execute("VERIFY VIEW m").fetchall() == []
+    with pytest.raises(tidewheel.ProgrammingError, match="read by maintained views"):
+        con.execute("DROP VIEW p")
+    with pytest.raises(tidewheel.ProgrammingError, match="no maintained view p"):
+        con.execute("VERIFY VIEW p")
+    assert count(con, "p") == 21
+
+
+def test_a_plain_view_may_take_another_ones_place(con: tidewheel.Connection) -> None:
+    con.execute("CREATE VIEW v AS SELECT 1 AS one")
+    con.execute(f"CREATE OR REPLACE VIEW v AS {PAIRS}")
+    assert count(con, "v") == 15
+    con.execute(f"CREATE VIEW IF NOT EXISTS v AS {EVEN}")
+    assert count(con, "v") == 15
+    with pytest.raises(tidewheel.ProgrammingError, match="exists already"):
+        con.execute(f"CREATE VIEW v AS {EVEN}")
+    with pytest.raises(tidewheel.Error):
+        con.execute("CREATE OR REPLACE VIEW v AS SELECT nothing")
+    assert count(con, "v") == 15
+    con.execute("CREATE OR REPLACE VIEW v AS SELECT 7 AS seven")
+    assert con.execute("FROM v").fetchall() == [(7,)]
+    con.execute("DROP VIEW v")
+
+
+def test_a_maintained_view_is_no_plain_one(con: tidewheel.Connection) -> None:
+    con.execute("CREATE MATERIALIZED VIEW m AS SELECT a FROM e")
+    for sql in ("DROP VIEW m", "CREATE OR REPLACE VIEW m AS SELECT 1", f"CREATE VIEW m AS {PAIRS}"):
+        with pytest.raises(tidewheel.ProgrammingError, match="m is a maintained view") as caught:
+            con.execute(sql)
+        assert "DROP MATERIALIZED VIEW m" in str(caught.value)
+    with pytest.raises(tidewheel.NotSupportedError):
+        con.execute("ALTER VIEW m RENAME TO k")
+    assert count(con, "m") == 5
+
+
+def test_mistakes_in_a_plain_view_have_their_place(con: tidewheel.Connection) -> None:
+    query = "WITH RECURSIVE t(x) AS (SELECT 1 UNION SELECT max(x) + 1 FROM t GROUP BY x) FROM t"
+    sql = f"CREATE VIEW v AS {query}"
+    with pytest.raises(tidewheel.ProgrammingError, match="not monotone") as caught:
+        con.execute(sql)
+    assert caught.value.column is not None
+    assert sql[caught.value.column - 1 :].startswith("x) + 1")
+    with pytest.raises(tidewheel.NotSupportedError, match="temporary view"):
+        con.execute(f"CREATE TEMP VIEW v AS {PAIRS}")
+
+
+def test_a_plain_recursive_view_is_there_after_reopening(tmp_path: object) -> None:
+    path = f"{tmp_path}/a.db"
+    con = tidewheel.connect(path)
+    con.execute("CREATE TABLE e AS SELECT i AS a, i + 1 AS b FROM range(5) r(i)")
+    con.execute(f"CREATE VIEW v AS {PAIRS}")
+    con.close()
+    con = tidewheel.connect(path)
+    assert count(con, "v") == 15
+    con.execute("INSERT INTO e VALUES (5, 6)")
+    assert count(con, "v") == 21
+    con.close()

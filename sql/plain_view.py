@@ -1,0 +1,146 @@
+"""Plain views whose recursion DuckDB would refuse, or give another meaning.
+
+Such a view is kept in the registry of maintained views, as one that is not maintained: its query is
+run when a statement names it. All other plain views are DuckDB's own.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+import duckdb
+import pyarrow as pa
+
+from . import errors, view_text
+from .statements import Statement, mentions_recursion, split
+
+if TYPE_CHECKING:
+    from ..planner import logical as L
+    from .views import Views
+
+
+def is_about(statement: Statement) -> bool:
+    """CREATE, DROP or ALTER VIEW?"""
+    return statement.words[0] in ("CREATE", "DROP", "ALTER") and "VIEW" in statement.words[1:5]
+
+
+def handled(statement: Statement, views: Views) -> bool:
+    """Run a statement about a view that is ours; False if it is DuckDB's."""
+    verb = statement.words[0]
+    if verb == "CREATE":
+        return _create(statement, views)
+    if not views.any:
+        return False
+    if verb == "DROP":
+        parsed = view_text.parse_drop(statement, plain=True)
+    else:
+        parsed = view_text.parse_altered(statement)
+    known = views.registered(parsed.parts)
+    if known is None:
+        return False
+    if verb == "ALTER":
+        raise errors.NotSupportedError(
+            f"{parsed.parts[-1]} can't be altered",
+            hint="drop it and create it again",
+            text=statement.script,
+            position=parsed.name_at,
+            length=parsed.name_length,
+        )
+    if not known.plain:
+        raise _maintained(statement, parsed)
+    views.drop(statement, plain=True)
+    return True
+
+
+def _create(statement: Statement, views: Views) -> bool:
+    mentions = mentions_recursion(statement.text)
+    if not (mentions or views.any):
+        return False
+    parsed = view_text.parse_create(statement, plain=True)
+    known = views.registered(parsed.parts)
+    if known is not None and not known.plain and not parsed.if_not_exists:
+        raise _maintained(statement, parsed)
+    columns = _columns(statement, parsed, views) if mentions else None
+    if columns is None:
+        if known is None or not (parsed.replace and known.plain):
+            return False
+        # DuckDB's view takes its place; its query must be right before the old one goes.
+        views.host.connection.sql(parsed.query)
+        views.forget_plain(parsed, statement)
+        return False
+    if {"TEMP", "TEMPORARY"} & set(statement.words[1:4]):
+        raise errors.NotSupportedError(
+            "a temporary view can't hold this recursion, which DuckDB does not run",
+            hint="leave TEMP out",
+            text=statement.script,
+            position=statement.start,
+            length=len("CREATE"),
+        )
+    views.create(statement, columns)
+    return True
+
+
+def _columns(
+    statement: Statement, parsed: view_text.CreateView, views: Views
+) -> list[L.Column] | None:
+    """The columns of a query that is ours to run; None where DuckDB gives it the same meaning."""
+    # Imported here: sqlglot takes long to load.
+    from . import recursion
+    from .recursion_scan import scan
+
+    inner = split(parsed.query)[0]
+    inner = dataclasses.replace(inner, script=statement.script, start=parsed.query_at)
+    describe = recursion.describer(views.host.connection)
+    plan = recursion.plan_statement(inner, describe)
+    if plan is None:
+        return None
+    forms = [c for w in scan(parsed.query).withs for c in w.ctes]
+    theirs = not any(c.search or c.cycle or c.with_.mutually for c in forms)
+    if theirs and _same(plan.node):
+        return None
+    return list(plan.node.schema)
+
+
+def _same(node: L.Node) -> bool:
+    """Do all recursions of a plan mean the same to DuckDB?"""
+    from ..planner import logical as L
+
+    if isinstance(node, L.LetRec):
+        if len(node.bindings) > 1:
+            return False
+        b = node.bindings[0]
+        if b.kind not in ("union", "union_all", "using_key"):
+            return False
+        if b.kind != "using_key" and any(_reads_more(s, b.variable) for s in b.steps):
+            return False
+    return all(_same(c) for c in node.children)
+
+
+def _reads_more(node: L.Node, variable: str) -> bool:
+    from ..planner import logical as L
+
+    if isinstance(node, L.RecRef) and node.variable == variable and node.part != "delta":
+        return True
+    return any(_reads_more(c, variable) for c in node.children)
+
+
+def no_rows(connection: duckdb.DuckDBPyConnection, columns: list[L.Column]) -> pa.Table:
+    """A table of these columns."""
+    from ..planner.text import typed_nulls
+
+    found: pa.Table = connection.sql(typed_nulls(columns)).to_arrow_table()
+    return found.rename_columns([c.label for c in columns])
+
+
+def _maintained(
+    statement: Statement, parsed: view_text.CreateView | view_text.ViewName
+) -> errors.Error:
+    name = parsed.parts[-1]
+    return errors.ProgrammingError(
+        f"{name} is a maintained view",
+        hint=f"DROP MATERIALIZED VIEW {name}",
+        text=statement.script,
+        position=parsed.name_at,
+        length=parsed.name_length,
+    )
