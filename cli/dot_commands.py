@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import click
 
 if TYPE_CHECKING:
     from .shell import Shell
@@ -106,9 +109,15 @@ def _help(shell: Shell, rest: str) -> None:
     for name in wanted:
         if name not in COMMANDS:
             raise Usage(f"there is no command .{name}")
-    for name in wanted or sorted(COMMANDS):
-        found = COMMANDS[name]
-        shell.write(f"  {f'.{name} {found.arguments}':30} {found.about}\n")
+    out = click.HelpFormatter(width=min(shutil.get_terminal_size().columns, 100))
+    with out.indentation():
+        out.write_dl(
+            [
+                (f".{n} {COMMANDS[n].arguments}", COMMANDS[n].about)
+                for n in wanted or sorted(COMMANDS)
+            ]
+        )
+    shell.write(out.getvalue())
 
 
 @command("tables", "[PATTERN]", "tables and views; PATTERN as in LIKE")
