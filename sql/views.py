@@ -355,7 +355,7 @@ class Views:
             words = self._word_index()
             self._words = (self.database.catalog_version, words)
         for token in tokens(text):
-            wanted |= words.get(token.text.strip('"').lower(), frozenset())
+            wanted |= words.get(token.text.strip("\"'").lower(), frozenset())
         return wanted
 
     def _word_index(self) -> dict[str, frozenset[str]]:
@@ -440,11 +440,15 @@ class Views:
 
     def run_for_maintenance(self, sql: str) -> pa.Table:
         """A query of the epoch being made: views that it reads are taken as they are now."""
+        self.provide(sql)
+        return self.host.table(sql)
+
+    def provide(self, sql: str) -> None:
+        """Register the views that `sql` reads as they are now, in the epoch being made."""
         for key in self.needed(sql):
             plan = self._maintainer.views[key].plan
             if plan is not None:
                 self._register(key, plan.rows())
-        return self.host.table(sql)
 
     def _scratch(self, sql: str, **tables: pa.Table) -> pa.Table:
         """Run SQL over Arrow tables, away from the session's transaction."""
@@ -792,6 +796,7 @@ class _Maintenance:
         return self._views.run_for_maintenance(sql)
 
     def bind(self, sql: str) -> Node:
+        self._views.provide(sql)
         return self._views.host.bind(sql)
 
 

@@ -141,3 +141,17 @@ def test_verify_against_spark_without_it(
     con.execute("INSERT INTO t VALUES (2)")
     with pytest.raises(tidewheel.ProgrammingError, match="expected RECOMPUTE or SPARK"):
         con.execute("VERIFY VIEW v AGAINST FLINK")
+
+
+def test_views_over_views_after_reopening(tmp_path: Path) -> None:
+    path = str(tmp_path / "a.db")
+    with tidewheel.connect(path) as con:
+        con.execute("CREATE TABLE t (a INTEGER)")
+        con.execute("CREATE MATERIALIZED VIEW v AS SELECT count(*) AS n FROM t")
+        con.execute("CREATE MATERIALIZED VIEW w AS SELECT n + 1 AS m FROM v")
+    for first in ("FROM w", "INSERT INTO t VALUES (1)", "VERIFY VIEW w", "SUBSCRIBE TO w"):
+        with tidewheel.connect(path) as con:
+            con.execute(first)
+            con.execute("INSERT INTO t VALUES (2)")
+            assert con.execute("SELECT m - n FROM v, w").fetchall() == [(1,)]
+            assert con.execute("FROM pragma_table_info('w')").fetchall()
