@@ -31,6 +31,7 @@ PAGES = [
     "docs/python-reference.md",
     "docs/compared.md",
     "docs/how-it-works.md",
+    "docs/adding-an-operator.md",
 ]
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
