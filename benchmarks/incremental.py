@@ -104,7 +104,7 @@ def workload(name: str, edge_count: int, sizes: tuple[int, ...], runs: int) -> W
         [np.arange(edge_count), *(rng.integers(0, nodes, edge_count) for _ in "ab")], axis=1
     )
     found = Workload(name, nodes, edges)
-    low, high = 0, edge_count
+    low, high = 1, edge_count  # edge 0 stays: Pathway is followed by the sum of the ids
     for size in sizes:
         if low + size * runs > edge_count:
             continue
