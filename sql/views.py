@@ -30,8 +30,8 @@ from tidewheel.sql.statements import Statement, tokens
 from tidewheel.sql.subscribe import Subscription, Update, snapshot
 
 if TYPE_CHECKING:
-    from tidewheel.planner import logical as L
     from tidewheel.engine.operators.circuit import Circuit
+    from tidewheel.planner import logical as L
     from tidewheel.planner.logical import Node
     from tidewheel.sql.dbapi import Connection
 

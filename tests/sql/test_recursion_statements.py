@@ -78,7 +78,8 @@ def count(con: tidewheel.Connection, what: str) -> int:
         (PAIRS, 15),
         (EVEN, 5),
         (
-            "WITH MUTUALLY RECURSIVE r(x INT) AS (SELECT 0 UNION SELECT b FROM r, e WHERE a = x) FROM r",
+            "WITH MUTUALLY RECURSIVE r(x INT) AS (SELECT 0 UNION SELECT b FROM r, e WHERE a = x) "
+            "FROM r",
             6,
         ),
         (
