@@ -27,11 +27,19 @@ from tidewheel.engine.operators.operator import Source
 from tidewheel.engine.operators.outer import matched, minus, padded, semi
 from tidewheel.engine.operators.rank import Order
 from tidewheel.engine.operators.regroup import Regroup
+from tidewheel.engine.operators.shared import Shared, SharedArrangements
 from tidewheel.engine.operators.tally import Tally
 from tidewheel.engine.operators.topk import Ordered
+from tidewheel.engine.state.arrangement import Arrangement
 from tidewheel.engine.state.delta import Delta, Schema
 from tidewheel.planner import logical as L
-from tidewheel.planner.structural import compile_predicate, compile_value
+from tidewheel.planner.structural import (
+    NeedsKernel,
+    bits,
+    compile_predicate,
+    compile_value,
+    finished,
+)
 from tidewheel.planner.text import column, defined, identifier, ordered, to_sql
 from tidewheel.planner.view_kernels import (
     INPUT,
@@ -98,8 +106,13 @@ class ViewLowering:
     """One plan on its way into a circuit. `table_schema(sql)` gives the schema of a query."""
 
     def __init__(
-        self, circuit: Circuit, table_schema: Callable[[str], pa.Schema], rows_prefix: str
+        self,
+        circuit: Circuit,
+        table_schema: Callable[[str], pa.Schema],
+        rows_prefix: str,
+        shared: SharedArrangements | None = None,
     ) -> None:
+        self.shared = shared
         self.circuit = circuit
         self.table_schema = table_schema
         self.rows_prefix = rows_prefix
@@ -179,20 +192,39 @@ class ViewLowering:
             predicate = compile_predicate(step.predicate, schema)
             return None if predicate is None else (filtering(predicate), schema)
         if isinstance(step, L.Project):
-            parts: list[Any] = []
-            types: list[pa.DataType] = []
-            for e in step.exprs:
-                value = compile_value(e.expr, schema, e.column.type)
-                if value is None:
-                    return None
-                part, kind = value
-                parts.append(part)
-                types.append(kind)
-            out = Schema((e.column.name for e in step.exprs), types)
-            if all(isinstance(p, int) for p in parts):
-                return selecting(parts, out), out
-            return computing(parts, out), out
+            values = [compile_value(e.expr, schema) for e in step.exprs]
+            if any(v is None for v in values):
+                return None
+            names = [e.column.name for e in step.exprs]
+            at = [v for v in values if isinstance(v, int)]
+            if len(at) == len(values):
+                out = Schema(names, (schema.types[i] for i in at))
+                return selecting(at, out), out
+            return self._computed(step, schema, values)
         return None
+
+    def _computed(
+        self, step: L.Project, schema: Schema, values: Sequence[Any]
+    ) -> tuple[Any, Schema] | None:
+        """A projection with arithmetic, done by DuckDB where numbers come near their type's end."""
+        exprs = ", ".join(to_sql(defined(e)) for e in step.exprs)
+        kernel, out = self.bound(linear_kernel, f"SELECT {exprs}, {WEIGHT} FROM {INPUT}", schema)
+        parts: list[Any] = []
+        for value, kind, e in zip(values, out.types, step.exprs, strict=True):
+            part = value if isinstance(value, int) else finished(value, kind, bits(e.expr, schema))
+            if part is None:
+                return None
+            parts.append(part)
+        compute = computing(parts, out)
+
+        def rewrite(delta: Delta) -> Delta:
+            try:
+                return compute(delta)
+            except NeedsKernel:
+                done: Delta = kernel(delta)
+                return done
+
+        return rewrite, out
 
     def _kernel(self, stream: Stream) -> Stream:
         """All waiting steps as one statement."""
@@ -246,9 +278,22 @@ class ViewLowering:
         found = (id(stream.placed), tuple(key), null_keys)
         if found not in self._arranged:
             name = "arrange by " + ", ".join(stream.schema[i].label for i in key)
-            op = Arrange(stream.arrow, key, stream.circuit.depth, null_keys, name)
+            shared = self._shared(stream, key, null_keys, name)
+            op = Arrange(stream.arrow, key, stream.circuit.depth, null_keys, name, shared)
             self._arranged[found] = (op, stream.circuit.add(op, stream.placed))
         return self._arranged[found]
+
+    def _shared(
+        self, stream: Stream, key: Sequence[int], null_keys: bool, name: str
+    ) -> Shared | None:
+        """Whole tables, arranged, are the same for all views."""
+        source = next((i for i in self.inputs if i.node is stream.placed), None)
+        if self.shared is None or source is None or stream.circuit is not self.circuit:
+            return None
+        arrow = stream.arrow
+        # two views may call a column by different names
+        what = (source.key, source.columns, tuple(map(str, arrow.types)), tuple(key), null_keys)
+        return self.shared.get(what, lambda: Arrangement(arrow, key, 0, name=name))
 
 
 class _Any(L.Node):

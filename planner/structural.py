@@ -22,8 +22,9 @@ from tidewheel.engine.state.columns import (
     FixedType,
     FloatType,
     Mask,
+    column_type,
 )
-from tidewheel.engine.state.delta import Schema
+from tidewheel.engine.state.delta import Int64s, Schema
 
 Truth = Callable[[Sequence[Col], int], Mask]
 _COMPARE: dict[type[exp.Expr], tuple[str, Any]] = {
@@ -196,15 +197,114 @@ def _constant(expression: exp.Expr, kind: pa.DataType) -> Any:
 
 # -- values ------------------------------------------------------------------------------------
 
-Exact = tuple[Callable[[Sequence[Col], int], Any], int, bool]
-"""Computes Python integers or int64, the scale, and whether the values can be NULL."""
+
+class NeedsKernel(Exception):
+    """Values for which only DuckDB says what comes out: an overflow, or its error."""
 
 
-def compile_value(
-    expression: exp.Expr, schema: Schema, duck_type: str
-) -> tuple[int | Compute, pa.DataType] | None:
-    """A column's position, or a function of the columns, with its type; None: needs a kernel."""
+Whole = Callable[[Sequence[Col], int, int], tuple[Int64s, Mask | None]]
+"""Columns, number of rows, the greatest magnitude allowed → integers and the mask of NULLs."""
+
+
+def compile_value(expression: exp.Expr, schema: Schema) -> int | Whole | None:
+    """A column's position, or integer arithmetic on columns; None: needs a kernel."""
+    at = _position(expression, schema)
+    return at if at is not None else _whole(expression, schema)
+
+
+def bits(expression: exp.Expr, schema: Schema) -> int:
+    """The width of the narrowest integer column in an expression."""
+    widths = [
+        schema.types[schema.index(c.name)].bit_width
+        for c in expression.find_all(exp.Column)
+        if c.name in schema.names
+    ]
+    return min(widths, default=64)
+
+
+def finished(whole: Whole, kind: pa.DataType, width: int) -> Compute | None:
+    """`whole` as a column of type `kind`; raises NeedsKernel for what does not fit `width` bits."""
+    if not pa.types.is_signed_integer(kind):
+        return None
+    found = column_type(kind)
+    assert found.dtype is not None
+    dtype = found.dtype
+    limit = (1 << (min(width, kind.bit_width) - 1)) - 1
+
+    def compute(cols: Sequence[Col], n: int) -> Col:
+        values, nulls = whole(cols, n, limit)
+        values = np.broadcast_to(values.astype(dtype), n)
+        return values if nulls is None else found.load(pa.array(values, kind, mask=nulls))
+
+    return compute
+
+
+def _whole(expression: exp.Expr, schema: Schema) -> Whole | None:
+    """Sums, differences, products, remainders of signed integers.
+
+    Every intermediate value is held to the narrowest type in the expression: whatever type DuckDB
+    gives it, it fits; all else is left to DuckDB.
+    """
+    while isinstance(expression, exp.Paren):
+        expression = expression.this
     at = _position(expression, schema)
     if at is not None:
-        return at, schema.types[at]
-    return None
+        kind: Any = schema.kinds[at]
+        if not pa.types.is_signed_integer(schema.types[at]):
+            return None
+
+        def read(cols: Sequence[Col], n: int, limit: int) -> tuple[Int64s, Mask | None]:
+            values, nulls = kind.split(cols[at])
+            return _bounded(values, nulls, limit)
+
+        return read
+    number = _number(expression)
+    if number is not None:
+        if number != int(number) or abs(number) >= 1 << 31 or "." in str(number):
+            return None
+        constant = int(number)
+        return lambda cols, n, limit: _bounded(np.array([constant]), None, limit)
+    if not isinstance(expression, exp.Add | exp.Sub | exp.Mul | exp.Mod):
+        return None
+    left, right = _whole(expression.this, schema), _whole(expression.expression, schema)
+    if left is None or right is None:
+        return None
+    if isinstance(expression, exp.Mod):
+        divisor = _number(expression.expression)
+        if divisor is None or divisor <= 0:
+            return None
+    one, other = left, right
+    operation: Any = {
+        exp.Add: np.add,
+        exp.Sub: np.subtract,
+        exp.Mul: np.multiply,
+        exp.Mod: np.fmod,
+    }[type(expression)]
+    product = isinstance(expression, exp.Mul)
+
+    def compute(cols: Sequence[Col], n: int, limit: int) -> tuple[Int64s, Mask | None]:
+        a, a_nulls = one(cols, n, limit)
+        b, b_nulls = other(cols, n, limit)
+        if product and limit >= 1 << 31 and _largest(a) * _largest(b) > limit:
+            raise NeedsKernel
+        nulls = a_nulls if b_nulls is None else b_nulls if a_nulls is None else a_nulls | b_nulls
+        # Two values below 2**63 add up to something that wraps round to the other sign at most.
+        values, nulls = _bounded(operation(a, b), nulls, limit)
+        if limit >= 1 << 62 and not product and _largest(a) + _largest(b) > limit:
+            raise NeedsKernel
+        return values, nulls
+
+    return compute
+
+
+def _largest(values: Int64s) -> int:
+    return max(int(values.max()), -int(values.min())) if len(values) else 0
+
+
+def _bounded(values: Any, nulls: Mask | None, limit: int) -> tuple[Int64s, Mask | None]:
+    values = values.astype(np.int64, copy=False)
+    if nulls is not None:
+        values = np.where(nulls, 0, values)
+    if _largest(values) > limit:
+        raise NeedsKernel
+    return values, nulls

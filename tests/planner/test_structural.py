@@ -1,0 +1,77 @@
+"""Integer arithmetic in NumPy against DuckDB, up to and over the ends of the types."""
+
+from __future__ import annotations
+
+import duckdb
+import pyarrow as pa
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sqlglot import exp, parse_one
+
+from tidewheel.engine.state.delta import Delta, Schema
+from tidewheel.planner.structural import NeedsKernel, bits, compile_value, finished
+
+TYPES = {"a": ("TINYINT", pa.int8()), "b": ("INTEGER", pa.int32()), "c": ("BIGINT", pa.int64())}
+SCHEMA = Schema(TYPES, (t for _, t in TYPES.values()))
+LEAVES = st.one_of(
+    st.sampled_from(["a", "b", "c"]), st.sampled_from(["0", "1", "2", "-3", "100", "70000"])
+)
+EXPRESSIONS = st.recursive(
+    LEAVES,
+    lambda inner: st.one_of(
+        st.tuples(inner, st.sampled_from("+-*"), inner).map(lambda t: f"({t[0]} {t[1]} {t[2]})"),
+        st.tuples(inner, st.sampled_from(["2", "7", "100"])).map(lambda t: f"({t[0]} % {t[1]})"),
+    ),
+    max_leaves=4,
+)
+
+
+def number(width: int) -> st.SearchStrategy[int | None]:
+    end = 1 << (width - 1)
+    near = st.sampled_from([-end, -end + 1, end - 1, end // 2, 0, 1])
+    return st.one_of(st.none(), st.integers(-9, 9), near, st.integers(-end, end - 1))
+
+
+ROWS = st.lists(st.tuples(number(8), number(32), number(64)), min_size=1, max_size=4)
+CON = duckdb.connect()
+
+
+@settings(max_examples=300, deadline=None)
+@given(text=EXPRESSIONS, rows=ROWS)
+def test_arithmetic_equals_duckdb(
+    text: str, rows: list[tuple[int | None, int | None, int | None]]
+) -> None:
+    expression = parse_one(text, dialect="duckdb")
+    value = compile_value(expression, SCHEMA)
+    assert value is not None
+    delta = Delta.from_pylist(SCHEMA, [(*r, 1) for r in rows])
+    table = delta.to_arrow(None)
+    try:
+        CON.register("__rows", table)
+        found = CON.sql(f"SELECT {text} AS v FROM __rows").to_arrow_table().column("v")
+    except duckdb.Error:
+        found = None
+    if isinstance(value, int):
+        assert isinstance(expression, exp.Column)
+        return
+    kind = pa.int32() if found is None else found.type
+    compute = finished(value, kind, bits(expression, SCHEMA))
+    if compute is None:  # HUGEINT
+        return
+    try:
+        ours = compute(delta.cols, len(delta))
+    except NeedsKernel:
+        return
+    assert found is not None, "DuckDB refuses what was computed here"
+    dumped = Schema(["v"], [kind]).kinds[0].dump(ours)
+    assert dumped.to_pylist() == found.to_pylist()
+
+
+def test_small_numbers_need_no_kernel() -> None:
+    value = compile_value(parse_one("b * 2 + 1"), SCHEMA)
+    assert value is not None
+    assert not isinstance(value, int)
+    compute = finished(value, pa.int32(), 32)
+    assert compute is not None
+    delta = Delta.from_pylist(SCHEMA, [(1, 20, 3, 1), (1, -7, None, 1)])
+    assert compute(delta.cols, 2).tolist() == [41, -13]
