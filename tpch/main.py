@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -173,3 +173,69 @@ def run(
         for line in running.difference_lines(outcome):
             console.print(line, markup=False, highlight=False, soft_wrap=True)
     sys.exit(1 if any(outcome.failed for outcome in outcomes) else 0)
+
+
+@tpch.command()
+@_scale
+@_epochs
+@_threads
+@click.option(
+    "--every",
+    type=click.IntRange(1),
+    default=1,
+    show_default=True,
+    help="Compare every n-th epoch.",
+)
+@click.option("--spark/--no-spark", default=True, help="Compare with Spark at the end.")
+@click.option(
+    "--queries", "wanted", multiple=True, help="Some only: 1,q06,bom_explosion; tpch; recursive."
+)
+@click.option("--data", type=click.Path(path_type=Path), help="The data folder.")
+def refresh(
+    scale: float,
+    epochs: int,
+    threads: int | None,
+    every: int,
+    spark: bool,
+    wanted: tuple[str, ...],
+    data: Path | None,
+) -> None:
+    """Keep all queries as maintained views while RF1 and RF2 change the tables.
+
+    Each epoch inserts 0.1% of the orders and deletes as many, in one transaction; then the views
+    are compared with DuckDB's run of their queries, and at the end with Spark's. The table shows
+    the median time that each view took per epoch, and DuckDB's for the query. Missing data are
+    generated first, into --data or ./tidewheel-tpch. The exit code is 1 if any view is wrong.
+    """
+    from rich.console import Console
+
+    from ..sql.dbapi import connect
+    from . import generate as making
+    from .churn import Churn, summary
+
+    steps = _Steps()
+    queries = _queries(scale, wanted)
+    folder = _folder(data, scale)
+    config: dict[str, Any] = {} if threads is None else {"threads": threads}
+    with _errors(steps), ExitStack() as stack:
+        if not folder.complete(scale, epochs):
+            steps("starting Spark")
+            with making.start_spark(scale, threads or 2) as session:
+                making.generate(folder, scale, epochs, steps, session)
+        connection = stack.enter_context(connect(**config))
+        churn = Churn(connection, folder, queries, steps)
+        stack.callback(churn.close)
+        for epoch in range(1, epochs + 1):
+            churn.step(epoch % every == 0 or epoch == epochs)
+        if spark:
+            steps("starting Spark")
+            churn.check_on_spark(stack.enter_context(making.start_spark(scale, threads or 2)))
+    steps.end()
+    console = Console()
+    console.print(summary(churn, scale))
+    problems = [view for view in churn.views if view.problem is not None]
+    for view in problems:
+        console.print(
+            f"{view.query.name}: {view.problem}", markup=False, highlight=False, soft_wrap=True
+        )
+    sys.exit(1 if problems else 0)

@@ -1,12 +1,10 @@
-"""The refresh functions of the specification (2.5 to 2.7), each in one transaction.
+"""The refresh functions of the specification (2.5 to 2.7).
 
 RF1 inserts new orders with their lineitems, RF2 deletes old ones with theirs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pyarrow as pa
@@ -40,41 +38,31 @@ def _read(folder: Path, name: str, epoch: int) -> pa.Table:
 def apply_rf1(connection: Connection, folder: Path, epoch: int) -> int:
     """Inserts the new orders of `epoch` and their lineitems; returns the number of rows."""
     orders, lineitem = rf1_rows(folder, epoch)
-    with _frames(connection, __tw_rf_orders=orders, __tw_rf_lineitem=lineitem):
-        connection.execute("INSERT INTO orders SELECT * FROM __tw_rf_orders")
-        connection.execute("INSERT INTO lineitem SELECT * FROM __tw_rf_lineitem")
-    return int(orders.num_rows + lineitem.num_rows)
+    return connection.append("orders", orders) + connection.append("lineitem", lineitem)
 
 
 def apply_rf2(connection: Connection, folder: Path, epoch: int) -> int:
-    """Deletes the old orders of `epoch` and their lineitems; returns how many orders there were."""
-    keys = rf2_rows(folder, epoch)
-    with _frames(connection, __tw_rf_delete=keys):
-        chosen = "(SELECT o_orderkey FROM __tw_rf_delete)"
-        connection.execute(f"DELETE FROM lineitem WHERE l_orderkey IN {chosen}")
-        connection.execute(f"DELETE FROM orders WHERE o_orderkey IN {chosen}")
-    return int(keys.num_rows)
-
-
-def apply_epoch(connection: Connection, folder: Path, epoch: int) -> None:
-    """RF1, then RF2: two transactions, as the specification has them."""
-    apply_rf1(connection, folder, epoch)
-    apply_rf2(connection, folder, epoch)
-
-
-@contextmanager
-def _frames(connection: Connection, **frames: pa.Table) -> Iterator[None]:
-    """One transaction in which the frames are readable by name; rolled back on an error."""
-    for name, frame in frames.items():
-        connection.register(name, frame)
+    """Deletes the old orders of `epoch` and their lineitems; returns the number of rows."""
+    name = "__tw_rf_delete"
+    connection.register(name, rf2_rows(folder, epoch))
     try:
-        connection.begin()
-        try:
-            yield
-        except BaseException:
-            connection.rollback()
-            raise
-        connection.commit()
+        return sum(
+            connection.execute(
+                f"DELETE FROM {table} WHERE {key} IN (SELECT o_orderkey FROM {name})"
+            ).rowcount
+            for table, key in (("lineitem", "l_orderkey"), ("orders", "o_orderkey"))
+        )
     finally:
-        for name in frames:
-            connection.unregister(name)
+        connection.unregister(name)
+
+
+def apply_epoch(connection: Connection, folder: Path, epoch: int) -> int:
+    """RF1 and RF2 in one transaction, which is one epoch; returns the number of rows changed."""
+    connection.begin()
+    try:
+        changed = apply_rf1(connection, folder, epoch) + apply_rf2(connection, folder, epoch)
+    except BaseException:
+        connection.rollback()
+        raise
+    connection.commit()
+    return changed

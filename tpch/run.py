@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import duckdb
 import pyarrow as pa
 from rich.table import Table as RichTable
 
@@ -56,7 +57,7 @@ def opened(folder: DataFolder, config: dict[str, Any], report: Report) -> Iterat
         yield connection
 
 
-def load(connection: Connection, folder: DataFolder) -> None:
+def load(connection: Connection | duckdb.DuckDBPyConnection, folder: DataFolder) -> None:
     """Creates the tables and fills them from the folder's Parquet files."""
     for table in TABLES:
         columns = ", ".join(f"CAST({name} AS {kind}) AS {name}" for name, kind in table.columns)
@@ -175,8 +176,16 @@ def difference_lines(outcome: Outcome, shown: int = 5) -> list[str]:
     ]
     if found.problem:
         lines.append(f"  {found.problem}")
-    for title, rows in (("only here", found.only_left), ("only on Spark", found.only_right)):
-        lines += [f"  {title}, {count}×: {row}" for count, row in rows[:shown]]
+    return lines + [
+        f"  {line}" for line in shown_rows(found, ("only here", "only on Spark"), shown)
+    ]
+
+
+def shown_rows(found: Comparison, titles: tuple[str, str], shown: int = 5) -> list[str]:
+    """A line per differing row, the first ones of each side."""
+    lines = []
+    for title, rows in zip(titles, (found.only_left, found.only_right), strict=True):
+        lines += [f"{title}, {count}×: {row}" for count, row in rows[:shown]]
         if len(rows) > shown:
-            lines.append(f"  {title}: {len(rows) - shown} more rows")
+            lines.append(f"{title}: {len(rows) - shown} more rows")
     return lines
