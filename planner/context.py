@@ -17,6 +17,7 @@ class Settings:
 
     threads: int = 1
     fusion: bool = True
+    statement_timeout: int | None = None  # milliseconds
     batch_rows: int = 122_880  # rows per Arrow batch of a result: one DuckDB row group
     max_iterations: int | None = None
     max_recursive_rows: int | None = None
@@ -41,7 +42,8 @@ class Context:
     `temporary`: the session has made macros or types that no other connection sees. `aborts`: what
     else is called to stop the statement, where several threads run it. `watch(table, counters,
     rows)` is told of each iteration of each recursive table; `record(variable, counters, rows)` is
-    given the rows themselves, of loops that run as loop contexts.
+    given the rows themselves, of loops that run as loop contexts. `deadline`: when the statement
+    has to be at its end, in seconds of `time.monotonic`.
     """
 
     connection: duckdb.DuckDBPyConnection
@@ -52,6 +54,7 @@ class Context:
     interrupted: threading.Event = field(default_factory=threading.Event)
     in_transaction: bool = False
     temporary: bool = False
+    deadline: float | None = None
     aborts: set[Callable[[], None]] = field(default_factory=set)
     watch: Callable[[str, tuple[int, ...], int], None] | None = None
     record: Callable[[str, tuple[int, ...], pa.Table], None] | None = None

@@ -6,7 +6,6 @@ anchor ──▶ ingress ─▶ iterate ─┬─▶ pick ─▶ step ─▶ fee
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Literal, cast
@@ -30,7 +29,6 @@ from tidewheel.planner.text import select_all, typed_nulls, used_parameters
 DEFAULT_ITERATIONS = 100_000
 DEFAULT_ROUNDS = 10_000
 """The bound where each iteration runs statements: a hundred times slower than one that does not."""
-DEFAULT_ROWS = 100_000_000
 ITERATIONS = "987654321987"
 """Stands in the text of a native recursion for the bound on its iterations."""
 
@@ -38,16 +36,17 @@ ITERATIONS = "987654321987"
 def budget(context: Context, iterations: int = DEFAULT_ITERATIONS) -> Budget:
     """The bounds of a statement's recursions: the session's settings, or what is sensible."""
     settings = context.settings
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     on_limit: Literal["error", "return"] = "return" if settings.on_limit == "return" else "error"
-    return Budget(
-        iterations=settings.max_iterations or iterations,
-        rows=settings.max_recursive_rows or DEFAULT_ROWS,
-        bytes=settings.max_recursive_bytes or memory // 4,
-        on_limit=on_limit,
-        interrupted=context.interrupted,
-        watch=context.watch,
+    asked = Budget(
+        settings.max_iterations,
+        settings.max_recursive_rows,
+        settings.max_recursive_bytes,
+        context.deadline,
+        on_limit,
+        context.interrupted,
+        context.watch,
     )
+    return asked.filled(iterations)
 
 
 @lowers(RecRef)

@@ -12,17 +12,17 @@ parts mean the variable, and steps that differ in parts only are one step.
 from __future__ import annotations
 
 from dataclasses import fields, replace
-from functools import partial
 from typing import Any
 
 from sqlglot import exp
 
-from tidewheel.engine.operators.budget import BOUNDS, RecursionLimitError
+from tidewheel.engine.operators.budget import BOUNDS, Meter
 from tidewheel.engine.operators.circuit import Circuit, Loop
 from tidewheel.engine.operators.circuit import Node as Placed
 from tidewheel.engine.operators.closure import Closure
 from tidewheel.engine.operators.join import Arrange, Join
 from tidewheel.engine.operators.linear import Concat, Map, Rewrite, chain, selecting
+from tidewheel.engine.operators.operator import Operator
 from tidewheel.engine.operators.regroup import Regroup
 from tidewheel.engine.operators.tally import Tally
 from tidewheel.engine.state.delta import Schema
@@ -66,10 +66,10 @@ def _let_rec(low: ViewLowering, node: L.LetRec) -> Stream:
     first = node.bindings[0].variable
     if len(node.bindings) == 1:
         b = node.bindings[0]
-        tree = fixpoint(low, b, _distinct_steps(b), partial(_watch, first))
+        tree = fixpoint(low, b, _distinct_steps(b), Watch(b))
         if tree is not None:
             return _body(low, node, Stream(outer, tree, b.columns))
-    loop = Loop(outer.depth, partial(_watch, first), name=f"recursion {first}")
+    loop = Loop(outer.depth, Watch(node.bindings[0]), name=f"recursion {first}")
     inner = loop.inner
     inside = _Inside(low, loop)
     mutual = any(b.kind == "mutual" for b in node.bindings)
@@ -210,21 +210,47 @@ def _renamed_to(stream: Stream, columns: tuple[L.Column, ...]) -> Stream:
     )
 
 
-def _watch(table: str, counters: tuple[int, ...]) -> None:
-    """Stop when the statement that changes the view is asked to, or goes on for too long."""
-    bounds = BOUNDS.get()
-    bounds.stop_if_asked()
-    if bounds.watch is not None:
-        name = table.rpartition("_")[0] or table
-        bounds.watch(name, counters, 0)  # how many rows came is known to the loop's parts only
-    limit = bounds.iterations or MAX_ITERATIONS
-    if counters[-1] > limit:
-        raise RecursionLimitError(
-            f'recursive table "{table}" of a maintained view does not end within '
-            f"max_iterations = {limit:,}. The data have a cycle, or a condition that ends the "
-            "recursion is missing. If it is meant to go on, SET max_iterations to more.",
-            table,
-        )
+class Watch:
+    """Stops a loop that goes on for too long, or whose statement is asked to end.
+
+    The bounds are those of the statement that changes the view (`BOUNDS`). `heads` tell how many
+    rows each counter changed, in `Operator.rounds`.
+    """
+
+    def __init__(self, binding: L.Binding) -> None:
+        self.heads: list[Operator] = []
+        self._label = binding.variable.rpartition("_")[0] or binding.variable
+        self._kind = binding.kind
+        self._width = 8 * len(binding.columns)
+        self._meter: Meter | None = None
+        self._known: dict[int, tuple[object, int]] = {}
+
+    def __call__(self, counters: tuple[int, ...]) -> None:
+        """Before each time; raises RecursionLimitError or RecursionInterrupted."""
+        bounds = BOUNDS.get()
+        bounds.stop_if_asked()
+        rows = self._changed()
+        if bounds.watch is not None:
+            bounds.watch(self._label, counters, rows)
+        meter = self._meter
+        if meter is None or meter.asked is not bounds:
+            name = f'"{self._label}" of a maintained view'
+            budget = bounds.filled(MAX_ITERATIONS)
+            meter = self._meter = Meter(budget, name, self._kind, reports=False, asked=bounds)
+        bound = meter.spend(counters[-1], rows, rows * self._width)
+        if bound is not None:
+            raise meter.error(bound)
+
+    def _changed(self) -> int:
+        """The rows that the heads changed since the last call."""
+        total = 0
+        for head in self.heads:
+            rounds = head.rounds or []
+            last, seen = self._known.get(id(head), (None, 0))
+            seen = seen if last is rounds else 0
+            total += sum(rows for _, rows in rounds[seen:])
+            self._known[id(head)] = (rounds, len(rounds))
+        return total
 
 
 class _Inside:

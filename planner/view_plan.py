@@ -130,6 +130,7 @@ def _recursive(circuit: Circuit) -> Iterator[tuple[str, Operator]]:
         if not isinstance(op, Loop):
             if op.rounds is not None or hasattr(op, "watch"):
                 op.rounds = []
+                _watched_by(op, op)
                 yield op.name.removeprefix("recursion "), op
             continue
         for union in {id(r): r for n in op.inner.nodes for r in _fed_back(n)}.values():
@@ -137,8 +138,15 @@ def _recursive(circuit: Circuit) -> Iterator[tuple[str, Operator]]:
             single = len(readers) == 1 and isinstance(readers[0].op, (Tally, Keyed))
             head = readers[0].op if single else union.op
             head.rounds = []
+            _watched_by(op, head)
             yield union.op.name.removesuffix(" all"), head
         yield from _recursive(op.inner)
+
+
+def _watched_by(loop: Operator, head: Operator) -> None:
+    watch = getattr(loop, "watch", None)
+    if isinstance(watch, lower_view_recursion.Watch):
+        watch.heads.append(head)
 
 
 def _fed_back(node: Node | None) -> Iterator[Node]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import threading
+import time
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
@@ -55,6 +56,8 @@ class Session:
         self.scanned: set[str] = set()
         """The frames that were found among the caller's variables."""
         self.interrupted = threading.Event()
+        self.timed_out = False
+        self.deadline: float | None = None
         self.aborts: set[Callable[[], None]] = set()
         self._activity: Activity | None = None
         """Noted only if somebody may look."""
@@ -140,21 +143,59 @@ class Session:
                 self._transaction(_BEGIN)
             if self._activity is not None:
                 self._activity.begin()
-            bounds = Budget(
-                self.settings.max_iterations,
-                interrupted=self.interrupted,
-                watch=self._watch(),
-            )
-            outside = BOUNDS.set(bounds)
-            try:
+            with self._bounded():
                 outcome = self._run(statement, given)
-            finally:
-                BOUNDS.reset(outside)
             # a subscription never ends and does not hold the connection
             result = outcome[0]
             if result is not None and result.open and statement.words[0] != "SUBSCRIBE":
                 self._open, self._stream = weakref.ref(result), result.stream
             return outcome
+
+    @contextmanager
+    def _bounded(self) -> Iterator[None]:
+        """The bounds of a statement: on what it changes in maintained recursions, and on its time.
+
+        A statement that is not at its end, or gives its first rows, in time is interrupted. Loops
+        look at the clock themselves, as they can say more, so they are given a little longer.
+        """
+        given = self.settings
+        self.timed_out, self.deadline, timer = False, None, None
+        if given.statement_timeout is not None:
+            seconds = given.statement_timeout / 1000
+            self.deadline = time.monotonic() + seconds
+            timer = threading.Timer(seconds + 0.1 + seconds / 20, self._time_out)
+            timer.daemon = True
+            timer.start()
+        outside = BOUNDS.set(
+            Budget(
+                given.max_iterations,
+                given.max_recursive_rows,
+                given.max_recursive_bytes,
+                self.deadline,
+                interrupted=self.interrupted,
+                watch=self._watch(),
+            )
+        )
+        try:
+            yield
+        finally:
+            BOUNDS.reset(outside)
+            if timer is not None:
+                timer.cancel()
+
+    def _time_out(self) -> None:
+        self.timed_out = True
+        self.interrupt()
+
+    def interruption(self) -> errors.Error:
+        """The error of a statement that was interrupted."""
+        if self.timed_out:
+            limit = self.settings.statement_timeout
+            return errors.OperationalError(
+                f"the statement took longer than statement_timeout = {limit} ms",
+                hint="SET statement_timeout to more, or to none",
+            )
+        return errors.Interrupted("the statement was interrupted")
 
     def end_transaction(self, verb: str) -> None:
         """COMMIT or ROLLBACK; nothing to do without a transaction."""
@@ -311,6 +352,8 @@ class Session:
         statement = split(sql)[0]
         with self.guard(statement):
             context = self._context(None)
+            # what views hold is never cut short
+            context.settings = dataclasses.replace(context.settings, on_limit="error")
             stream = planning.run(statement, context)
             try:
                 return pa.Table.from_batches(list(stream), stream.schema)
@@ -365,6 +408,7 @@ class Session:
             temporary=self.temporary,
             aborts=self.aborts,
             watch=self._watch(),
+            deadline=self.deadline,
         )
 
     def _watch(self) -> Callable[[str, tuple[int, ...], int], None] | None:
@@ -462,7 +506,7 @@ class Session:
                 if isinstance(error, RuntimeError) and str(error) == "Query interrupted":
                     # DuckDB's word for `interrupt`, and for a signal that it noticed itself.
                     if self.interrupted.is_set():
-                        raise errors.Interrupted("the statement was interrupted") from None
+                        raise self.interruption() from None
                     raise KeyboardInterrupt from None
                 if isinstance(error, errors.Error):
                     raise

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from typing import Any
 
 from ..planner.context import Settings
@@ -11,7 +12,9 @@ from .statements import Statement, Token, tokens
 
 _WORDS = {"on": True, "true": True, "1": True, "off": False, "false": False, "0": False}
 _NOTHING = {"none", "null", "unlimited", "-1"}
-_BOUNDS = {"max_iterations", "max_recursive_rows", "max_recursive_bytes"}
+_TIME = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|min|h)?")
+_UNITS = {"ms": 1, "s": 1000, "min": 60_000, "h": 3_600_000}
+_BOUNDS = {"statement_timeout", "max_iterations", "max_recursive_rows", "max_recursive_bytes"}
 _CHOICES = {"on_limit": ("error", "return")}
 
 NAMES = tuple(f.name for f in dataclasses.fields(Settings))
@@ -29,8 +32,13 @@ def parse(name: str, value: object) -> Any:
         if text not in _CHOICES[name]:
             raise ValueError(f"{name} is one of {', '.join(_CHOICES[name])}")
         return text
+    if name == "statement_timeout" and (found := _TIME.fullmatch(text)):
+        milliseconds = round(float(found[1]) * _UNITS[found[2] or "ms"])
+        return milliseconds or None
     if name in _BOUNDS and text in _NOTHING:
         return None
+    if name == "statement_timeout":
+        raise ValueError("statement_timeout is a time, such as 500ms, 2s or 1min, or none")
     if not text.isdecimal() or int(text) < 1:
         raise ValueError(f"{name} is a whole number, at least 1")
     return int(text)

@@ -26,9 +26,9 @@ def translated(
         return errors.OperationalError(
             str(error), text=statement.script, position=position, length=length
         )
-    if isinstance(error, RecursionInterrupted):
-        return errors.Interrupted(str(error))
-
+    timed_out = session.timed_out and isinstance(error, duckdb.InterruptException)
+    if timed_out or isinstance(error, RecursionInterrupted):
+        return session.interruption()
     report = diagnose.read(error)
     if report is None:
         return None

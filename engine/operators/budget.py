@@ -4,12 +4,13 @@ far.
 
 from __future__ import annotations
 
+import os
 import threading
 import time as clock
 from collections import deque
 from collections.abc import Callable
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 
@@ -28,6 +29,9 @@ class RecursionInterrupted(Exception):
     """The statement was interrupted while a recursion ran."""
 
 
+DEFAULT_ROWS = 100_000_000
+
+
 @dataclass(frozen=True)
 class Budget:
     """The bounds of every recursion of one statement. None: no bound. `deadline` in monotonic s."""
@@ -39,6 +43,16 @@ class Budget:
     on_limit: Literal["error", "return"] = "error"
     interrupted: threading.Event | None = None
     watch: Callable[[str, tuple[int, ...], int], None] | None = None  # (table, counters, new rows)
+
+    def filled(self, iterations: int) -> Budget:
+        """The same with bounds for what it leaves open."""
+        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        return replace(
+            self,
+            iterations=self.iterations or iterations,
+            rows=self.rows or DEFAULT_ROWS,
+            bytes=self.bytes or memory // 4,
+        )
 
     def stop_if_asked(self) -> None:
         """Raise if the statement was interrupted."""
@@ -62,6 +76,8 @@ class Meter:
     iteration: int = 0
     deltas: deque[int] = field(default_factory=lambda: deque(maxlen=10))
     reports: bool = True  # to the budget's `watch`
+    asked: Budget | None = None
+    """What `budget` was filled from: whose run this is."""
 
     @property
     def table(self) -> str:
