@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import duckdb
@@ -102,12 +103,22 @@ class _Text:
         return f"{self.text[:split]} {extra},{self.text[split:]}", True
 
 
+@lru_cache(maxsize=64)
+def _cut(text: str) -> _Text:
+    return _Text(text)
+
+
 def _named_parameters(text: str, params: Any) -> tuple[str, dict[str, Any] | None]:
     """`text` with every parameter as ``$name``: a part of it can then be run with some of them."""
     if not params:
         return text, None
     if isinstance(params, Mapping):
         return text, dict(params)
+    return _numbered(text), {f"tw{i + 1}": v for i, v in enumerate(params)}
+
+
+@lru_cache(maxsize=64)
+def _numbered(text: str) -> str:
     pieces: list[str] = []
     at = used = 0
     for token in tokens(text):
@@ -120,7 +131,7 @@ def _named_parameters(text: str, params: Any) -> tuple[str, dict[str, Any] | Non
         pieces += [text[at : token.start], f"$tw{number}"]
         at = token.start + len(token.text)
     pieces.append(text[at:])
-    return "".join(pieces), {f"tw{i + 1}": v for i, v in enumerate(params)}
+    return "".join(pieces)
 
 
 def _used(text: str, params: dict[str, Any] | None) -> dict[str, Any] | None:
@@ -167,7 +178,7 @@ class Capture:
         if target_info.has_triggers:
             return self._compare(text, params, list(self.tables))
         named, values = _named_parameters(text, params)
-        cut = _Text(named)
+        cut = _cut(named)
         if kind == "insert":
             return self._simple(cut, values, target, target_info, +1)
         if kind == "delete":

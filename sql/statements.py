@@ -78,12 +78,25 @@ class Statement:
     """Whether DuckDB's answer to it is rows, not a count."""
 
 
+_SHORT = 4096
 NO_STATEMENT = Statement("", 0, "", Kind.OTHER, (), 0, frozenset(), False)
 """What runs while something is done for the user that has no text."""
 
 
 def tokens(text: str) -> Iterator[Token]:
-    """The tokens of `text`; unterminated strings and comments reach to its end."""
+    """The tokens of `text`; unterminated strings and comments reach to its end.
+
+    A short text's are kept for a while: several parts of the engine look at the same statement.
+    """
+    return iter(_kept(text)) if len(text) <= _SHORT else _scan(text)
+
+
+@lru_cache(maxsize=256)
+def _kept(text: str) -> tuple[Token, ...]:
+    return tuple(_scan(text))
+
+
+def _scan(text: str) -> Iterator[Token]:
     position, end = 0, len(text)
     while position < end:
         match = _TOKEN.match(text, position)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from tidewheel.sql import errors
 from tidewheel.sql.statements import Statement, Token, tokens
@@ -214,6 +215,7 @@ def parse_explained(statement: Statement, at: int) -> ViewName:
     return ViewName(parts, start, length)
 
 
+@lru_cache(maxsize=64)
 def target(statement: Statement) -> tuple[str, tuple[str, ...], int]:
     """What a DML statement does (the kinds of `Capture.run`), to which table, and where it says so.
 
