@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -22,7 +23,7 @@ import pyarrow as pa
 
 from tidewheel.planner import maintain
 from tidewheel.planner.maintain import MaintainedView, Maintainer
-from tidewheel.sql import errors, introspection, plain_view, view_text
+from tidewheel.sql import errors, introspection, plain_view, view_ddl, view_text
 from tidewheel.sql.capture import Capture, Outcome, TableInfo, quote
 from tidewheel.sql.database import Database
 from tidewheel.sql.reads import Names, Relation, unstable_call
@@ -85,6 +86,7 @@ class Views:
         """Is a transaction open that the user did not begin?"""
         self._changes: dict[str, list[pa.Table]] = {}
         self._overlay: Maintainer | None = None
+        self._anew: set[str] = set()
         self._start_epoch = -1
         self._registered: dict[str, pa.Table | None] = {}
         self._own_rows: dict[str, pa.Table] = {}
@@ -110,6 +112,11 @@ class Views:
             self._overlay = Maintainer(self.database.maintainer.views)
         self.database.catalog_version += 1
         return self._overlay
+
+    @property
+    def registry(self) -> Maintainer:
+        """The views, as this session's transaction leaves them."""
+        return self._maintainer
 
     @property
     def any(self) -> bool:
@@ -145,7 +152,7 @@ class Views:
         """
         parsed = view_text.parse_create(statement, plain is not None)
         con = self.host.connection
-        with self._writing():
+        with self.writing():
             names = Names(con)
             relation, key, target = self._name(parsed, names)
             replaced = key in self._maintainer.views
@@ -167,9 +174,9 @@ class Views:
                 if self._maintainer.readers([key]):
                     self._refuse_dependents(key, statement, parsed.name_at)
             self._check_query(parsed, statement, names, plain is not None)
-            with self._implicit():
+            with self.implicitly():
                 if replaced:
-                    self._drop_one(key, relation)
+                    self.drop_one(key)
                 elif relation is not None:
                     self._do(f"DROP VIEW {relation.quoted}")
                 self._do(_CATALOG)
@@ -227,6 +234,15 @@ class Views:
     def _check_query(
         self, parsed: view_text.CreateView, statement: Statement, names: Names, plain: bool
     ) -> None:
+        verb = writing_cte(tokens(parsed.query))
+        if verb is not None:
+            raise errors.NotSupportedError(
+                f"a view can't {verb.text.upper()}: it is read again and again",
+                hint="run the statement by itself",
+                text=statement.script,
+                position=parsed.query_at + verb.start,
+                length=len(verb.text),
+            )
         for what in () if plain else introspection.named(parsed.query):
             raise errors.NotSupportedError(
                 f"a maintained view can't read {what}(): it changes while no table does",
@@ -269,7 +285,7 @@ class Views:
     def drop(self, statement: Statement, plain: bool = False) -> None:
         """DROP MATERIALIZED VIEW [IF EXISTS] name [CASCADE]; `plain`: DROP VIEW."""
         parsed = view_text.parse_drop(statement, plain)
-        with self._writing():
+        with self.writing():
             relation = Names(self.host.connection).find(list(parsed.parts))
             known = None if relation is None else self._maintainer.views.get(relation.key)
             if relation is None or known is None or (known.plain and not plain):
@@ -287,15 +303,17 @@ class Views:
             dependents = self._maintainer.readers([relation.key])
             if dependents and not parsed.cascade:
                 self._refuse_dependents(relation.key, statement, parsed.name_at)
-            with self._implicit():
+            with self.implicitly():
                 for key in reversed([relation.key, *dependents]):
-                    self._drop_one(key, self._relation(key))
+                    self.drop_one(key)
         self.host.catalog_changed()
 
     def _relation(self, key: str) -> Relation | None:
         return next((r for r in Names(self.host.connection).relations if r.key == key), None)
 
-    def _drop_one(self, key: str, relation: Relation | None) -> None:
+    def drop_one(self, key: str) -> None:
+        """Take a view out of the catalog and the registry."""
+        relation = self._relation(key)
         if relation is not None:
             self._do(f"DROP VIEW {relation.quoted}")
         self._do(f"DELETE FROM {SCHEMA}.views WHERE key = ?", [key])
@@ -311,7 +329,7 @@ class Views:
             return
         before, after = self.database.maintainer.views, self._overlay.views
         for key, view in before.items():
-            if after.get(key) is not view:
+            if key not in after or (after[key] is not view and key not in self._anew):
                 self.database.history.broken[key] = self.database.epoch
                 if key in self._registered and key not in after:
                     del self._registered[key]
@@ -467,10 +485,12 @@ class Views:
 
     # -- writing ---------------------------------------------------------------------------------
 
-    def _writing(self) -> Any:
+    def writing(self) -> Any:
+        """Hold the write lock for a block."""
         return self.database.writing(self)
 
-    def _implicit(self) -> _Implicit:
+    def implicitly(self) -> _Implicit:
+        """A transaction around a block, if none is open."""
         return _Implicit(self)
 
     def change(self, statement: Statement, given: Any) -> Outcome | None:
@@ -496,7 +516,7 @@ class Views:
         capture = Capture(self.host.connection, watched, self.host.connection.cursor)
         touched = frozenset(self._changes)
         self.prepare(statement.text)
-        with self._implicit():
+        with self.implicitly():
             outcome = capture.run(kind, statement.text, given, key, touched)
             self._own_rows.clear()
             for name, delta in outcome.changes.items():
@@ -548,18 +568,20 @@ class Views:
         self.implicit = True  # until DuckDB has committed, views are computed inside it
         try:
             deltas: dict[str, pa.Table] = {}
-            if self._changes and any(self._changes.values()):
+            try:
+                watched = self._maintainer.watched() if self._changes else ()
                 merged = {
                     key: pa.concat_tables(parts, promote_options="permissive")
                     for key, parts in self._changes.items()
-                    if parts
+                    if parts and key in watched
                 }
-                try:
+                if merged:
                     deltas = self._maintainer.step(merged, _Maintenance(self))
-                except BaseException:
-                    con.rollback()
-                    self._undo()
-                    raise
+                deltas |= self._refill()
+            except BaseException:
+                con.rollback()
+                self._undo()
+                raise
             with self.database.reading:
                 try:
                     con.commit()
@@ -567,7 +589,7 @@ class Views:
                     self._undo()
                     raise
                 self._install()
-                if self._changes:
+                if self._changes or self._anew:
                     self.database.publish(deltas)
         finally:
             self._end()
@@ -587,13 +609,14 @@ class Views:
     def _undo(self) -> None:
         """An epoch failed half way: what the views hold is rebuilt from the tables when needed."""
         self._unsettle()
-        self._maintainer.cool(self._maintainer.readers(self._changes))
+        self._maintainer.cool({*self._maintainer.readers(self._changes), *self._anew})
         self.database.catalog_version += 1
 
     def _end(self) -> None:
         self.implicit = False
         self._changes = {}
         self._overlay = None
+        self._anew = set()
         self._own_rows.clear()
         self._start_epoch = -1
         self.database.writer.release(self)
@@ -620,75 +643,45 @@ class Views:
 
     def ddl(self, statement: Statement, run: Callable[[], Any]) -> Any:
         """Run DDL; the views that read what it names must be able to go on, else it is undone."""
-        affected = self._affected(statement)
-        self.database.catalog_version += 1
-        if not affected:
-            return run()
-        words = {t.text.upper() for t in tokens(statement.text)}
-        with self._writing(), self._implicit():
-            if statement.words[0] == "DROP" and "CASCADE" in words:
-                for key in reversed(affected):
-                    self._drop_one(key, self._relation(key))
-                affected = []
-            result = run()
-            names = Names(self.host.connection)
-            for key in affected:
-                view = self._maintainer.views[key]
-                try:
-                    reads = frozenset(names.reads(view.sql, self._keys()))
-                    if not view.reads <= reads:
-                        raise errors.ProgrammingError("gone")
-                    self.host.table(f"SELECT * FROM ({view.sql}\n) LIMIT 0")
-                except (errors.Error, duckdb.Error):
-                    self._refuse_dependents_of(statement, affected)
-            self._rebuild(affected)
-            return result
+        return view_ddl.run(self, statement, run)
 
-    def _affected(self, statement: Statement) -> list[str]:
-        """The views that read a table or view that DDL names."""
-        if not self._maintainer.views:
-            return []
-        words = {t.text.strip('"').lower() for t in tokens(statement.text)}
-        named = {
-            key
-            for view in self._maintainer.views.values()
-            for key in view.reads
-            if key.rsplit(".", 1)[1] in words
-        }
-        views = self._maintainer.views
-        return [key for key in self._maintainer.readers(named) if not views[key].plain]
+    def stand_in(self, key: str, rows: pa.Table) -> None:
+        """Register a table as a view's rows, until somebody asks for the rows themselves."""
+        self.host.connection.register(row_name(key), rows)
+        self._registered[key] = None
 
-    def _refuse_dependents_of(self, statement: Statement, affected: list[str]) -> None:
-        names = ", ".join(k.split(".", 1)[1] for k in affected)
-        raise errors.ProgrammingError(
-            f"maintained views read what this statement changes: {names}",
-            hint="drop those views first, or use DROP … CASCADE",
-            text=statement.script,
-            position=statement.start,
-            length=len(statement.words[0]),
-        )
+    def rewrite(self, key: str, sql: str) -> None:
+        """Give a view a query with the same columns."""
+        self._do(f"UPDATE {SCHEMA}.views SET sql = ? WHERE key = ?", [sql, key])
+        registry = self._change_registry()
+        view = self._view(key, sql, Names(self.host.connection))
+        registry.views[key] = replace(registry.views[key], sql=sql, make_plan=view.make_plan)
 
-    def _rebuild(self, keys: list[str]) -> None:
-        """Compute views anew; their subscribers get the difference as one epoch."""
-        if self.host.in_transaction:
-            self._maintainer.cool(keys)
-            return
-        old = {
-            key: view.plan.rows()
-            for key in keys
-            if (view := self._maintainer.views[key]).plan is not None
-        }
-        self._maintainer.cool(keys)
-        deltas = {}
-        for key, rows in old.items():
-            new = self._maintainer.heat(key, _Maintenance(self)).plan
-            assert new is not None
-            deltas[key] = maintain.difference(rows, new.rows(), self._scratch)
-        self.database.publish({k: d for k, d in deltas.items() if d.num_rows})
+    def make_anew(self, keys: Iterable[str]) -> None:
+        """Forget what views hold; those that were filled are filled again at the commit."""
+        registry = self._change_registry()
+        for key in keys:
+            registry.views[key] = replace(registry.views[key], plan=None)
+            self._anew.add(key)
+        self._own_rows.clear()
+
+    def _refill(self) -> dict[str, pa.Table]:
+        """What `make_anew` changes in the views that were filled."""
+        deltas: dict[str, pa.Table] = {}
+        for view in self._maintainer.ordered() if self._anew else ():
+            old = self.database.maintainer.views.get(view.key)
+            if view.key in self._anew and old is not None and old.plan is not None:
+                rows = old.plan.rows()
+                new = self._maintainer.heat(view.key, _Maintenance(self)).plan
+                assert new is not None
+                delta = maintain.difference(rows, new.rows(), self._scratch)
+                if delta.num_rows:
+                    deltas[view.key] = delta
+        return deltas
 
     def subscribe(self, key: str, epoch: int | None) -> Subscription:
         """Follow a view: from a snapshot now, or behind `epoch` if that is still kept."""
-        with self._writing(), self.database.reading:
+        with self.writing(), self.database.reading:
             view = self._maintainer.heat(key, _Maintenance(self))
             assert view.plan is not None
             rows, now = view.plan.rows(), self.database.epoch
@@ -708,7 +701,7 @@ class Views:
         view = self._maintainer.views[key]
         if parsed.rest == ("SPARK",):
             return self._verify_on_spark(view)
-        with self._writing():
+        with self.writing():
             with self.database.reading:
                 kept = self._rows(key)
             fresh = self.host_query(view.sql, view.reads)
@@ -726,7 +719,7 @@ class Views:
             with self.database.reading:
                 return self._rows(view.key)
 
-        here, found = against(self.host.python(), view.sql, kept, self._writing())
+        here, found = against(self.host.python(), view.sql, kept, self.writing())
         if found.problem:
             raise errors.OperationalError(f"the answers can't be compared: {found.problem}")
         more = [(*row, count) for count, row in found.only_right]
@@ -757,13 +750,13 @@ class Views:
 
     def forget_plain(self, parsed: view_text.CreateView, statement: Statement) -> None:
         """Drop a plain view of the registry: another one takes its place."""
-        with self._writing():
+        with self.writing():
             relation = Names(self.host.connection).find(list(parsed.parts))
             assert relation is not None
             if self._maintainer.readers([relation.key]):
                 self._refuse_dependents(relation.key, statement, parsed.name_at)
-            with self._implicit():
-                self._drop_one(relation.key, relation)
+            with self.implicitly():
+                self.drop_one(relation.key)
         self.host.catalog_changed()
 
     def queries(self) -> dict[str, str]:
