@@ -56,8 +56,10 @@ def _rec_ref(low: Lowering, node: RecRef) -> Operator:
 
 @lowers(LetRec)
 def _let_rec(low: Lowering, node: LetRec) -> Operator:
-    if low.fused and len(node.bindings) == 1 and node.bindings[0].structural is not None:
-        return _fused(low, node, node.bindings[0], node.bindings[0].structural)
+    structural = node.bindings[0].structural
+    if low.fused and low.loop is None and len(node.bindings) == 1 and structural is not None:
+        # (in a loop it would run once per counter, and what does not change arrives at the first)
+        return _fused(low, node, node.bindings[0], structural)
     if low.fused and len(node.bindings) == 1 and node.bindings[0].native is not None:
         return _native(low, node, node.bindings[0], node.bindings[0].native)
     outer = dict(low.variables)
@@ -185,6 +187,9 @@ def _body(low: Lowering, node: LetRec, binding: Binding, answer: Operator) -> Op
     """What reads the answer of a loop that is one vertex."""
     outer = dict(low.variables)
     low.variables[f"{binding.variable}.delta"] = _inward(low, answer)
+    if low.loop is not None:
+        # What reads it has to be placed in the loop around it, too.
+        low.loop.variables |= frozenset([binding.variable])
     body = low(node.body)
     low.variables = outer | {k: v for k, v in low.variables.items() if k not in outer}
     return body
