@@ -159,6 +159,8 @@ class Database:
         """Held while a statement takes its snapshot and while an epoch is published."""
         self.catalog_version = 0
         self._sessions: WeakSet[object] = WeakSet()
+        self.lapsed: set[str] = set()
+        """Views that an epoch emptied by failing: they were filled before."""
 
     @classmethod
     def of(cls, name: str) -> Database:
@@ -183,6 +185,7 @@ class Database:
             self._sessions.discard(session)
             if not self._sessions:
                 self.maintainer.views = {}
+                self.lapsed.clear()
                 self.history.forget(self.epoch)
                 self.loaded = False
 

@@ -109,7 +109,7 @@ class Subscription(Iterator[Update], AsyncIterator[Update]):
         history = self._database.history
         if history.broken.get(self._key, -1) >= self._position:
             raise errors.OperationalError(
-                f"the maintained view {self._key.split('.', 1)[1]} was dropped"
+                f"the maintained view {self._key.split('.', 1)[1]} was dropped or made anew"
             )
         if self._position < history.floor:
             raise errors.OperationalError(

@@ -30,6 +30,7 @@ def run(views: Views, statement: Statement, ddl: Callable[[], Any]) -> Any:
         return ddl()
     words = {t.text.upper() for t in tokens(statement.text)}
     with views.writing(), views.implicitly():
+        views.recover()
         try:
             if statement.words[0] == "DROP" and "CASCADE" in words:
                 for key in reversed(keys):

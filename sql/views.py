@@ -323,19 +323,25 @@ class Views:
         """Run a statement to its end: an open result would block the connection."""
         self.host.connection.execute(sql, parameters).fetchall()
 
-    def _install(self) -> None:
-        """After the commit: what it did to the registry holds for everybody."""
+    def _install(self) -> bool:
+        """After the commit: what it did to the registry holds for everybody.
+
+        Returns whether a view went, or became another one.
+        """
         if self._overlay is None:
-            return
+            return False
+        replaced = False
         before, after = self.database.maintainer.views, self._overlay.views
         for key, view in before.items():
             if key not in after or (after[key] is not view and key not in self._anew):
+                replaced = True
                 self.database.history.broken[key] = self.database.epoch
                 if key in self._registered and key not in after:
                     del self._registered[key]
                     self.host.connection.unregister(row_name(key))
         self.database.maintainer.views = after
         self.database.catalog_version += 1
+        return replaced
 
     def _refuse_dependents(self, key: str, statement: Statement, position: int) -> None:
         names = ", ".join(k.split(".", 1)[1] for k in self._maintainer.readers([key]))
@@ -508,6 +514,7 @@ class Views:
                 position=at,
                 length=len(parts[-1]),
             )
+        self.recover()
         watched = self._watched()
         if not watched or (key is not None and key not in watched):
             return None
@@ -588,8 +595,8 @@ class Views:
                 except BaseException:
                     self._undo()
                     raise
-                self._install()
-                if self._changes or self._anew:
+                replaced = self._install()
+                if self._changes or self._anew or replaced:
                     self.database.publish(deltas)
         finally:
             self._end()
@@ -609,8 +616,30 @@ class Views:
     def _undo(self) -> None:
         """An epoch failed half way: what the views hold is rebuilt from the tables when needed."""
         self._unsettle()
-        self._maintainer.cool({*self._maintainer.readers(self._changes), *self._anew})
+        keys = {*self._maintainer.readers(self._changes), *self._anew}
+        self.database.lapsed |= {k for k in keys if self._maintainer.views[k].hot}
+        self._maintainer.cool(keys)
         self.database.catalog_version += 1
+
+    def recover(self) -> None:
+        """Fill the views that a failed epoch emptied, before a change that they must take part in.
+
+        The session has the write lock and has changed nothing yet.
+        """
+        lapsed = self.database.lapsed
+        if not lapsed:
+            return
+        current = not self.host.in_transaction or self._start_epoch == self.database.epoch
+        for key in [v.key for v in self._maintainer.ordered() if v.key in lapsed]:
+            try:
+                if self._changes or not current:
+                    raise errors.OperationalError("another state of the tables")
+                self._maintainer.heat(key, _Maintenance(self))
+            except (errors.Error, duckdb.Error):
+                with self.database.reading:
+                    self.database.history.broken[key] = self.database.epoch
+                    self.database.publish({})
+        lapsed.clear()
 
     def _end(self) -> None:
         self.implicit = False

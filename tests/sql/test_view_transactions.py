@@ -155,3 +155,50 @@ def test_views_over_views_after_reopening(tmp_path: Path) -> None:
             con.execute("INSERT INTO t VALUES (2)")
             assert con.execute("SELECT m - n FROM v, w").fetchall() == [(1,)]
             assert con.execute("FROM pragma_table_info('w')").fetchall()
+
+
+def test_subscribing_to_a_view_made_again(con: tidewheel.Connection) -> None:
+    old = con.subscribe("v")
+    old.read(0)
+    con.execute("DROP MATERIALIZED VIEW v")
+    con.execute("CREATE MATERIALIZED VIEW v AS SELECT count(*) + 1 AS n FROM t")
+    with pytest.raises(tidewheel.OperationalError, match="dropped or made anew"):
+        old.read(0)
+    with con.subscribe("v") as new:
+        update = new.read(0)
+        assert update is not None
+        assert [r[1:] for r in update.rows()] == [(1, 2)]
+        assert new.read(0) is None
+        con.execute("CREATE OR REPLACE MATERIALIZED VIEW v AS SELECT 7 AS n FROM t")
+        with pytest.raises(tidewheel.OperationalError, match="dropped or made anew"):
+            new.read(0)
+    with con.subscribe("v") as new:
+        update = new.read(0)
+        assert update is not None
+        assert [r[1:] for r in update.rows()] == [(1, 7)]
+        assert new.read(0) is None
+
+
+def test_a_failed_epoch_keeps_subscribers() -> None:
+    with tidewheel.connect() as con:
+        con.execute("CREATE TABLE t (a INTEGER); INSERT INTO t VALUES (1)")
+        con.execute("CREATE MATERIALIZED VIEW v AS SELECT sum(10 // a)::BIGINT AS s FROM t")
+        con.execute("CREATE MATERIALIZED VIEW c AS SELECT error('big') AS e FROM t WHERE a > 99")
+        with con.subscribe("v") as changes:
+            changes.read(0)
+            with pytest.raises(tidewheel.Error):
+                con.execute("INSERT INTO t VALUES (5), (100)")
+            assert changes.read(0) is None
+            con.execute("INSERT INTO t VALUES (2)")
+            update = changes.read(0)
+            assert update is not None
+            assert sorted(r[1:] for r in update.rows()) == [(-1, 10), (1, 15)]
+            con.begin()
+            con.execute("INSERT INTO t VALUES (100)")
+            with pytest.raises(tidewheel.Error, match="big"):
+                con.commit()
+            assert not con.in_transaction
+            con.execute("INSERT INTO t VALUES (10)")
+            update = changes.read(0)
+            assert update is not None
+            assert sorted(r[1:] for r in update.rows()) == [(-1, 15), (1, 16)]
