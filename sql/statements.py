@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
@@ -156,15 +156,18 @@ def _statement(script: str, parts: list[Token], end: int) -> Statement:
         else:
             names.add(name)
     words = tuple(t.text.upper() for t in parts[:8])
+    kind = _kind(parts, words)
     return Statement(
         text=script[start:end].rstrip(),
         start=start,
         script=script,
-        kind=_kind(parts, words),
+        kind=kind,
         words=words,
         positional=max(unnumbered, highest),
         names=frozenset(names),
-        rows=words[0] in _READS or any(t.text.upper() in _RETURNS for t in parts),
+        rows=words[0] in _READS
+        or any(t.text.upper() in _RETURNS for t in parts)
+        or (kind is Kind.CHANGE and words[0] == "WITH" and _after_ctes(parts) in _QUERY),
     )
 
 
@@ -185,13 +188,13 @@ def _kind(parts: list[Token], words: tuple[str, ...]) -> Kind:
     if first == "WITH":
         first = _after_ctes(parts)
     if first in _QUERY:
-        return Kind.QUERY
+        return Kind.QUERY if writing_cte(parts) is None else Kind.CHANGE
     if first in _CHANGE:
         return Kind.CHANGE
     if first in _TRANSACTION:
         return Kind.TRANSACTION
     if first == "EXPLAIN":
-        return Kind.EXPLAIN
+        return Kind.CHANGE if _changes_when_explained(parts) else Kind.EXPLAIN
     if first in {"SET", "RESET", "SHOW"} and _setting(words) in OWN_SETTINGS:
         return Kind.SETTING
     if first in {"SUBSCRIBE", "VERIFY"} or (
@@ -199,6 +202,18 @@ def _kind(parts: list[Token], words: tuple[str, ...]) -> Kind:
     ):
         return Kind.OURS
     return Kind.OTHER
+
+
+def _changes_when_explained(parts: list[Token]) -> bool:
+    """EXPLAIN ANALYZE runs what it explains."""
+    depth, at, analyzes = 0, 1, False
+    while at < len(parts) and (depth or parts[at].text.upper() in ("ANALYZE", "(")):
+        text = parts[at].text.upper()
+        depth += {"(": 1, ")": -1}.get(text, 0)
+        analyzes = analyzes or text == "ANALYZE"
+        at += 1
+    inner = parts[at:]
+    return analyzes and bool(inner) and _kind(inner, (inner[0].text.upper(),)) is Kind.CHANGE
 
 
 def _setting(words: tuple[str, ...]) -> str:
@@ -221,6 +236,20 @@ def _after_ctes(parts: list[Token]) -> str:
             if word in _QUERY or word in _CHANGE:
                 return word
     return "SELECT"
+
+
+def writing_cte(parts: Iterable[Token]) -> Token | None:
+    """The verb of the first data-modifying CTE, as in ``WITH x AS (DELETE FROM t RETURNING *) …``.
+
+    A query with one is no query: it must run exactly once, and what it changes is captured.
+    """
+    before = ("", "")
+    for token in parts:
+        word = token.text.upper()
+        if before[1] == "(" and before[0] in ("AS", "MATERIALIZED") and word in _CHANGE:
+            return token
+        before = (before[1], word)
+    return None
 
 
 def mentions_recursion(text: str) -> bool:

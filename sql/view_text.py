@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from tidewheel.sql import errors
-from tidewheel.sql.statements import Statement, Token, tokens
+from tidewheel.sql.statements import Statement, Token, tokens, writing_cte
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,9 +219,12 @@ def parse_explained(statement: Statement, at: int) -> ViewName:
 def target(statement: Statement) -> tuple[str, tuple[str, ...], int]:
     """What a DML statement does (the kinds of `Capture.run`), to which table, and where it says so.
 
-    No parts: the table is not known (EXECUTE, or a form that is not recognised).
+    No parts: the table is not known (EXECUTE, or a form that is not recognised). The kind
+    "several": EXPLAIN ANALYZE, and data-modifying CTEs, which may each write another table.
     """
     cursor = _Cursor(statement)
+    if statement.words[0] == "EXPLAIN" or writing_cte(cursor.parts) is not None:
+        return "several", (), statement.start
     words = [t.text.upper() for t in cursor.parts]
     if cursor.accept("WITH"):
         _skip_ctes(cursor)

@@ -27,7 +27,7 @@ from tidewheel.sql import errors, introspection, plain_view, view_ddl, view_text
 from tidewheel.sql.capture import Capture, Outcome, TableInfo, quote
 from tidewheel.sql.database import Database
 from tidewheel.sql.reads import Names, Relation, unstable_call
-from tidewheel.sql.statements import Statement, tokens
+from tidewheel.sql.statements import Statement, tokens, writing_cte
 from tidewheel.sql.subscribe import Subscription, Update, snapshot
 
 if TYPE_CHECKING:
