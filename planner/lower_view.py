@@ -293,7 +293,7 @@ class ViewLowering:
         arrow = stream.arrow
         # two views may call a column by different names
         what = (source.key, source.columns, tuple(map(str, arrow.types)), tuple(key), null_keys)
-        return self.shared.get(what, lambda: Arrangement(arrow, key, 0, name=name))
+        return self.shared.get(what, self, lambda: Arrangement(arrow, key, 0, name=name))
 
 
 class _Any(L.Node):

@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
+from tidewheel.engine.operators.shared import SharedArrangements
+
 if TYPE_CHECKING:
     from tidewheel.engine.operators.circuit import Circuit
     from tidewheel.planner.logical import Node
@@ -36,6 +38,8 @@ class Run(Protocol):
 
     epoch: int
     """The number of the last committed epoch."""
+    shared: SharedArrangements
+    """The arrangements that views share."""
 
     def __call__(self, sql: str) -> pa.Table:
         """The result of a query; views that it names are read at the epoch being made."""
@@ -53,6 +57,10 @@ class Plan(Protocol):
     @property
     def circuit(self) -> Circuit | None:
         """The operators, for a plan that has some."""
+
+    @property
+    def keeper(self) -> object | None:
+        """Who keeps the view's part of shared arrangements, if it has one."""
 
     def hydrate(self, run: Run) -> None:
         """Compute the view from scratch, forgetting any earlier state."""
@@ -110,6 +118,7 @@ class Recompute:
         self.sql = sql
         self.reason = reason
         self.circuit: Circuit | None = None
+        self.keeper: object | None = None
         self._scratch = scratch
         self._rows: pa.Table | None = None
         self._seconds = 0.0
@@ -183,8 +192,17 @@ class MaintainedView:
 class Maintainer:
     """The registry and the order of work. Not thread-safe: the database's write lock guards it."""
 
-    def __init__(self, views: Mapping[str, MaintainedView] | None = None) -> None:
+    def __init__(
+        self,
+        views: Mapping[str, MaintainedView] | None = None,
+        shared: SharedArrangements | None = None,
+    ) -> None:
         self.views: dict[str, MaintainedView] = dict(views or {})
+        self.shared = shared if shared is not None else SharedArrangements()
+
+    def settle(self) -> None:
+        """Let go of arrangements that no view keeps any more."""
+        self.shared.keep({v.plan.keeper for v in self.views.values() if v.plan is not None})
 
     def add(self, view: MaintainedView) -> None:
         """Register a cold view; what it reads must be there already, so no cycle can be made."""
@@ -235,6 +253,8 @@ class Maintainer:
                 self.heat(other, run)
             started = perf_counter()
             plan = view.make_plan()
+            self.settle()
+            self.shared.begin()
             plan.hydrate(run)
             view.plan = plan
             view.fill_seconds = perf_counter() - started
@@ -246,6 +266,7 @@ class Maintainer:
         for view in self.views.values():
             if keys is None or view.key in keys:
                 view.plan = None
+        self.settle()
 
     def step(self, changes: Deltas, run: Run) -> dict[str, pa.Table]:
         """One epoch: every hot view's delta. An error leaves state half moved: call `cool`."""
@@ -253,6 +274,7 @@ class Maintainer:
         out: dict[str, pa.Table] = {}
         if not moved:
             return out
+        self.shared.begin()
         for view in self.ordered():
             if view.plan is None:
                 continue

@@ -37,7 +37,8 @@ class Incremental:
             node = rule(node)
         self.node = node
         self.circuit = Circuit()
-        self._low = ViewLowering(self.circuit, lambda sql: run(sql).schema, rows_prefix)
+        self._low = ViewLowering(self.circuit, lambda sql: run(sql).schema, rows_prefix, run.shared)
+        self.keeper: object = self._low
         stream = self._low.place(node)
         schema = stream.placed.op.schema
         self._labels = [c.label for c in stream.schema]
@@ -237,6 +238,11 @@ class ViewPlan:
     def circuit(self) -> Circuit | None:
         """The operators; None while there are none, as the view is recomputed."""
         return self._plan.circuit if self._plan is not None else None
+
+    @property
+    def keeper(self) -> object | None:
+        """Who keeps the view's part of shared arrangements."""
+        return self._plan.keeper if self._plan is not None else None
 
     def rounds(self) -> list[Round]:
         """Row changes per counter of the last step."""

@@ -185,6 +185,7 @@ class Database:
             self._sessions.discard(session)
             if not self._sessions:
                 self.maintainer.views = {}
+                self.maintainer.settle()
                 self.lapsed.clear()
                 self.history.forget(self.epoch)
                 self.loaded = False

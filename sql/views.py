@@ -109,7 +109,8 @@ class Views:
     def _change_registry(self) -> Maintainer:
         """The registry as this transaction leaves it: others see it when that is committed."""
         if self._overlay is None:
-            self._overlay = Maintainer(self.database.maintainer.views)
+            base = self.database.maintainer
+            self._overlay = Maintainer(base.views, base.shared)
         self.database.catalog_version += 1
         return self._overlay
 
@@ -184,14 +185,12 @@ class Views:
                     rows = plain_view.no_rows(con, plain)
                 else:
                     read = frozenset(names.reads(parsed.query, self._keys()))
-                    rows = self.host_query(parsed.query, read)
+                    rows = self._no_rows(parsed.query, read)
                 columns = self._columns(rows, parsed, statement)
                 con.register(row_name(key), rows.rename_columns(columns))
                 self._registered.pop(key, None)
-                self._do(
-                    f"CREATE VIEW {target} AS SELECT {', '.join(map(quote, columns))} "
-                    f"FROM {quote(row_name(key))}"
-                )
+                select = f"SELECT {', '.join(map(quote, columns))} FROM {quote(row_name(key))}"
+                self._do(f"CREATE VIEW {target} AS {select}")
                 sql = parsed.query
                 if parsed.columns:
                     listed = ", ".join(map(quote, columns))
@@ -205,8 +204,25 @@ class Views:
                 self._change_registry().add(view)
                 if not self.host.in_transaction and plain is None:
                     # in a transaction of the user's the view stays cold until it is committed
-                    self._maintainer.heat(view.key, _Maintenance(self))
+                    filled = self._maintainer.heat(view.key, _Maintenance(self)).plan
+                    if filled is not None and filled.rows().schema.types != rows.schema.types:
+                        # Arrow has another type than the plan: DuckDB's view must know that one
+                        con.register(row_name(key), filled.rows().rename_columns(columns))
+                        self._do(f"CREATE OR REPLACE VIEW {target} AS {select}")
         self.host.catalog_changed()
+
+    def _no_rows(self, sql: str, reads: frozenset[str]) -> pa.Table:
+        """A table of a query's columns: its rows come when the view is filled."""
+        if not self.host.in_transaction:
+            for key in sorted(reads & self._keys(), key=self._order):
+                self._register(key, self._rows(key))
+            try:
+                columns = self.host.bind(sql).schema  # none: kept whole, only DuckDB knows them
+                if columns:
+                    return plain_view.no_rows(self.host.connection, list(columns))
+            except (errors.Error, duckdb.Error):
+                pass
+        return self.host_query(sql, reads)  # also for its error
 
     def _columns(
         self, rows: pa.Table, parsed: view_text.CreateView, statement: Statement
@@ -340,6 +356,7 @@ class Views:
                     del self._registered[key]
                     self.host.connection.unregister(row_name(key))
         self.database.maintainer.views = after
+        self.database.maintainer.settle()
         self.database.catalog_version += 1
         return replaced
 
@@ -813,6 +830,7 @@ class _Maintenance:
     def __init__(self, views: Views) -> None:
         self._views = views
         self.epoch = views.database.epoch
+        self.shared = views.database.maintainer.shared
 
     def __call__(self, sql: str) -> pa.Table:
         return self._views.run_for_maintenance(sql)

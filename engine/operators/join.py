@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tidewheel.engine.operators.operator import Emission, Operator, emit
+from tidewheel.engine.operators.shared import Shared
 from tidewheel.engine.state import columns as columns_
 from tidewheel.engine.state.arrangement import Arrangement, Counters
 from tidewheel.engine.state.columns import Index
@@ -18,6 +19,7 @@ class Arrange(Operator):
     """Keeps a collection by key for all who need that key; passes the delta on. Linear.
 
     Unless `null_keys`, rows with a NULL in the key are left out: an equi-join never finds them.
+    With `shared` the arrangement is other circuits' too, and one of them writes each delta.
     """
 
     def __init__(
@@ -27,11 +29,16 @@ class Arrange(Operator):
         depth: int = 0,
         null_keys: bool = False,
         name: str = "arrange",
+        shared: Shared | None = None,
     ) -> None:
         self.schema = schema
         self.null_keys = null_keys
         self.name = name
-        self.arrangement = Arrangement(schema, key, depth, name=name)
+        self.shared = shared
+        if shared is None:
+            self.arrangement = Arrangement(schema, key, depth, name=name)
+        else:
+            self.arrangement = shared.arrangement
 
     def step(self, counters: Counters, deltas: Sequence[Delta | None]) -> list[Emission]:
         """The delta as it is now part of the arrangement."""
@@ -42,7 +49,8 @@ class Arrange(Operator):
             nulls = self.arrangement.key.nulls(delta.cols)
             if nulls is not None:
                 delta = delta.where(~nulls)
-        self.arrangement.insert(delta, counters)
+        if self.shared is None or self.shared.claim():
+            self.arrangement.insert(delta, counters)
         return emit(counters, delta)
 
     def arrangements(self) -> Sequence[Arrangement]:
@@ -76,11 +84,16 @@ class Join(Operator):
         self.columns = tuple(columns)
         self.schema = schema
         self.name = name
+        self._begun = False
 
     def step(self, counters: Counters, deltas: Sequence[Delta | None]) -> list[Emission]:
         """All pairs in which a present delta takes part."""
         left, right = deltas
         out: list[Emission] = []
+        # The first time, the deltas are all that the arrangements hold: one term says it all.
+        first, self._begun = not self._begun, True
+        if first and left is not None and not counters:
+            right = None
         if left is not None:
             keys = self.left.key.keys(left.cols, len(left))
             found = self.right.match(left.cols, self.left.key, keys)

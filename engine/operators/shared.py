@@ -1,0 +1,65 @@
+"""Arrangements of base tables and views that several circuits need: one copy, whoever reads it.
+
+Every circuit gets the same change of a table in an epoch, and each has its own `Arrange` operator.
+The first of them that runs in an epoch writes the change into the shared arrangement; for the
+others it is there already, as an arrangement holds the present delta before anybody reads it. A
+view that comes later finds the arrangement filled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Hashable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tidewheel.engine.state.arrangement import Arrangement
+
+
+@dataclass(eq=False, slots=True)
+class Shared:
+    """One arrangement, who needs it, and in which turn it was written last."""
+
+    arrangement: Arrangement
+    registry: SharedArrangements
+    users: set[object] = field(default_factory=set)
+    written: int = -1
+
+    def claim(self) -> bool:
+        """Is it the caller who writes the present change? True once per turn."""
+        if self.written == self.registry.turn:
+            return False
+        self.written = self.registry.turn
+        return True
+
+
+class SharedArrangements:
+    """The shared arrangements of one database. A *turn* is an epoch, or the filling of a view."""
+
+    def __init__(self) -> None:
+        self.turn = 0
+        self._found: dict[Hashable, Shared] = {}
+
+    def begin(self) -> None:
+        """A turn begins."""
+        self.turn += 1
+
+    def keep(self, live: Collection[object]) -> None:
+        """Let go of what no user in `live` needs: nobody writes there any more."""
+        for key, shared in list(self._found.items()):
+            shared.users.intersection_update(live)
+            if not shared.users:
+                del self._found[key]
+
+    def get(self, key: Hashable, user: object, make: Callable[[], Arrangement]) -> Shared:
+        """The arrangement of `key` for a user that is being filled; a new one it fills itself."""
+        shared = self._found.get(key)
+        if shared is None:
+            shared = self._found[key] = Shared(make(), self)
+        elif user not in shared.users:
+            shared.written = self.turn  # all that the user will bring is there
+        shared.users.add(user)
+        return shared
+
+    def __len__(self) -> int:
+        return len(self._found)
