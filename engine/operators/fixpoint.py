@@ -455,7 +455,8 @@ class Fixpoint(Operator):
         if len(both):
             places = np.concatenate((self._old[gone], self._place[come]))
             signs = np.repeat(np.array([-1, 1]), (len(gone), len(come)))
-            out.append((0, counters, Delta(self.schema, self._rows(both, places), signs)))
+            rows = self._rows(both, places)
+            out.append((0, counters, Delta(self.schema, rows, signs, distinct=True)))
         if self._slots.size > 2 * self._present + 1024:
             self._compact()
         return out
@@ -512,14 +513,34 @@ def _standing(at: Index, rows: Rows) -> tuple[Index, Rows]:
     doubtful[at[rows.weights <= 0]] = True
     mask = doubtful[at]
     index = mask.nonzero()[0]
-    some = rows.take(index)
+    sure = (~mask).nonzero()[0]
     # The position among the probes stands for the key: equal rows of one probe add up.
+    whole = _whole(at[index], rows, index)
+    if whole is not None:
+        order = whole.argsort()
+        ordered = whole[order]
+        starts = np.empty(len(order), bool)
+        starts[:1] = True
+        np.not_equal(ordered[1:], ordered[:-1], out=starts[1:])
+        begin = starts.nonzero()[0]
+        standing = np.add.reduceat(rows.weights[index[order]], begin) > 0
+        kept = np.concatenate((sure, index[order[begin[standing]]]))
+        return at[kept], rows.take(kept)
+    some = rows.take(index)
     some = sort_rows(Rows(some.layout, at[index], some.rest, None, None, some.weights, some.cols))
     some = some.where(some.weights > 0)
-    rest = (~mask).nonzero()[0]
-    if not len(rest):
-        return some.keys, some
-    others = rows.take(rest)
-    plain = Rows(others.layout, at[rest], others.rest, None, None, others.weights, others.cols)
+    others = rows.take(sure)
+    plain = Rows(others.layout, at[sure], others.rest, None, None, others.weights, others.cols)
     both = concat_rows([some, plain])
     return both.keys, both
+
+
+def _whole(at: Index, rows: Rows, index: Index) -> Int64s | None:
+    """One integer per (position among the probes, row), None where that takes more than 64 bits."""
+    layout = rows.layout
+    if not layout.key.exact(rows.cols) or rows.rest is None or layout.rest is None:
+        return None
+    rest = rows.rest[index]
+    if not layout.rest.exact(rows.cols) or int(rest.min()) < 0 or int(rest.max()) >= 1 << 31:
+        return None
+    return np.asarray((at << 31) | rest)

@@ -118,14 +118,20 @@ class KeySpec:
 
 
 class Delta:
-    """Rows with weights. `cols[i]` is a column (see `columns.Col`), `weights` int64; immutable."""
+    """Rows with weights. `cols[i]` is a column (see `columns.Col`), `weights` int64; immutable.
 
-    __slots__ = ("cols", "schema", "weights")
+    `distinct`: no two rows are equal and no weight is 0, as far as is known.
+    """
 
-    def __init__(self, schema: Schema, cols: Sequence[Col], weights: Int64s) -> None:
+    __slots__ = ("cols", "distinct", "schema", "weights")
+
+    def __init__(
+        self, schema: Schema, cols: Sequence[Col], weights: Int64s, distinct: bool = False
+    ) -> None:
         self.schema = schema
         self.cols = cols
         self.weights = weights
+        self.distinct = distinct
 
     def __len__(self) -> int:
         return len(self.weights)
@@ -193,11 +199,13 @@ class Delta:
 
     def select(self, indices: Sequence[int], schema: Schema) -> Delta:
         """Columns by position, under another schema; rows are not consolidated."""
-        return Delta(schema, [self.cols[i] for i in indices], self.weights)
+        # every column is still there: rows that differed differ still
+        distinct = self.distinct and len(set(indices)) == len(self.cols)
+        return Delta(schema, [self.cols[i] for i in indices], self.weights, distinct)
 
     def negate(self) -> Delta:
         """The delta that undoes this one."""
-        return Delta(self.schema, self.cols, -self.weights)
+        return Delta(self.schema, self.cols, -self.weights, self.distinct)
 
     def repeated(self) -> Delta:
         """Each row `weight` times with weight 1; weights must not be negative."""
@@ -228,6 +236,14 @@ def concat(deltas: Sequence[Delta]) -> Delta:
 
 def consolidate(delta: Delta) -> Delta:
     """The same delta with equal rows added up and rows of weight 0 left out."""
+    if delta.distinct:
+        return delta
+    done = _consolidated(delta)
+    done.distinct = True
+    return done
+
+
+def _consolidated(delta: Delta) -> Delta:
     n = len(delta)
     if n <= 1:
         return delta if n == 0 or delta.weights[0] != 0 else delta.take(np.empty(0, np.int64))

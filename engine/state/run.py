@@ -6,12 +6,16 @@ A *run* is `Rows` sorted by key and consolidated.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Final
 
 import numpy as np
 
 from tidewheel.engine.state import columns as columns_
 from tidewheel.engine.state.columns import Col, Index, Mask
 from tidewheel.engine.state.delta import Delta, Int64s, KeySpec, Schema, groups
+
+_LARGE: Final = 4096
+_WORTH: Final = 32  # probes times this are worth a directory
 
 Rank = Callable[[Sequence[Col], int], Int64s]
 """Gives each row a 64-bit place within its key: runs are sorted by it (see `ordered.py`)."""
@@ -52,7 +56,7 @@ class Rows:
     `times` has shape (n, depth), None outside loops. `rest` identifies, with the key, the row.
     """
 
-    __slots__ = ("cols", "keys", "layout", "rank", "rest", "times", "weights")
+    __slots__ = ("_directory", "cols", "keys", "layout", "rank", "rest", "times", "weights")
 
     def __init__(
         self,
@@ -71,14 +75,42 @@ class Rows:
         self.times = times
         self.weights = weights
         self.cols = cols
+        self._directory: tuple[int, Int64s] | None = None
 
     def __len__(self) -> int:
         return len(self.keys)
 
+    def find(self, probes: Int64s) -> tuple[Index, Index]:
+        """In sorted rows, where the rows of each key begin, and how many there are.
+
+        For many probes of keys that lie close together a directory of all keys is made once: that
+        costs about as much as the probes themselves.
+        """
+        keys, directory = self.keys, self._directory
+        if directory is None and len(probes) * _WORTH >= len(keys) >= _LARGE:
+            first = int(keys[0])
+            span = int(keys[-1]) - first + 1
+            if span <= 4 * len(keys):
+                ends: Int64s = np.bincount(keys - first, minlength=span).cumsum()
+                starts = np.empty(span + 2, np.int64)  # the last but one: keys that are not there
+                starts[0], starts[1:-1], starts[-1] = 0, ends, len(keys)
+                directory = self._directory = first, starts
+        if directory is None:
+            begin = keys.searchsorted(probes)
+            return begin, np.asarray(keys.searchsorted(probes, side="right") - begin)
+        first, starts = directory
+        place = probes - first
+        place[place.view(np.uint64) >= np.uint64(len(starts) - 2)] = len(starts) - 2
+        low: Index = starts[place]
+        place += 1
+        counts: Index = starts[place] - low
+        return low, counts
+
     @property
     def nbytes(self) -> int:
         """Bytes held."""
-        arrays = (self.keys, self.rest, self.rank, self.times, self.weights)
+        index = None if self._directory is None else self._directory[1]
+        arrays = (self.keys, self.rest, self.rank, self.times, self.weights, index)
         return sum(a.nbytes for a in arrays if a is not None) + sum(
             columns_.nbytes(c) for c in self.cols
         )
@@ -175,9 +207,12 @@ def _order(rows: Rows) -> tuple[Index, list[Int64s]]:
     if rows.times is not None:
         keys.extend(rows.times[:, i] for i in range(rows.times.shape[1]))
     if len(keys) == 1:
-        return rows.keys.argsort(kind="stable"), keys
+        return _argsort(rows.keys), keys
     if len(rows) < 256:
         return np.lexsort(keys[::-1]), keys
+    packed = _packed(keys)
+    if packed is not None:
+        return _argsort(packed), [packed]
     # Sorting by key alone is fast, the more so as merged runs are sorted already; only rows that
     # share their key with a neighbour need the finer order.
     order = rows.keys.argsort(kind="stable")
@@ -192,3 +227,23 @@ def _order(rows: Rows) -> tuple[Index, list[Int64s]]:
         finer = [k[members] for k in reversed(keys)]
         order[place] = members[np.lexsort(finer)]
     return order, keys
+
+
+def _packed(keys: Sequence[Int64s]) -> Int64s | None:
+    """Several sort keys as one, in the same order; None where their ranges take over 63 bits."""
+    width = 0
+    out: Int64s | None = None
+    for key in keys:
+        low, high = int(key.min()), int(key.max())
+        bits = (high - low).bit_length()
+        width += bits
+        if width > 63:
+            return None
+        out = key - low if out is None else (out << bits) | (key - low)
+    return out
+
+
+def _argsort(keys: Int64s) -> Index:
+    """Equal keys in any order. Two sorted pieces are merged, anything else is sorted."""
+    few = np.count_nonzero(keys[1:] < keys[:-1]) <= 16
+    return keys.argsort(kind="stable") if few else keys.argsort()

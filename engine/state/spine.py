@@ -249,13 +249,19 @@ def _probe(
         found_at.append(np.zeros(end - begin, np.int64))
         found.append(rows.slice(begin, end) if by_key is None else rows.take(by_key[begin:end]))
         return
-    low = keys.searchsorted(probes)
-    counts = keys.searchsorted(probes, side="right") - low
+    low: Index
+    counts: Index
+    if by_key is None:
+        low, counts = rows.find(probes)
+    else:
+        low = keys.searchsorted(probes)
+        counts = keys.searchsorted(probes, side="right") - low
     total = int(counts.sum())
     if not total:
         return
     at = np.arange(len(probes)).repeat(counts)
-    index = (low - (counts.cumsum() - counts)).repeat(counts) + np.arange(total)
+    first = np.asarray(low - (counts.cumsum() - counts), np.int64)
+    index = first.repeat(counts) + np.arange(total)
     found_at.append(at)
     found.append(rows.take(index if by_key is None else by_key[index]))
 
