@@ -36,6 +36,7 @@ import pyarrow as pa
 from tidewheel.engine.operators.linear import Rewrite
 from tidewheel.engine.operators.operator import Emission, Operator
 from tidewheel.engine.operators.slots import Slots, grown
+from tidewheel.engine.operators.walk import WIDE, Narrow, Walk
 from tidewheel.engine.state import columns as columns_
 from tidewheel.engine.state.arrangement import Arrangement, Counters
 from tidewheel.engine.state.columns import Array, Col, Index, Mask
@@ -174,13 +175,19 @@ class Fixpoint(Operator):
         """Take rows out, with all below them in the tree of parents; all their slots."""
         frontier = self._distinct(np.concatenate(orphans))
         out: list[Int64s] = []
+        narrow = Narrow(self)
         while len(frontier):
+            walk = narrow(len(frontier))
+            if walk is not None:
+                frontier = walk.below(frontier, self._parent)
             if self.rounds is not None:
                 self.rounds.append(((len(out),), len(frontier)))
             self._touch(frontier)
             self._parent[frontier] = ABSENT
             self._place[frontier] = TOP
             out.append(frontier)
+            if walk is not None:
+                break
             below: list[Int64s] = []
             cols = self._slots.take(frontier)
             for rule in self.rules:
@@ -236,6 +243,7 @@ class Fixpoint(Operator):
     def _spread(self, waiting: list[Candidates]) -> None:
         """Round by round: better values are taken, and what they derive is offered."""
         rounds = 0
+        narrow = Narrow(self)
         while True:
             waiting = [w for w in waiting if len(w[0])]
             if not waiting:
@@ -265,12 +273,70 @@ class Fixpoint(Operator):
             frontier = self._distinct(slots)
             if self.rounds is not None:
                 self.rounds.append(((rounds - 1,), len(frontier)))
+            walk = narrow(len(frontier))
+            if walk is not None:
+                frontier, rounds = self._walk(walk, frontier, rounds)
             cols = self._slots.take(frontier)
             waiting = []
             for rule in self.rules:
                 found = self._neighbours(rule.forward, rule.by_join, cols, len(frontier))
                 if found is not None:
                     waiting.append(self._values(rule, frontier[found[0]], found[1], None))
+
+    def _walk(self, walk: Walk, frontier: Int64s, rounds: int) -> tuple[Int64s, int]:
+        """Spread row by row, while few rows change in a round; what is left to do the other way."""
+        parent, place, stamp, epoch = self._parent, self._place, self._stamp, self._epoch
+        valued = self.value is not None
+        fresh: list[int] = []
+        left: list[int] = []
+        level = frontier.tolist()
+        while 0 < len(level) <= WIDE:
+            if self.watch is not None:
+                self.watch((rounds,))
+            rounds += 1
+            following: list[int] = []
+            for source in level:
+                value = place.item(source)
+                for target in walk.targets(source):
+                    if target < 0:  # it has no slot yet
+                        left.append(source)
+                        continue
+                    absent = parent.item(target) == ABSENT
+                    if not (absent or (valued and value < place.item(target))):
+                        continue
+                    if stamp.item(target) != epoch:
+                        stamp[target] = epoch
+                        self._was[target] = not absent
+                        self._old[target] = place.item(target)
+                        fresh.append(target)
+                    parent[target] = source
+                    if valued:
+                        place[target] = value
+                    following.append(target)
+            level = following
+            if self.rounds is not None:
+                self.rounds.append(((rounds - 1,), len(level)))
+        self._touched.append(np.array(fresh, np.int64))
+        return self._distinct(np.array(left + level, np.int64)), rounds
+
+    def pairs(self) -> tuple[Int64s, Int64s] | None:
+        """Who derives whom, by slots (-1: none); None where that depends on more than the keys."""
+        sources: list[Int64s] = []
+        targets: list[Int64s] = []
+        for rule in self.rules:
+            if rule.rewrite is not None or rule.members is not None:
+                return None
+            rows = rule.forward.contents()
+            rows = rows.where(rows.weights > 0)
+            found = self._slots.find([rows.cols[i] for _, i in rule.source], len(rows))
+            sources.append(found)
+            targets.append(self._targets(rule, found, rows.cols, None))
+        return np.concatenate(sources), np.concatenate(targets)
+
+    @property
+    def related(self) -> int:
+        """Rows of all relations."""
+        return sum(len(rule.forward) for rule in self.rules)
 
     def _values(
         self, rule: Rule, sources: Int64s, related: Sequence[Col], targets: Int64s | None

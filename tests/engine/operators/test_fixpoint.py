@@ -176,3 +176,41 @@ def test_slots_of_rows_that_left_are_given_up() -> None:
             first = None  # type: ignore[assignment]
             assert op.state_rows == (1002 if add else 2)
     assert op.state_bytes < 300_000
+
+
+@pytest.mark.parametrize("valued", [False, True], ids=["set", "least"])
+def test_long_chains_are_walked(valued: bool) -> None:
+    """A chain with side branches and a way back, cut and mended in many places."""
+    kind = pa.int64()
+    schema = Schema(("n", "v"), (kind, kind)) if valued else Schema(("n",), (kind,))
+    edges = Bag(Schema(("a", "b"), (kind, kind)))
+    arranges = arranged(edges.schema, 0, 1)
+    rule = Rule(*(a.arrangement for a in arranges), (0,), ((1, 1),), ((1, 0),))
+    op = Fixpoint(schema, [0], [rule], 1 if valued else None)
+    rows = [(0, 7), (150, 3)] if valued else [(0,)]
+    first: Delta | None = Delta.from_pylist(schema, [(*r, 1) for r in rows])
+    length, held = 300, Counter[Row]()
+    for i in range(length):
+        edges.edit((i, i + 1), True)
+    edges.edit((length, 20), True)
+    for i in range(0, length, 10):
+        edges.edit((i, 1000 + i), True)
+        edges.edit((i, i + 1), True)  # twice
+        edges.edit((i, i + 1), False)
+    for cut in (None, 0, 120, 120, 40, 0, 151, 299, 40, 151, 299):
+        if cut is not None:
+            edges.edit((cut, cut + 1), not edges.rows[cut, cut + 1])
+        held_after(held, op, [first, moved(arranges, edges.taken())])
+        first = None
+        want: dict[int, int] = {}
+        offers = [(r[0], r[-1]) for r in rows]
+        after: dict[int, list[int]] = {}
+        for a, b in edges.present():
+            after.setdefault(a, []).append(b)
+        while offers:
+            n, v = offers.pop()
+            if n not in want or (valued and v < want[n]):
+                want[n] = v
+                offers += [(b, v) for b in after.get(n, [])]
+        wanted = {(n, v) if valued else (n,) for n, v in want.items()}
+        assert {k: n for k, n in held.items() if n} == dict.fromkeys(wanted, 1)
