@@ -129,7 +129,7 @@ class Fixpoint(Operator):
 
     def step(self, counters: Counters, deltas: Sequence[Delta | None]) -> list[Emission]:
         """Brings the fixpoint up to date."""
-        anchor, *edges = (None if d is None else consolidate(d) for d in deltas)
+        anchor, *edges = (None if d is None else _net(d) for d in deltas)
         self._epoch += 1
         self._touched = []
         orphans: list[Int64s] = []
@@ -563,8 +563,14 @@ class Fixpoint(Operator):
         return self._slots.nbytes + sum(a.nbytes for a in arrays) + super().state_bytes
 
 
+def _net(delta: Delta) -> Delta:
+    """A delta in which no row is both added and taken away."""
+    less = delta.weights < 0
+    return consolidate(delta) if less.any() and not less.all() else delta
+
+
 def _split(delta: Delta) -> tuple[Delta | None, Delta | None]:
-    """What a consolidated delta takes away, and what it adds."""
+    """What a delta takes away, and what it adds."""
     less = delta.weights < 0
     if less.all():
         return delta, None
