@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from time import perf_counter
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from tidewheel.engine.operators.circuit import Circuit, Loop, Node
@@ -14,6 +15,7 @@ from tidewheel.engine.operators.operator import Operator
 from tidewheel.engine.operators.sink import Sink
 from tidewheel.engine.operators.tally import Tally
 from tidewheel.engine.state.arrangement import Counters
+from tidewheel.engine.state.columns import from_arrow
 from tidewheel.engine.state.delta import Delta
 from tidewheel.planner import logical as L
 from tidewheel.planner import lower_view_aggregate, lower_view_recursion  # noqa: F401  (rules)
@@ -61,11 +63,11 @@ class Incremental:
     def fill(self, run: Run) -> None:
         """Take everything that there is through the circuit, as one delta per table."""
         for placed, sql in self._low.constants:
-            self._push(placed, run(sql), 1)
+            self._push(placed, run(sql))
         for source in self._low.inputs:
             columns = ", ".join(to_sql(identifier(c)) for c in source.columns)
             table = self._table_of(source.key)
-            self._push(source.node, run(f"SELECT {columns} FROM {table}"), 1)
+            self._push(source.node, run(f"SELECT {columns} FROM {table}"))
         self._advance()
 
     def _table_of(self, key: str) -> str:
@@ -80,21 +82,20 @@ class Incremental:
         walk(self.node)
         return names[key]
 
-    def _push(self, node: Node, table: pa.Table, weight: int | None = None) -> None:
+    def _push(self, node: Node, table: pa.Table) -> None:
+        """Hand a source its columns, by position, and their weights behind them (none: all 1)."""
         schema = node.op.schema
-        if weight is None:
-            weights = table.column(WEIGHT)
-            table = table.drop_columns([WEIGHT])
-        arrow = pa.schema(list(zip(schema.names, schema.types, strict=True)))
-        table = table.rename_columns(list(schema.names))
-        if table.schema.types != arrow.types:
-            table = table.cast(arrow)
-        delta = Delta.from_arrow(table, weight=1, schema=schema)
-        if weight is None:
-            kept = Delta.from_arrow(pa.table({"w": weights}), weight=1)
-            delta = Delta(schema, delta.cols, kept.cols[0])
-        if len(delta):
-            self.circuit.push(node, delta)
+        arrays = table.columns[: len(schema)]
+        cols = [
+            from_arrow(a if a.type == t else a.cast(t))
+            for a, t in zip(arrays, schema.types, strict=True)
+        ]
+        if table.num_columns > len(schema):
+            weights = np.asarray(from_arrow(table.column(len(schema))))
+        else:
+            weights = np.ones(table.num_rows, np.int64)
+        if len(weights):
+            self.circuit.push(node, Delta(schema, cols, weights))
 
     def _advance(self) -> Delta:
         self.circuit.run()

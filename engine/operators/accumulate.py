@@ -180,6 +180,10 @@ class Accumulate(Operator):
         old: Delta | None = None
         if self.output is None:
             before = self._at(self.sums, keys, counters)
+            if self.terms is None and self.key:
+                self._begun = True
+                self._insert(sums, None)
+                return emit(counters, self._changed(before, _plus(before, sums)))
             term_rows = self._at(self.terms, keys, counters) if self.terms is not None else None
             if self._begun or self.key:
                 old = self._finish(before, term_rows)
@@ -198,6 +202,21 @@ class Accumulate(Operator):
         if self.output is not None:
             self.output.insert(change, counters)
         return emit(counters, change)
+
+    def _changed(self, before: Rows | None, now: Rows | None) -> Delta:
+        """New output − old output, both computed in one go."""
+        parts = [rows for rows in (now, before) if rows is not None]
+        if not parts:
+            return Delta.empty(self.schema)
+        rows = concat_rows(parts)
+        signs = np.ones(len(rows), np.int64)
+        if before is not None:
+            signs[len(rows) - len(before) :] = -1
+        there = rows.weights[:, 0] > 0
+        if not there.all():
+            rows, signs = rows.where(there), signs[there]
+        out = self._finish(rows, None)
+        return consolidate(Delta(self.schema, out.cols, signs))
 
     def _insert(self, sums: Rows | None, terms: Rows | None) -> None:
         if sums is not None:

@@ -252,6 +252,10 @@ def _consolidated(delta: Delta) -> Delta:
         for k, c in zip(delta.schema.kinds, delta.cols, strict=True)
     ):
         return _consolidate_tiny(delta)
+    if n == 2 and delta.weights.all():
+        for kind, col in zip(delta.schema.kinds, delta.cols, strict=True):
+            if not kind.equal(col[:1], col[1:])[0]:
+                return delta
     spec = KeySpec(delta.schema, range(len(delta.schema)))
     keys = spec.keys(delta.cols, n)
     order = keys.argsort(kind="stable")
