@@ -504,10 +504,9 @@ class Session:
                 if watch is not None and watch.fired:
                     raise KeyboardInterrupt from None
                 if isinstance(error, RuntimeError) and str(error) == "Query interrupted":
-                    # DuckDB's word for `interrupt`, and for a signal that it noticed itself.
-                    if self.interrupted.is_set():
-                        raise self.interruption() from None
-                    raise KeyboardInterrupt from None
+                    if watch is None:
+                        raise  # the outermost guard knows of signals
+                    raise self.interruption() from None
                 if isinstance(error, errors.Error):
                     raise
                 from .translate import translated

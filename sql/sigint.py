@@ -7,9 +7,11 @@ into DuckDB returns (measured: up to the query's whole length). The C-level wake
 
 from __future__ import annotations
 
+import select
 import signal
 import socket
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from types import TracebackType
@@ -23,6 +25,9 @@ class _Watcher:
         self.writing.setblocking(False)
         self.target: Callable[[], None] | None = None
         self.fired = 0
+        """Signals that ended a statement."""
+        self.seen = 0
+        """All signals."""
         self._thread = threading.Thread(target=self._wait, name="tidewheel-sigint", daemon=True)
         self._thread.start()
 
@@ -44,9 +49,24 @@ class _Watcher:
                 with suppress(Exception):  # the connection may just have been closed
                     target()
             del target  # or this frame would keep the connection alive
+            self.seen += 1
+
+    def settle(self, seen: int = -1) -> None:
+        """Wait until the thread is done with a signal (`seen` before), or those that have come.
+
+        A busy machine may let it wait, and then it would take the next statement for the one that
+        was meant.
+        """
+        until = time.monotonic() + _GRACE
+        while (self.seen == seen or select.select([self._reading], (), (), 0)[0]) and (
+            time.monotonic() < until
+        ):
+            time.sleep(0.001)
 
 
 _END = b"\0"
+_GRACE = 0.2
+"""Seconds that the thread is given to be told of a signal."""
 _watcher: _Watcher | None = None
 _lock = threading.Lock()
 _users = 0
@@ -80,6 +100,7 @@ class Watch:
     def __init__(self, interrupt: Callable[[], None]) -> None:
         self._interrupt = interrupt
         self._before: tuple[Callable[[], None] | None, int, int] | None = None
+        self._seen = 0
         self.fired = False
 
     def __enter__(self) -> Watch:
@@ -90,6 +111,8 @@ class Watch:
         ):
             if _watcher is None:
                 _watcher = _Watcher()
+            _watcher.settle()
+            self._seen = _watcher.seen
             descriptor = signal.set_wakeup_fd(_watcher.writing.fileno(), warn_on_full_buffer=False)
             self._before = (_watcher.target, descriptor, _watcher.fired)
             _watcher.target = self._interrupt
@@ -102,7 +125,11 @@ class Watch:
         trace: TracebackType | None,
     ) -> None:
         if self._before is not None and _watcher is not None:
-            _watcher.target, descriptor, fired = self._before
+            target, descriptor, fired = self._before
+            if isinstance(error, RuntimeError | KeyboardInterrupt):
+                # DuckDB or Python noticed a signal, perhaps before our thread did.
+                _watcher.settle(self._seen)
+            _watcher.target = target
             # KeyboardInterrupt may come before this line. So where nobody else had a descriptor
             # ours stays, and a target that is left behind is only told to stop doing nothing.
             if descriptor not in (-1, _watcher.writing.fileno()):

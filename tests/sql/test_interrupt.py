@@ -56,6 +56,14 @@ def test_ctrl_c(connection: tidewheel.Connection, sql: str) -> None:
     assert connection.execute("select count(*) from t").fetchall() == [(0,)]
 
 
+def test_an_interrupt_of_unknown_origin_is_no_ctrl_c(connection: tidewheel.Connection) -> None:
+    """One that was meant for the statement before, say: a program does not end by it."""
+    soon(lambda: connection._session.connection.interrupt())
+    with pytest.raises(tidewheel.OperationalError, match="interrupt"):
+        connection.execute(FOREVER).fetchall()
+    assert connection.execute("select count(*) from t").fetchall() == [(0,)]
+
+
 def test_interrupt_while_a_result_streams(connection: tidewheel.Connection) -> None:
     cursor = connection.execute("select i from range(100000000000) r(i)")
     soon(connection.interrupt)
