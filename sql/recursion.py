@@ -160,7 +160,10 @@ class _Frame:
 
 
 class _Native(Exception):
-    """The recursion depends on the rows of a query around it; DuckDB decorrelates it itself."""
+    """DuckDB runs it, or refuses it, itself.
+
+    It depends on the rows of a query around it, which DuckDB decorrelates, or is not well formed.
+    """
 
 
 @dataclass
@@ -220,6 +223,8 @@ class _Planner:
             self.prepare(cte.body)
             return
         self.settled.update(id(c) for c in group)
+        if any(check.is_aggregated(c) for c in group):
+            return
         before = dict(self.cutter.splices)
         try:
             self.group(group)
@@ -467,6 +472,9 @@ class _Planner:
         """Anchor, step and kind of one member."""
         cte, found = member.cte, member.parts
         style = check.judge(self.scan, cte, found, group)
+        labels = {c.label.lower() for c in member.columns}
+        if not labels >= {k.strip('"').lower() for k in style.keys}:
+            raise _Native  # DuckDB says that there is no such column
         anchor: Node | None = None
         if found.anchors:
             anchor = self.block(self.anchor_text(member), member.columns, "anchor")

@@ -8,6 +8,7 @@ all are linear it is found from the new rows of each step.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -19,6 +20,8 @@ from . import errors
 from .recursion_aggregates import Merge, merges, threshold
 from .recursion_branches import Branch, Parts
 from .recursion_scan import Cte, Reference, Scan, Span
+
+_COLUMN = re.compile(r'[^\W\d][\w$]*|"(?:[^"]|"")*"')
 
 
 @dataclass(frozen=True)
@@ -91,6 +94,11 @@ def judge(scanned: Scan, cte: Cte, split: Parts, group: list[Cte]) -> Style:
     return Style("union_all", terms=nonlinear)
 
 
+def is_aggregated(cte: Cte) -> bool:
+    """Has USING KEY more than columns? Its aggregates are DuckDB's."""
+    return any(not _COLUMN.fullmatch(k) for k in cte.using_key or ())
+
+
 def _using_key(scanned: Scan, cte: Cte, split: Parts, group: list[Cte]) -> Style:
     keys = cte.using_key or ()
     if len(group) > 1:
@@ -101,7 +109,7 @@ def _using_key(scanned: Scan, cte: Cte, split: Parts, group: list[Cte]) -> Style
             position=cte.name.start,
             length=cte.name.end - cte.name.start,
         )
-    return Style("using_key", native=True, keys=tuple(k for k in keys if "(" not in k))
+    return Style("using_key", native=True, keys=keys)
 
 
 def _linear(scanned: Scan, cte: Cte, split: Parts, group: list[Cte]) -> Style:
