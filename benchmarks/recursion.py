@@ -1,29 +1,27 @@
 # ruff: noqa: E501
-"""Recursive queries against DuckDB, SQLite and DataFusion (where installed), in one run.
+"""Recursive queries against DuckDB, SQLite, DataFusion, Hyper and PostgreSQL, in one run.
 
-    python benchmarks/recursion.py [--small] [--runs N] [--only TEXT] [--json FILE]
+    python benchmarks/recursion.py [--small] [--runs N] [--only TEXT,…] [--edges N] [--json FILE]
 
+DataFusion and Hyper where their packages are installed, PostgreSQL with `--postgres`.
 Milliseconds, the best of `--runs`; a peer that cannot say it, or takes over `--limit` seconds once,
 is left out. Each line ends with Tidewheel's time over that of the fastest peer. All answers of a line
-are compared. `USING KEY` is DuckDB's way to say shortest paths and components.
+are compared. `--edges` also measures the queries as maintained views. `USING KEY` is DuckDB's way to say shortest paths and components.
 """
 
 from __future__ import annotations
 
 import argparse
-import importlib
 import json
 import math
-import sqlite3
 import threading
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-import duckdb
 import numpy as np
 import pyarrow as pa
+from recursion_peers import Peer, peers
 
 import tidewheel
 
@@ -129,75 +127,75 @@ def cells() -> list[Cell]:
     return found
 
 
-Runner = Callable[[Cell], Any]
+def text(cell: Cell, engine: str) -> str | None:
+    """A cell's query for an engine; None if it cannot say it."""
+    if engine == "duckdb" and cell.duckdb:
+        return cell.duckdb.format(e=cell.graph)
+    if engine not in ("tidewheel", "duckdb") and not cell.linear:
+        return None
+    return cell.query.format(e=cell.graph)
 
 
-def engines(data: dict[str, pa.Table]) -> dict[str, tuple[Runner, Callable[[], None]]]:
-    """Per engine: run a cell (None: cannot say it), and interrupt."""
-    found: dict[str, tuple[Runner, Callable[[], None]]] = {}
-    ours = tidewheel.connect()
-    theirs = duckdb.connect()
-    lite = sqlite3.connect(":memory:", check_same_thread=False)
-    for name, rows in data.items():
-        ours.register("__edges", rows)
-        ours.execute(f"CREATE TABLE {name} AS SELECT * FROM __edges")
-        ours.unregister("__edges")
-        theirs.register("__edges", rows)
-        theirs.execute(f"CREATE TABLE {name} AS SELECT * FROM __edges")
-        theirs.unregister("__edges")
-        lite.execute(f"CREATE TABLE {name}(a INTEGER, b INTEGER, w INTEGER)")
-        columns = [c.to_pylist() for c in rows.columns]
-        lite.executemany(f"INSERT INTO {name} VALUES (?, ?, ?)", zip(*columns, strict=True))
-        lite.execute(f"CREATE INDEX i_{name} ON {name}(a)")
-    found["tidewheel"] = (
-        lambda c: ours.execute(c.query.format(e=c.graph)).fetchall(),
-        ours.interrupt,
-    )
-    found["duckdb"] = (
-        lambda c: theirs.execute((c.duckdb or c.query).format(e=c.graph)).fetchall(),
-        theirs.interrupt,
-    )
-    found["sqlite"] = (
-        lambda c: lite.execute(c.query.format(e=c.graph)).fetchall() if c.linear else None,
-        lite.interrupt,
-    )
-    try:
-        fusion = importlib.import_module("datafusion")
-    except ImportError:
-        return found
-    context = fusion.SessionContext()
-    for name, rows in data.items():
-        context.register_record_batches(name, [rows.to_batches()])
-
-    def run(cell: Cell) -> Any:
-        if not cell.linear:
-            return None
-        table = context.sql(cell.query.format(e=cell.graph)).to_arrow_table()
-        return list(zip(*(c.to_pylist() for c in table.columns), strict=True))
-
-    found["datafusion"] = (run, lambda: None)
-    return found
-
-
-def measure(run: Runner, stop: Callable[[], None], cell: Cell, runs: int, limit: float) -> Any:
+def measure(peer: Peer, sql: str | None, runs: int, limit: float) -> Any:
     """Best time in ms and the answer; None if it cannot, or takes too long."""
+    if sql is None:
+        return None
+    run, stop = peer
     best, answer = math.inf, None
     for _ in range(runs):
         timer = threading.Timer(limit, stop)
         timer.start()
         start = time.perf_counter()
         try:
-            answer = run(cell)
+            answer = run(sql)
         except Exception:  # a peer's refusal is a result of this table
             return None
         finally:
             timer.cancel()
-        if answer is None:
-            return None
         best = min(best, time.perf_counter() - start)
         if best > limit / 3:
             break
     return best * 1000, [tuple(int(v) for v in row) for row in answer]
+
+
+def maintained(cells: list[Cell], data: dict[str, pa.Table], edges: int) -> None:
+    """Of each query as a maintained view: one edge out, the same edge in, against recomputation."""
+    con = tidewheel.connect()
+    rng = np.random.default_rng(3)
+    head = f"{'maintained':32}{'fill':>12}{'edge out':>12}{'edge in':>12}"
+    print(f"{head}{'recompute':>12}{'duckdb':>12}{'times':>10}")
+    for cell in cells:
+        con.register("__edges", data[cell.graph])
+        con.execute(f"CREATE OR REPLACE TABLE {cell.graph} AS SELECT * FROM __edges")
+        con.unregister("__edges")
+        query = cell.query.format(e=cell.graph)
+        name = f"{cell.name} {cell.graph}"
+        start = time.perf_counter()
+        con.execute(f"CREATE MATERIALIZED VIEW kept AS {query}")
+        fill = time.perf_counter() - start
+        spent: tuple[list[float], list[float]] = ([], [])
+        table = data[cell.graph]
+        for at in rng.integers(0, len(table), edges):
+            a, b, w = (table.column(c)[int(at)].as_py() for c in "abw")
+            changes = (
+                f"DELETE FROM {cell.graph} WHERE a = {a} AND b = {b} AND w = {w}",
+                f"INSERT INTO {cell.graph} VALUES ({a}, {b}, {w})",
+            )
+            for change, times in zip(changes, spent, strict=True):
+                start = time.perf_counter()
+                con.execute(change)
+                con.execute("FROM kept").fetchall()
+                times.append((time.perf_counter() - start) * 1000)
+        start = time.perf_counter()
+        fresh = con.execute(query).fetchall()
+        again = (time.perf_counter() - start) * 1000
+        wrong = "" if con.execute("FROM kept").fetchall() == fresh else "  DIFFERENT ANSWER"
+        out, into = (sorted(t)[len(t) // 2] for t in spent)
+        theirs = cell.times.get("duckdb", math.nan)
+        gain = min(again, theirs if theirs == theirs else again) / max(out, into)
+        numbers = f"{fill * 1000:12.0f}{out:12.2f}{into:12.2f}{again:12.1f}{theirs:12.1f}"
+        print(f"{name:32}{numbers}{gain:10.1f}{wrong}", flush=True)
+        con.execute("DROP MATERIALIZED VIEW kept")
 
 
 def main() -> None:
@@ -206,42 +204,48 @@ def main() -> None:
     parser.add_argument("--small", action="store_true", help="small graphs: some seconds in all")
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--limit", type=float, default=60.0, help="seconds per query")
-    parser.add_argument("--only", default="", help="part of a line's name or graph")
+    parser.add_argument("--only", default="", help="parts of lines' names or graphs, with commas")
+    parser.add_argument("--postgres", default="", help="libpq connection string of a server to use")
+    parser.add_argument("--edges", type=int, default=0, help="also maintained: this many changes")
     parser.add_argument("--json", default="")
     options = parser.parse_args()
-    table = engines(graphs(options.small))
+    data = graphs(options.small)
+    asked = [c for c in cells() if any(o in f"{c.name} {c.graph}" for o in options.only.split(","))]
+    data = {name: rows for name, rows in data.items() if any(c.graph == name for c in asked)}
+    table = peers(data, options.postgres, options.limit)
     print(f"{'query':32}" + "".join(f"{name:>12}" for name in table) + f"{'ours/best':>12}")
-    ratios, against = [], []
+    ratios: list[float] = []
+    against: dict[str, list[float]] = {}
     done = []
-    for cell in cells():
+    for cell in asked:
         title = f"{cell.name} {cell.graph}"
-        if options.only not in title:
-            continue
         answers = {}
-        for name, (run, stop) in table.items():
-            measured = measure(run, stop, cell, options.runs, options.limit)
+        for name, peer in table.items():
+            measured = measure(peer, text(cell, name), options.runs, options.limit)
             if measured is not None:
                 cell.times[name], answers[name] = measured
         wrong = {n for n, a in answers.items() if a != answers.get("tidewheel")}
-        peers = [t for n, t in cell.times.items() if n != "tidewheel"]
+        others = [t for n, t in cell.times.items() if n != "tidewheel"]
         line = f"{title:32}"
         for name in table:
             line += f"{cell.times[name]:12.1f}" if name in cell.times else f"{'-':>12}"
-        if peers and "tidewheel" in cell.times:
-            ratio = cell.times["tidewheel"] / min(peers)
+        if others and "tidewheel" in cell.times:
+            ratio = cell.times["tidewheel"] / min(others)
             ratios.append(ratio)
             line += f"{ratio:12.2f}"
-        if "duckdb" in cell.times and "tidewheel" in cell.times:
-            against.append(cell.times["tidewheel"] / cell.times["duckdb"])
+            for name, spent in cell.times.items():
+                against.setdefault(name, []).append(cell.times["tidewheel"] / spent)
         print(
             line + (f"  DIFFERENT ANSWER: {', '.join(sorted(wrong))}" if wrong else ""), flush=True
         )
         done.append({"query": cell.name, "graph": cell.graph, "ms": cell.times})
-    for label, values in (("the fastest peer", ratios), ("DuckDB", against)):
-        if values:
+    for label, values in {"the fastest peer": ratios, **against}.items():
+        if values and label != "tidewheel":
             mean = math.exp(sum(math.log(v) for v in values) / len(values))
-            worst = max(values)
-            print(f"against {label}: geometric mean {mean:.2f}, worst {worst:.2f}")
+            count = f"{len(values)} queries"
+            print(f"against {label}: {count}, geometric mean {mean:.2f}, worst {max(values):.2f}")
+    if options.edges:
+        maintained(asked, data, options.edges)
     if options.json:
         with open(options.json, "w", encoding="utf-8") as file:
             json.dump(done, file, indent=1)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Literal, Union
 
 import numpy as np
@@ -74,9 +75,23 @@ class Program:
     after: tuple[Compare, ...]
     outputs: tuple[Value, ...]
 
-    def is_plain(self, output: int) -> bool:
-        """Does an output only take over a value?"""
-        return isinstance(self.outputs[output], Slot)
+    @cached_property
+    def plain(self) -> bool:
+        """Do all outputs only take over values?"""
+        return all(isinstance(o, Slot) for o in self.outputs)
+
+    @cached_property
+    def wanted(self) -> tuple[frozenset[int], ...]:
+        """Per relation: the slots before it that are read after it has been joined."""
+        found: list[frozenset[int]] = []
+        later = {s for o in self.outputs for s in _slots(o)}
+        later |= {s for c in self.after for s in _slots(c.left) | _slots(c.right)}
+        width = self.columns + sum(self.widths)
+        for key, own in zip(reversed(self.keys), reversed(self.widths), strict=True):
+            width -= own
+            found.append(frozenset(s for s in later if s < width))
+            later.add(key)
+        return tuple(reversed(found))
 
     def run(
         self, columns: Sequence[Ints], relations: Sequence[Relation], nulls: bool
@@ -84,9 +99,14 @@ class Program:
         """New rows from the last step's. `nulls`: values may be NULL."""
         slots = list(columns)
         slots = self._filter(slots, self.before, nulls)
-        for key, relation in zip(self.keys, relations, strict=True):
-            where, found = relation.lookup(slots[key])
-            slots = [s[where] for s in slots]
+        for key, relation, wanted in zip(self.keys, relations, self.wanted, strict=True):
+            where, found = relation.lookup(slots[key], bool(wanted) or not relation.columns)
+            unread = found[0] if found else where  # of the right length, as good as any
+            assert unread is not None
+            slots = [
+                s[where] if where is not None and i in wanted else unread
+                for i, s in enumerate(slots)
+            ]
             slots += found
         slots = self._filter(slots, self.after, nulls)
         length = len(slots[0])
@@ -112,6 +132,14 @@ _COMPARE = {
     ">": np.greater,
     ">=": np.greater_equal,
 }
+
+
+def _slots(value: Value) -> set[int]:
+    if isinstance(value, Slot):
+        return {value.index}
+    if isinstance(value, Number):
+        return set()
+    return _slots(value.left) | _slots(value.right)
 
 
 def _value(value: Value, slots: Sequence[Ints], length: int, nulls: bool) -> Ints:

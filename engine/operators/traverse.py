@@ -29,6 +29,11 @@ from tidewheel.engine.progress.timestamp import Timestamp
 
 Bools = npt.NDArray[np.bool_]
 
+_SPARE = 1 << 16  # a span of keys that always gets offsets, however few the keys
+_SMALL = 1 << 22  # a bitmap that is made at once
+_THIN = 7  # runs become a bitmap when there are more rows than one in 2^7 of the space
+_FIRST = np.arange(_SPARE, dtype=np.int64)
+_FIRST32 = np.arange(_SPARE, dtype=np.int32)
 _BITMAP = 1 << 26  # the largest space of rows that gets a bitmap (64 MB)
 
 
@@ -51,17 +56,39 @@ class Relation:
         self.columns = [c[order] for c in columns[1:]]
         self.span = high - self.low + 1
         self.keys: Ints | None = None
-        if self.span <= 4 * len(key) + (1 << 16):
+        self.covers = False
+        """Has every value that is looked up a place in `starts`?"""
+        if self.span <= 4 * len(key) + _SPARE:
             counts = np.bincount(key - self.low, minlength=max(self.span, 1))
             self.starts = np.zeros(len(counts) + 1, dtype=np.int64)
             np.cumsum(counts, out=self.starts[1:])
+            self.counts: Ints = counts.astype(np.int64, copy=False)
         else:
             self.keys, starts = np.unique(key[order], return_index=True)
             self.starts = np.append(starts, len(key)).astype(np.int64)
+            self.counts = np.diff(self.starts)
 
-    def lookup(self, values: Ints) -> tuple[Ints, list[Ints]]:
-        """Per match: the position in `values`, and the relation's other columns."""
-        if self.keys is None:
+    def cover(self, low: int, high: int) -> None:
+        """Make a place for each of low … high, the values that are looked up, if these are few."""
+        below, above = max(self.low - low, 0), max(high - self.low - self.span + 1, 0)
+        if self.keys is not None or below + self.span + above > 4 * len(self) + _SPARE:
+            return
+        if below or above:
+            self.low -= below
+            self.span += below + above
+            self.counts = np.pad(self.counts, (below, above))
+            self.starts = np.pad(self.starts, (below, above), "edge")
+        self.covers = True
+
+    def __len__(self) -> int:
+        return int(self.starts[-1])
+
+    def lookup(self, values: Ints, positions: bool = True) -> tuple[Ints | None, list[Ints]]:
+        """Per match: the position in `values` (None if not asked for), and the other columns."""
+        inside = None
+        if self.covers:
+            at = values - self.low if self.low else values
+        elif self.keys is None:
             at = values - self.low
             inside = (at >= 0) & (at < self.span)
         else:
@@ -69,23 +96,29 @@ class Relation:
             inside = at < len(self.keys)
             at[~inside] = 0
             inside &= self.keys[at] == values if len(self.keys) else False
-        positions = np.flatnonzero(inside) if not inside.all() else None
-        if positions is not None:
-            at = at[positions]
-        first = self.starts[at]
-        count = self.starts[at + 1] - first
-        total = int(count.sum())
+        kept = inside.nonzero()[0] if inside is not None and not inside.all() else None
+        if kept is not None:
+            at = at[kept]
+        first, count = self.starts[at], self.counts[at]
+        where: Ints | None = None
         if len(count) == 1:
+            total = int(count[0])
             rows = slice(int(first[0]), int(first[0]) + total)
-            where = np.zeros(total, dtype=np.int64)
             found = [c[rows] for c in self.columns]
+            if positions:
+                where = np.zeros(total, dtype=np.int64)
         else:
-            where = np.repeat(np.arange(len(count), dtype=np.int64), count)
-            shift = np.cumsum(count) - count
-            index = np.arange(total, dtype=np.int64) + (first - shift)[where]
+            ends = count.cumsum()
+            total = int(ends[-1]) if len(ends) else 0
+            first -= ends
+            first += count
+            index = first.repeat(count)
+            index += _FIRST[:total] if total <= _SPARE else np.arange(total, dtype=np.int64)
             found = [c[index] for c in self.columns]
-        if positions is not None:
-            where = positions[where]
+            if positions:
+                where = np.arange(len(count), dtype=np.int64).repeat(count)
+        if kept is not None and where is not None:
+            where = kept[where]
         return where, found
 
 
@@ -126,15 +159,16 @@ class _Space:
         if self.size >= 1 << 62:
             raise Unfit("the rows do not fit into 64 bits")
 
-    def pack(self, columns: Sequence[Ints], nulls: bool) -> Ints:
+    def pack(self, columns: Sequence[Ints], nulls: bool, known: bool = False) -> Ints:
+        """`known`: all values are in their ranges."""
         key: Ints | None = None
         for column, low, size, stride in zip(
             columns, self.lows, self.sizes, self.strides, strict=True
         ):
-            part = column - low
+            part = column - low if low or nulls else column
             if nulls:
                 part = np.where(column == NULL, size - 1, part)
-            if len(part) and (part.min() < 0 or part.max() >= size):
+            if not known and len(part) and (part.min() < 0 or part.max() >= size):
                 raise Unfit("a value is outside of the range of the data")
             if stride != 1:
                 part = part * stride
@@ -225,7 +259,7 @@ class Traverse(Vertex):
         nulls: bool,
         meter: Meter,
     ) -> list[list[Ints]]:
-        seen: _Seen = _Bitmap.of(space.size, self) if space.size <= _BITMAP else _Runs()
+        seen: _Seen = self._seen(space)
         chunks: list[list[Ints]] = []
         columns = anchor
         program = self._plan.program
@@ -233,9 +267,17 @@ class Traverse(Vertex):
         if isinstance(seen, _Bitmap) and not nulls and _Small.fits(program, relations):
             small = _Small(program, relations[0], space, seen)
         iteration = 0
+        key = program.keys[0]
+        if not nulls and key < program.columns:
+            relations[0].cover(space.lows[key], space.lows[key] + space.sizes[key] - 1)
+        known = program.plain  # values that are taken over are in their ranges
         while True:
-            fresh = seen.add(space.pack(columns, nulls)) if len(columns[0]) else None
+            fresh = None
+            if len(columns[0]):
+                fresh = seen.add(space.pack(columns, nulls, known and iteration > 0))
             rows = 0 if fresh is None else len(fresh)
+            if isinstance(seen, _Runs) and seen.total > space.size >> _THIN:
+                seen = seen.dense(space, self)
             bound = meter.spend(iteration, rows, rows * 8 * len(columns))
             if bound is not None:
                 if self._budget.on_limit == "error":
@@ -253,6 +295,13 @@ class Traverse(Vertex):
                 iteration += 1
         seen.clear()
         return chunks
+
+    def _seen(self, space: _Space) -> _Seen:
+        """A bitmap, where one is kept or small; else runs, which few rows may stay in."""
+        kept: _Bitmap | None = getattr(self, "_bitmap", None)
+        if space.size <= _SMALL or (kept is not None and len(kept.seen) >= space.size):
+            return _Bitmap.of(space.size, self)
+        return _Runs()
 
     def _space(self, inputs: list[list[Ints]]) -> _Space:
         """The ranges of the columns, from everything that can flow into them."""
@@ -396,11 +445,12 @@ class _Bitmap:
 
     def add(self, keys: Ints) -> Ints:
         """Positions of the keys that are new, each key once."""
-        new = np.flatnonzero(~self.seen[keys])
+        new = (~self.seen[keys]).nonzero()[0]
         if not len(new):
             return new
         fresh = keys[new]
-        order = np.arange(len(fresh), dtype=np.int32)
+        number = len(fresh)
+        order = _FIRST32[:number] if number <= _SPARE else np.arange(number, dtype=np.int32)
         # Of equal keys one wins: the last that is written.
         self.first[fresh] = order
         won = self.first[fresh] == order
@@ -411,8 +461,11 @@ class _Bitmap:
         return new
 
     def clear(self) -> None:
-        for keys in self.touched:
-            self.seen[keys] = False
+        if sum(map(len, self.touched)) * 8 > len(self.seen):
+            self.seen.fill(False)
+        else:
+            for keys in self.touched:
+                self.seen[keys] = False
         self.touched = []
 
 
@@ -495,6 +548,17 @@ class _Runs:
 
     def __init__(self) -> None:
         self.runs: list[Ints] = []
+        self.total = 0
+
+    def dense(self, space: _Space, owner: Any) -> _Seen:
+        """The same as a bitmap, if the space is small enough for one."""
+        if space.size > _BITMAP:
+            return self
+        bitmap = _Bitmap.of(space.size, owner)
+        for run in self.runs:
+            bitmap.seen[run] = True
+            bitmap.touched.append(run)
+        return bitmap
 
     def add(self, keys: Ints) -> Ints:
         """Positions of the keys that are new, each key once."""
@@ -506,6 +570,7 @@ class _Runs:
             fresh &= run[at] != unique
         new = unique[fresh]
         if len(new):
+            self.total += len(new)
             self.runs.append(new)
             while len(self.runs) > 1 and len(self.runs[-2]) < 2 * len(self.runs[-1]):
                 merged = np.concatenate([self.runs.pop(), self.runs.pop()])

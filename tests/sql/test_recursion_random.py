@@ -337,8 +337,9 @@ def test_random_programs(con, duck, block):
 
 
 @pytest.mark.long
-def test_many_random_programs(con, duck):
-    for seed in range(1_000, 7_000):
+@pytest.mark.parametrize("block", range(1, 7))
+def test_many_random_programs(con, duck, block):
+    for seed in range(1_000 * block, 1_000 * (block + 1)):
         CHECKS[seed % len(CHECKS)](seed, con, duck)
 
 
@@ -443,6 +444,7 @@ def test_random_maintained_programs(con, block):
 
 
 @pytest.mark.long
-def test_many_random_maintained_programs(con):
-    for seed in range(1_000, 3_000):
+@pytest.mark.parametrize("block", range(10, 20))
+def test_many_random_maintained_programs(con, block):
+    for seed in range(100 * block, 100 * (block + 1)):
         check_maintained(seed, con)
