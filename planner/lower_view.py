@@ -329,6 +329,8 @@ def _scan(low: ViewLowering, node: L.Scan) -> Stream:
     if parts and parts[-1].startswith(low.rows_prefix):
         key = parts[-1][len(low.rows_prefix) :]
     else:
+        if len(parts) != 3:
+            raise NoDeltaRule(f"a table whose place is not certain: {node.table}")
         key = ".".join(parts).lower()
     columns = ", ".join(to_sql(identifier(c)) for c in node.source_columns)
     arrow = low.table_schema(f"SELECT {columns} FROM {node.table} LIMIT 0")

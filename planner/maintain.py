@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 WEIGHT = "weight"
 Deltas = Mapping[str, pa.Table]
+Path = tuple[tuple[str, str], ...]
 Round = tuple[str, tuple[int, ...], int]
 """A recursive table, counters, rows that came or went there."""
 ROUNDS = 10_000
@@ -46,6 +47,9 @@ class Run(Protocol):
 
     def bind(self, sql: str) -> Node:
         """The logical plan of a view's query."""
+
+    def of(self, view: MaintainedView) -> Run:
+        """The same for one view: names mean what they meant where it was made."""
 
 
 class Plan(Protocol):
@@ -170,6 +174,10 @@ class MaintainedView:
     sql: str
     reads: frozenset[str]
     make_plan: Callable[[], Plan]
+    token: str = ""
+    """Names its rows for plans that read it; no other view has it."""
+    home: Path = ()
+    """The schemas in which its query looks for names, as (database, schema)."""
     plain: bool = False
     """Its query is run by whoever reads it; it is kept up to date only for views that read it."""
     plan: Plan | None = None
@@ -255,7 +263,7 @@ class Maintainer:
             plan = view.make_plan()
             self.settle()
             self.shared.begin()
-            plan.hydrate(run)
+            plan.hydrate(run.of(view))
             view.plan = plan
             view.fill_seconds = perf_counter() - started
             view.rounds.extend((run.epoch, r) for r in plan.rounds())
@@ -278,11 +286,15 @@ class Maintainer:
         for view in self.ordered():
             if view.plan is None:
                 continue
-            mine = {k: moved[k] for k in view.reads if k in moved}
+            mine = {
+                self.views[k].token if k in self.views else k: moved[k]
+                for k in view.reads
+                if k in moved
+            }
             if not mine:
                 continue
             started = perf_counter()
-            delta = view.plan.step(mine, run)
+            delta = view.plan.step(mine, run.of(view))
             view.epochs += 1
             view.last_epoch = run.epoch + 1
             view.last_seconds = perf_counter() - started

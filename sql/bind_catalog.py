@@ -45,7 +45,11 @@ class Catalog:
         """The name of a FROM item as SQL, in full where it is certain, and its parts."""
         written = tuple(p.name for p in item.parts)
         found = [p for p in self._tables.get(written[-1].lower(), ()) if _ends(p, written)]
-        if len(found) == 1 and not self._views.get(written[-1].lower()):
+        views = [p for p, _ in self._views.get(written[-1].lower(), ()) if _ends(p, written)]
+        if len(found) + len(views) > 1:
+            first = self._first([*found, *views], len(written))
+            found, views = [p for p in found if p == first], [p for p in views if p == first]
+        if len(found) == 1 and not views:
             return ".".join(to_sql(identifier(p)) for p in found[0]), found[0]
         plain = exp.Table(**{k: item.args.get(k) for k in ("this", "db", "catalog")})
         # A file is named by its path and known by its stem.
@@ -53,6 +57,18 @@ class Catalog:
         if len(written) == 1 and ("." in written[0] or "/" in written[0]):
             known = (written[0].rsplit("/", 1)[-1].split(".", 1)[0],)
         return to_sql(plain), known
+
+    def _first(self, found: list[Path], written: int) -> Path | None:
+        """What DuckDB takes of several relations, for a name of `written` parts; None: unknown."""
+        ((database, schemas, schema),) = self._oracle.rows(
+            "SELECT current_database(), current_schemas(false), current_schema()"
+        )
+        if written == 1:
+            places = [("temp", "main"), *((database, s) for s in (*schemas, schema))]
+            order = [p for place in places for p in found if p[:2] == place]
+        else:
+            order = [p for p in found if p[0] == database] or (found if len(found) == 1 else [])
+        return order[0] if order else None
 
     def view(self, path: Path) -> tuple[str, str, tuple[str, ...]] | None:
         """Name, query and column names of a view that `path` can only mean."""

@@ -75,7 +75,8 @@ def named(text: str) -> list[str]:
 def provide(connection: duckdb.DuckDBPyConnection, what: str, maintainer: Maintainer) -> None:
     """Make the function `what` readable on a connection, as of now."""
     schema, rows = _TABLES[what]
-    found = [row for view in maintainer.ordered() for row in rows(view)]
+    maintained = [view for view in maintainer.ordered() if not view.plain]
+    found = [row for view in maintained for row in rows(view)]
     columns = list(zip(*found, strict=True)) if found else [()] * len(schema)
     arrays = [pa.array(c, f.type) for c, f in zip(columns, schema, strict=True)]
     source = f"__tw_{what}"

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from copy import copy
 from dataclasses import dataclass
 
 import duckdb
 
+from tidewheel.planner.maintain import Path
 from tidewheel.sql.statements import Token, tokens
 
 _RELATIONS = """
@@ -48,6 +51,11 @@ class Relation:
         return ".".join('"' + p.replace('"', '""') + '"' for p in parts)
 
 
+def path_of(database: str, schemas: Iterable[str]) -> Path:
+    """Where names are looked for, as (database, schema), each once."""
+    return tuple(dict.fromkeys((database, schema) for schema in schemas))
+
+
 class Names:
     """The catalog's relations and macros at one moment, looked up by what a query calls them."""
 
@@ -60,7 +68,8 @@ class Names:
         found = connection.execute(
             "SELECT current_database(), current_schemas(false), current_schema()"
         ).fetchall()[0]
-        self.database, self.path, self.schema = found[0], [*found[1], found[2]], found[2]
+        self.database, self.schema = found[0], found[2]
+        self.home = path_of(found[0], [*found[1], found[2]])
         self.macros: dict[str, str] = dict(connection.execute(_MACROS).fetchall())
 
     def find(self, parts: list[str]) -> Relation | None:
@@ -71,9 +80,9 @@ class Names:
             # temporary objects come first, then the search path
             order = [c for c in candidates if c.temporary] + [
                 c
-                for schema in self.path
+                for database, schema in self.home
                 for c in candidates
-                if c.schema == schema and c.database == self.database
+                if c.schema == schema and c.database == database
             ]
             return order[0] if order else None
         for c in candidates:
@@ -83,6 +92,13 @@ class Names:
             if qualifiers == place[:1] and c.schema == "main":
                 return c
         return None
+
+    def at(self, home: Path) -> Names:
+        """The same catalog, seen from other schemas."""
+        other = copy(self)
+        other.home = home
+        other.database, other.schema = home[0]
+        return other
 
     def mentioned(self, text: str) -> list[Relation]:
         """What `text` may read: its table references, or every name in it if it can't be parsed."""

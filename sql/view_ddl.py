@@ -79,7 +79,8 @@ def _schemas(views: Views, keys: list[str]) -> dict[str, pa.Schema]:
             for other in views.needed(view.sql):
                 if other != key:
                     views.stand_in(other, schema(other).empty_table())
-            found[key] = views.host.table(f"SELECT * FROM ({view.sql}\n) LIMIT 0").schema
+            with views.at(view.home):
+                found[key] = views.host.table(f"SELECT * FROM ({view.sql}\n) LIMIT 0").schema
         return found[key]
 
     return {key: schema(key) for key in keys}
@@ -93,7 +94,8 @@ def _check(
     for key in keys:
         view = views.registry.views[key]
         try:
-            if not view.reads <= frozenset(names.reads(view.sql, frozenset(views.registry.views))):
+            keys_now = frozenset(views.registry.views)
+            if not view.reads <= frozenset(names.at(view.home).reads(view.sql, keys_now)):
                 raise refusal(statement, keys)
             after = _schemas(views, [key])[key]
         except (errors.Error, duckdb.Error):

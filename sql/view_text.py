@@ -160,9 +160,10 @@ def parse_drop(statement: Statement, plain: bool = False) -> ViewName:
 
 
 def parse_altered(statement: Statement) -> ViewName:
-    """Read the name in ALTER VIEW; what follows is left."""
+    """Read the name in ALTER [MATERIALIZED] VIEW; what follows is left."""
     cursor = _Cursor(statement)
     cursor.expect("ALTER")
+    cursor.accept("MATERIALIZED")
     cursor.expect("VIEW")
     if_exists = cursor.accept("IF", "EXISTS")
     parts, at, length = cursor.name()

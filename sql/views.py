@@ -12,8 +12,11 @@ queries, and all other readers see the last epoch.
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Callable, Iterable, Sequence
+import secrets
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
@@ -26,7 +29,7 @@ from tidewheel.planner.maintain import MaintainedView, Maintainer
 from tidewheel.sql import errors, introspection, plain_view, view_ddl, view_text
 from tidewheel.sql.capture import Capture, Outcome, TableInfo, quote
 from tidewheel.sql.database import Database
-from tidewheel.sql.reads import Names, Relation, unstable_call
+from tidewheel.sql.reads import Names, Relation, path_of, unstable_call
 from tidewheel.sql.statements import Statement, tokens, writing_cte
 from tidewheel.sql.subscribe import Subscription, Update, snapshot
 
@@ -40,14 +43,15 @@ SCHEMA = "__tidewheel"
 _CATALOG = f"""
 CREATE SCHEMA IF NOT EXISTS {SCHEMA};
 CREATE TABLE IF NOT EXISTS {SCHEMA}.views
-    (key VARCHAR PRIMARY KEY, sql VARCHAR NOT NULL, position INTEGER NOT NULL, plain BOOLEAN);
-ALTER TABLE {SCHEMA}.views ADD COLUMN IF NOT EXISTS plain BOOLEAN
+    (key VARCHAR PRIMARY KEY, sql VARCHAR NOT NULL, position INTEGER NOT NULL, plain BOOLEAN,
+     token VARCHAR, home VARCHAR)
 """
+# A database is named by '' where it is the one that holds the table: a file may be renamed.
 
 
-def row_name(key: str) -> str:
+def row_name(token: str) -> str:
     """The name under which a view's rows are registered."""
-    return f"__tw_rows_{key}"
+    return f"__tw_rows_{token}"
 
 
 class Host(Protocol):
@@ -87,6 +91,9 @@ class Views:
         self._changes: dict[str, list[pa.Table]] = {}
         self._overlay: Maintainer | None = None
         self._anew: set[str] = set()
+        self._away: str | None = None
+        """The search path to go back to when the transaction has ended."""
+        self._own = Names(host.connection).database.lower()
         self._start_epoch = -1
         self._registered: dict[str, pa.Table | None] = {}
         self._own_rows: dict[str, pa.Table] = {}
@@ -137,14 +144,27 @@ class Views:
             return
         rows = con.execute(f"FROM {SCHEMA}.views ORDER BY position").fetchall()
         names = Names(con)
-        for key, sql, _, *plain in rows:  # older files have no column `plain`
-            self.database.maintainer.add(self._view(key, sql, names, bool(plain and plain[0])))
+        for key, sql, _, plain, token, home in rows:
+            key = names.database.lower() + key if key.startswith(".") else key
+            path = tuple((d or names.database, s) for d, s in json.loads(home))
+            self.database.maintainer.add(self._view(key, sql, names, plain, token, path))
         self.database.catalog_version += 1
 
-    def _view(self, key: str, sql: str, names: Names, plain: bool = False) -> MaintainedView:
-        reads = frozenset(names.reads(sql, self._keys()))
+    def _view(
+        self, key: str, sql: str, names: Names, plain: bool, token: str, home: maintain.Path
+    ) -> MaintainedView:
+        reads = frozenset(names.at(home).reads(sql, self._keys()))
         plan = partial(self._make_plan, sql, reads, self._scratch)
-        return MaintainedView(key, sql, reads, plan, plain)
+        return MaintainedView(key, sql, reads, plan, token, home, plain)
+
+    def _kept(self, home: maintain.Path) -> str:
+        """A path as the catalog has it."""
+        return json.dumps([("" if d.lower() == self._own else d, s) for d, s in home])
+
+    def _stored(self, key: str) -> str:
+        """A view's key as the catalog has it."""
+        own = self._own + "."
+        return key[len(own) - 1 :] if key.startswith(own) else key
 
     def create(self, statement: Statement, plain: list[L.Column] | None = None) -> None:
         """CREATE [OR REPLACE] MATERIALIZED VIEW [IF NOT EXISTS] name [(columns)] AS query.
@@ -187,27 +207,28 @@ class Views:
                     read = frozenset(names.reads(parsed.query, self._keys()))
                     rows = self._no_rows(parsed.query, read)
                 columns = self._columns(rows, parsed, statement)
-                con.register(row_name(key), rows.rename_columns(columns))
+                token = f"{key.split('.', 1)[1]}~{secrets.token_hex(4)}"
+                con.register(row_name(token), rows.rename_columns(columns))
                 self._registered.pop(key, None)
-                select = f"SELECT {', '.join(map(quote, columns))} FROM {quote(row_name(key))}"
+                select = f"SELECT {', '.join(map(quote, columns))} FROM {quote(row_name(token))}"
                 self._do(f"CREATE VIEW {target} AS {select}")
                 sql = parsed.query
                 if parsed.columns:
                     listed = ", ".join(map(quote, columns))
                     sql = f"WITH __tw_view({listed}) AS ({sql}\n) SELECT * FROM __tw_view"
                 self._do(
-                    f"INSERT INTO {SCHEMA}.views SELECT ?, ?, coalesce(max(position), 0) + 1, ? "
-                    f"FROM {SCHEMA}.views",
-                    [key, sql, plain is not None],
+                    f"INSERT INTO {SCHEMA}.views "
+                    f"SELECT ?, ?, coalesce(max(position), 0) + 1, ?, ?, ? FROM {SCHEMA}.views",
+                    [self._stored(key), sql, plain is not None, token, self._kept(names.home)],
                 )
-                view = self._view(key, sql, names, plain is not None)
+                view = self._view(key, sql, names, plain is not None, token, names.home)
                 self._change_registry().add(view)
                 if not self.host.in_transaction and plain is None:
                     # in a transaction of the user's the view stays cold until it is committed
                     filled = self._maintainer.heat(view.key, _Maintenance(self)).plan
                     if filled is not None and filled.rows().schema.types != rows.schema.types:
                         # Arrow has another type than the plan: DuckDB's view must know that one
-                        con.register(row_name(key), filled.rows().rename_columns(columns))
+                        con.register(row_name(token), filled.rows().rename_columns(columns))
                         self._do(f"CREATE OR REPLACE VIEW {target} AS {select}")
         self.host.catalog_changed()
 
@@ -332,7 +353,7 @@ class Views:
         relation = self._relation(key)
         if relation is not None:
             self._do(f"DROP VIEW {relation.quoted}")
-        self._do(f"DELETE FROM {SCHEMA}.views WHERE key = ?", [key])
+        self._do(f"DELETE FROM {SCHEMA}.views WHERE key = ?", [self._stored(key)])
         self._change_registry().remove(key)
 
     def _do(self, sql: str, parameters: list[Any] | None = None) -> None:
@@ -354,7 +375,7 @@ class Views:
                 self.database.history.broken[key] = self.database.epoch
                 if key in self._registered and key not in after:
                     del self._registered[key]
-                    self.host.connection.unregister(row_name(key))
+                    self.host.connection.unregister(row_name(view.token))
         self.database.maintainer.views = after
         self.database.maintainer.settle()
         self.database.catalog_version += 1
@@ -434,7 +455,8 @@ class Views:
 
     def _register(self, key: str, rows: pa.Table) -> None:
         if self._registered.get(key) is not rows:
-            self.host.connection.register(row_name(key), rows)
+            token = self._maintainer.views[key].token
+            self.host.connection.register(row_name(token), rows)
             self._registered[key] = rows
 
     def _rows(self, key: str) -> pa.Table:
@@ -442,12 +464,41 @@ class Views:
         if self._stale_here(view):
             rows = self._own_rows.get(key)
             if rows is None:
-                rows = self._own_rows[key] = self.host_query(view.sql, view.reads)
+                rows = self._own_rows[key] = self._run(view)
             return rows
         if not view.hot and (view.plain or not self._heat(key)):
-            return self.host_query(view.sql, view.reads)
+            return self._run(view)
         assert view.plan is not None
         return view.plan.rows()
+
+    def _run(self, view: MaintainedView) -> pa.Table:
+        """What the view's query gives here and now."""
+        with self.at(view.home):
+            return self.host_query(view.sql, view.reads)
+
+    @contextmanager
+    def at(self, home: maintain.Path) -> Iterator[None]:
+        """Look for names in these schemas, in this order."""
+        con = self.host.connection
+        here, setting = con.execute(
+            "SELECT (current_database(), list_append(current_schemas(false), current_schema())), "
+            "current_setting('search_path')"
+        ).fetchall()[0]
+        if not home or home == path_of(*here.values() if isinstance(here, dict) else here):
+            yield
+            return
+        wanted = ",".join(f"{quote(d)}.{quote(s)}" for d, s in home)
+        self._set_path(wanted)
+        try:
+            yield
+        finally:
+            try:
+                self._set_path(setting)
+            except duckdb.Error:
+                self._away = setting  # a transaction that failed takes no statement
+
+    def _set_path(self, path: str) -> None:
+        self._do(f"SET search_path = '{path.replace(chr(39), chr(39) * 2)}'")
 
     def _stale_here(self, view: MaintainedView) -> bool:
         """Must this session run the view's query, because its transaction sees other tables?"""
@@ -665,6 +716,9 @@ class Views:
         self._anew = set()
         self._own_rows.clear()
         self._start_epoch = -1
+        if self._away is not None:
+            away, self._away = self._away, None
+            self._set_path(away)
         self.database.writer.release(self)
 
     def release(self) -> None:
@@ -678,6 +732,7 @@ class Views:
         self._registered.clear()
         if self._scratch_connection is not None:
             self._scratch_connection.close()
+            self._scratch_connection = None  # plans that others step may want a new one
         self.database.leave(self)
 
     def lock_for_write(self) -> None:
@@ -693,15 +748,16 @@ class Views:
 
     def stand_in(self, key: str, rows: pa.Table) -> None:
         """Register a table as a view's rows, until somebody asks for the rows themselves."""
-        self.host.connection.register(row_name(key), rows)
+        self.host.connection.register(row_name(self._maintainer.views[key].token), rows)
         self._registered[key] = None
 
     def rewrite(self, key: str, sql: str) -> None:
         """Give a view a query with the same columns."""
-        self._do(f"UPDATE {SCHEMA}.views SET sql = ? WHERE key = ?", [sql, key])
+        self._do(f"UPDATE {SCHEMA}.views SET sql = ? WHERE key = ?", [sql, self._stored(key)])
         registry = self._change_registry()
-        view = self._view(key, sql, Names(self.host.connection))
-        registry.views[key] = replace(registry.views[key], sql=sql, make_plan=view.make_plan)
+        old = registry.views[key]
+        names = Names(self.host.connection)
+        registry.views[key] = self._view(key, sql, names, old.plain, old.token, old.home)
 
     def make_anew(self, keys: Iterable[str]) -> None:
         """Forget what views hold; those that were filled are filled again at the commit."""
@@ -750,7 +806,7 @@ class Views:
         with self.writing():
             with self.database.reading:
                 kept = self._rows(key)
-            fresh = self.host_query(view.sql, view.reads)
+            fresh = self._run(view)
             return maintain.difference(
                 maintain.rounded(kept, self._scratch),
                 maintain.rounded(fresh, self._scratch),
@@ -827,17 +883,23 @@ class Views:
 class _Maintenance:
     """What plans may ask of the session in whose transaction they are filled and stepped."""
 
-    def __init__(self, views: Views) -> None:
+    def __init__(self, views: Views, home: maintain.Path = ()) -> None:
         self._views = views
+        self._home = home
         self.epoch = views.database.epoch
         self.shared = views.database.maintainer.shared
 
+    def of(self, view: MaintainedView) -> _Maintenance:
+        return _Maintenance(self._views, view.home)
+
     def __call__(self, sql: str) -> pa.Table:
-        return self._views.run_for_maintenance(sql)
+        with self._views.at(self._home):
+            return self._views.run_for_maintenance(sql)
 
     def bind(self, sql: str) -> Node:
-        self._views.provide(sql)
-        return self._views.host.bind(sql)
+        with self._views.at(self._home):
+            self._views.provide(sql)
+            return self._views.host.bind(sql)
 
 
 class _Implicit:

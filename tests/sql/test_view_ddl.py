@@ -62,6 +62,7 @@ def test_views_go_on(con: tidewheel.Connection, ddl: str, begin: bool) -> None:
         ("CREATE OR REPLACE TABLE t (z INTEGER)", "main.v, main.w"),
         ("DROP VIEW v", "v is a maintained view"),
         ("ALTER VIEW v RENAME TO vv", "can't be altered"),
+        ("ALTER MATERIALIZED VIEW v RENAME TO vv", "can't be altered"),
         ("DROP MATERIALIZED VIEW v", "read by maintained views: main.w"),
     ],
 )

@@ -1,0 +1,88 @@
+"""What the names in a view's query mean: where it was made, in files that move, in schemas."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+import tidewheel
+
+
+def test_tables_of_one_name_in_several_schemas() -> None:
+    with tidewheel.connect() as con:
+        con.execute("CREATE SCHEMA s; CREATE TABLE s.t (a INTEGER); CREATE TABLE t (a INTEGER)")
+        con.execute("CREATE SCHEMA q; CREATE VIEW q.u AS SELECT 1 AS a; CREATE TABLE u (a INTEGER)")
+        con.execute("CREATE MATERIALIZED VIEW v AS SELECT count(*) AS n FROM t")
+        con.execute("CREATE MATERIALIZED VIEW w AS SELECT count(*) AS n FROM u JOIN s.t USING (a)")
+        con.execute("CREATE MATERIALIZED VIEW x AS SELECT count(*) AS n FROM main.t, q.u")
+        con.execute("INSERT INTO t VALUES (2), (3); INSERT INTO s.t VALUES (3), (4)")
+        con.execute("INSERT INTO u VALUES (3)")
+        assert con.execute("SELECT v.n, w.n, x.n FROM v, w, x").fetchall() == [(2, 1, 2)]
+        con.execute("SET fusion = 'off'")
+        assert con.execute("SELECT count(*) FROM t, s.t AS o, u").fetchall() == [(4,)]
+
+
+def test_names_mean_what_they_meant_where_the_view_was_made(tmp_path: Path) -> None:
+    path = str(tmp_path / "a.db")
+    check = "SELECT v.n, w.m FROM s.v, s.w"
+    with tidewheel.connect(path) as con:
+        con.execute("CREATE SCHEMA s; USE s; CREATE TABLE t (a INTEGER); INSERT INTO t VALUES (1)")
+        con.execute("CREATE MATERIALIZED VIEW v AS SELECT count(*) AS n FROM t")
+        con.execute("CREATE MATERIALIZED VIEW w AS SELECT n + 1 AS m FROM v")
+        con.execute("USE main; CREATE TABLE t (a INTEGER); INSERT INTO t VALUES (1), (2), (3), (4)")
+        assert con.execute(check).fetchall() == [(1, 2)]
+        con.execute("INSERT INTO s.t VALUES (2)")
+        assert con.execute(check).fetchall() == [(2, 3)]
+        con.execute("BEGIN; INSERT INTO s.t VALUES (3)")
+        assert con.execute(check).fetchall() == [(3, 4)]
+        with pytest.raises(tidewheel.Error):
+            con.execute("SELECT * FROM nowhere")
+        con.execute("ROLLBACK")
+        assert con.execute("SELECT current_schema()").fetchall() == [("main",)]
+        assert con.execute("VERIFY VIEW s.w").fetchall() == []
+        con.execute("ALTER TABLE s.t ADD COLUMN b INTEGER")
+        assert con.execute("SELECT count(*) FROM t").fetchall() == [(4,)]
+    with tidewheel.connect(path) as con:
+        con.execute("SET search_path = 'main,s'")
+        con.execute("INSERT INTO s.t VALUES (4, 4)")
+        assert con.execute(check).fetchall() == [(3, 4)]
+        assert con.execute("SELECT current_schemas(false)").fetchall() == [(["main", "s"],)]
+        reads = con.execute("SELECT reads FROM tidewheel_views() ORDER BY view_name").fetchall()
+        assert reads == [(["a.s.t"],), (["a.s.v"],)]
+
+
+def test_a_file_that_was_copied(tmp_path: Path) -> None:
+    with tidewheel.connect(str(tmp_path / "a.db")) as con:
+        con.execute("CREATE TABLE t (a INTEGER)")
+        con.execute("CREATE MATERIALIZED VIEW v AS SELECT count(*) AS n FROM t")
+        con.execute("CREATE MATERIALIZED VIEW w AS SELECT n + 1 AS m FROM v")
+    shutil.copy(tmp_path / "a.db", tmp_path / "b.db")
+    with tidewheel.connect(str(tmp_path / "b.db")) as con:
+        con.execute("INSERT INTO t VALUES (1)")
+        assert con.execute("SELECT n, m FROM v, w").fetchall() == [(1, 2)]
+        con.execute("INSERT INTO t VALUES (2)")
+        assert con.execute("SELECT n, m FROM v, w").fetchall() == [(2, 3)]
+        con.execute("DROP MATERIALIZED VIEW w")
+        con.execute("CREATE MATERIALIZED VIEW w AS SELECT n + 2 AS m FROM v")
+        names = con.execute("SELECT database_name, view_name FROM tidewheel_views()").fetchall()
+        assert sorted(names) == [("b", "v"), ("b", "w")]
+    with tidewheel.connect(str(tmp_path / "c.db")) as con:
+        # another file's views are not taken for ours
+        con.execute(f"CREATE MATERIALIZED VIEW v AS SELECT 7 AS n; ATTACH '{tmp_path}/a.db' AS a")
+        assert con.execute("FROM v").fetchall() == [(7,)]
+        with pytest.raises(tidewheel.Error):
+            con.execute("FROM a.main.v").fetchall()
+    with tidewheel.connect(str(tmp_path / "b.db")) as con:
+        assert con.execute("SELECT n, m FROM v, w").fetchall() == [(2, 4)]
+
+
+def test_a_plan_outlives_the_connection_that_made_it() -> None:
+    with tidewheel.connect(":memory:outlives") as a:
+        with tidewheel.connect(":memory:outlives") as b:
+            b.execute("CREATE TABLE t (a INTEGER)")
+            b.execute("CREATE MATERIALIZED VIEW v AS SELECT a FROM t USING SAMPLE 100 ROWS")
+            b.execute("INSERT INTO t VALUES (1)")
+        a.execute("INSERT INTO t VALUES (2)")
+        assert sorted(a.execute("FROM v").fetchall()) == [(1,), (2,)]
