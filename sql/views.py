@@ -18,7 +18,7 @@ import secrets
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 import duckdb
@@ -93,7 +93,6 @@ class Views:
         self._anew: set[str] = set()
         self._away: str | None = None
         """The search path to go back to when the transaction has ended."""
-        self._own = Names(host.connection).database.lower()
         self._start_epoch = -1
         self._registered: dict[str, pa.Table | None] = {}
         self._own_rows: dict[str, pa.Table] = {}
@@ -156,6 +155,12 @@ class Views:
         reads = frozenset(names.at(home).reads(sql, self._keys()))
         plan = partial(self._make_plan, sql, reads, self._scratch)
         return MaintainedView(key, sql, reads, plan, token, home, plain)
+
+    @cached_property
+    def _own(self) -> str:
+        """The database that holds the catalog of views."""
+        found = self.host.connection.execute("SELECT lower(current_database())").fetchall()
+        return str(found[0][0])
 
     def _kept(self, home: maintain.Path) -> str:
         """A path as the catalog has it."""
