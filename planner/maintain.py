@@ -31,6 +31,8 @@ Path = tuple[tuple[str, str], ...]
 Round = tuple[str, tuple[int, ...], int]
 """A recursive table, counters, rows that came or went there."""
 ROUNDS = 10_000
+LARGE = 10_000
+"""Below so many changed rows nobody asks whether to compute a view anew."""
 """How many of a view's rounds are kept."""
 
 
@@ -65,6 +67,12 @@ class Plan(Protocol):
     @property
     def keeper(self) -> object | None:
         """Who keeps the view's part of shared arrangements, if it has one."""
+
+    def held(self, key: str) -> int:
+        """Rows of a table or view that the view reads, as far as it knows; 0 if it does not."""
+
+    def difference(self, old: pa.Table, new: pa.Table) -> pa.Table:
+        """`new` − `old` as a delta."""
 
     def hydrate(self, run: Run) -> None:
         """Compute the view from scratch, forgetting any earlier state."""
@@ -189,6 +197,8 @@ class MaintainedView:
     last_epoch: int | None = None
     """The last epoch that changed what it reads, and how long that took."""
     last_seconds: float = 0.0
+    choice: str = ""
+    """Why the last epoch computed it anew; empty if its operators took the change."""
     rounds: deque[tuple[int, Round]] = field(default_factory=lambda: deque(maxlen=ROUNDS))
     """Per epoch and counter what changed in its recursive tables."""
 
@@ -282,6 +292,9 @@ class Maintainer:
         out: dict[str, pa.Table] = {}
         if not moved:
             return out
+        choice = self._anew(moved) if sum(d.num_rows for d in moved.values()) >= LARGE else ""
+        if choice:
+            return self._compute_anew(moved, choice, run)
         self.shared.begin()
         for view in self.ordered():
             if view.plan is None:
@@ -296,6 +309,7 @@ class Maintainer:
             started = perf_counter()
             delta = view.plan.step(mine, run.of(view))
             view.epochs += 1
+            view.choice = ""
             view.last_epoch = run.epoch + 1
             view.last_seconds = perf_counter() - started
             view.seconds += view.last_seconds
@@ -303,4 +317,43 @@ class Maintainer:
             if delta.num_rows:
                 view.changed_rows += delta.num_rows
                 moved[view.key] = out[view.key] = delta
+        return out
+
+    def _anew(self, moved: Deltas) -> str:
+        """Why all views that read what changed should be computed anew; empty if they should not.
+
+        A change passes through the operators row by row, lookups included; filling them takes
+        every row that is left once. So filling is cheaper where more rows change than are left.
+        """
+        changed = left = 0
+        for key, delta in moved.items():
+            token = self.views[key].token if key in self.views else key
+            plans = [v.plan for v in self.views.values() if v.plan is not None and key in v.reads]
+            if not plans:
+                continue
+            changed += delta.num_rows
+            weights = delta.column(WEIGHT).to_numpy()
+            left += max(plan.held(token) for plan in plans) + int(weights.sum())
+        if changed < LARGE or changed <= left:
+            return ""
+        return f"{changed:,} rows changed, {left:,} are left"
+
+    def _compute_anew(self, moved: Deltas, choice: str, run: Run) -> dict[str, pa.Table]:
+        readers = [v for k in self.readers(moved) if (v := self.views[k]).plan is not None]
+        before = [(view, view.plan, view.plan.rows()) for view in readers if view.plan is not None]
+        self.cool([view.key for view in readers])
+        out: dict[str, pa.Table] = {}
+        for view, plan, old in before:
+            started = perf_counter()
+            filled = self.heat(view.key, run).plan
+            assert filled is not None
+            delta = plan.difference(old, filled.rows())
+            view.epochs += 1
+            view.choice = choice
+            view.last_epoch = run.epoch + 1
+            view.last_seconds = perf_counter() - started
+            view.seconds += view.last_seconds
+            if delta.num_rows:
+                view.changed_rows += delta.num_rows
+                out[view.key] = delta
         return out

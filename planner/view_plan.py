@@ -20,7 +20,7 @@ from tidewheel.engine.state.delta import Delta
 from tidewheel.planner import logical as L
 from tidewheel.planner import lower_view_aggregate, lower_view_recursion  # noqa: F401  (rules)
 from tidewheel.planner.lower_view import NoDeltaRule, ViewLowering
-from tidewheel.planner.maintain import WEIGHT, Deltas, Recompute, Round, Run
+from tidewheel.planner.maintain import WEIGHT, Deltas, Recompute, Round, Run, difference
 from tidewheel.planner.rewrites.join_graph import join_graph
 from tidewheel.planner.rewrites.prune import prune
 from tidewheel.planner.text import identifier, to_sql
@@ -41,6 +41,8 @@ class Incremental:
         self.circuit = Circuit()
         self._low = ViewLowering(self.circuit, lambda sql: run(sql).schema, rows_prefix, run.shared)
         self.keeper: object = self._low
+        self.held: dict[str, int] = {}
+        """Rows of the tables and views that it reads."""
         stream = self._low.place(node)
         schema = stream.placed.op.schema
         self._labels = [c.label for c in stream.schema]
@@ -67,7 +69,8 @@ class Incremental:
         for source in self._low.inputs:
             columns = ", ".join(to_sql(identifier(c)) for c in source.columns)
             table = self._table_of(source.key)
-            self._push(source.node, run(f"SELECT {columns} FROM {table}"))
+            rows = run(f"SELECT {columns} FROM {table}")
+            self.held[source.key] = self._push(source.node, rows)
         self._advance()
 
     def _table_of(self, key: str) -> str:
@@ -82,8 +85,11 @@ class Incremental:
         walk(self.node)
         return names[key]
 
-    def _push(self, node: Node, table: pa.Table) -> None:
-        """Hand a source its columns, by position, and their weights behind them (none: all 1)."""
+    def _push(self, node: Node, table: pa.Table) -> int:
+        """Hand a source its columns, by position, and their weights behind them (none: all 1).
+
+        Returns the sum of the weights.
+        """
         schema = node.op.schema
         arrays = table.columns[: len(schema)]
         cols = [
@@ -96,6 +102,7 @@ class Incremental:
             weights = np.ones(table.num_rows, np.int64)
         if len(weights):
             self.circuit.push(node, Delta(schema, cols, weights))
+        return int(weights.sum())
 
     def _advance(self) -> Delta:
         self.circuit.run()
@@ -104,10 +111,14 @@ class Incremental:
 
     def step(self, changes: Deltas, run: Run) -> pa.Table:
         """One epoch."""
+        more: dict[str, int] = {}
         for source in self._low.inputs:
             change = changes.get(source.key)
             if change is not None:
-                self._push(source.node, change.select([*source.columns, WEIGHT]))
+                change = change.select([*source.columns, WEIGHT])
+                more[source.key] = self._push(source.node, change)
+        for key, rows in more.items():
+            self.held[key] += rows
         table = self._advance().to_arrow(WEIGHT)
         return table.rename_columns([*self._labels, WEIGHT])
 
@@ -204,6 +215,7 @@ class ViewPlan:
     ) -> None:
         self.reason = ""
         self._sql = sql
+        self._scratch = scratch
         self._recompute: Callable[[str], Recompute] = lambda reason: Recompute(sql, reason, scratch)
         self._rows_prefix = rows_prefix
         self._plan: Incremental | Recompute | None = None
@@ -244,6 +256,14 @@ class ViewPlan:
     def keeper(self) -> object | None:
         """Who keeps the view's part of shared arrangements."""
         return self._plan.keeper if self._plan is not None else None
+
+    def held(self, key: str) -> int:
+        """Rows of a table or view that it reads."""
+        return self._plan.held.get(key, 0) if isinstance(self._plan, Incremental) else 0
+
+    def difference(self, old: pa.Table, new: pa.Table) -> pa.Table:
+        """`new` − `old` as a delta."""
+        return difference(old, new, self._scratch)
 
     def rounds(self) -> list[Round]:
         """Row changes per counter of the last step."""

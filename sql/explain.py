@@ -171,7 +171,8 @@ def _drawn(wish: _Wish, drawing: Any) -> tuple[str, str]:
 def _view(statement: Statement, wish: _Wish, first: Token, views: Views) -> tuple[str, str]:
     """The operators that keep a view; they have been counting since it was filled."""
     named = view_text.parse_explained(statement, wish.at)
-    circuit, reason = views.circuit(views.resolve(named.parts, statement, named.name_at))
+    key = views.resolve(named.parts, statement, named.name_at)
+    circuit, reason = views.circuit(key)
     if wish.format == "TRACE" or wish.stage in ("LOGICAL", "KERNELS"):
         shown = wish.stage or "FORMAT trace"
         message = f"EXPLAIN ({shown}) is for queries; a view has a dataflow"
@@ -183,7 +184,9 @@ def _view(statement: Statement, wish: _Wish, first: Token, views: Views) -> tupl
         drawing = picture.Picture(f"view {name}")
         drawing.boxes.append(picture.Box("query", "recompute", "kernel", detail=reason))
     else:
-        drawing = picture.of_circuit(circuit, f"view {name}")
+        choice = views.database.maintainer.views[key].choice
+        anew = f" (computed anew in the last epoch: {choice})" if choice else ""
+        drawing = picture.of_circuit(circuit, f"view {name}{anew}")
     return _drawn(wish, drawing)
 
 

@@ -100,6 +100,7 @@ class Views:
         self._targets: tuple[int, dict[str, str | None]] = (-1, {})
         self._tables: tuple[int, dict[str, TableInfo]] = (-1, {})
         self._prepared_writes: set[str] = set()
+        self._bound: tuple[str, Node] | None = None
         self._scratch_connection: duckdb.DuckDBPyConnection | None = None
         self.database.enter(self)
         with self.database.reading:
@@ -237,15 +238,25 @@ class Views:
                         self._do(f"CREATE OR REPLACE VIEW {target} AS {select}")
         self.host.catalog_changed()
 
+    def bound(self, sql: str) -> Node:
+        """The logical plan of a view's query."""
+        known, self._bound = self._bound, None
+        return known[1] if known is not None and known[0] == sql else self.host.bind(sql)
+
+    def forget_bound(self) -> None:
+        """The statement is over: names may mean something else in the next one."""
+        self._bound = None
+
     def _no_rows(self, sql: str, reads: frozenset[str]) -> pa.Table:
         """A table of a query's columns: its rows come when the view is filled."""
         if not self.host.in_transaction:
             for key in sorted(reads & self._keys(), key=self._order):
                 self._register(key, self._rows(key))
             try:
-                columns = self.host.bind(sql).schema  # none: kept whole, only DuckDB knows them
-                if columns:
-                    return plain_view.no_rows(self.host.connection, list(columns))
+                bound = self.host.bind(sql)
+                self._bound = (sql, bound)  # it is wanted again when the view is filled
+                if bound.schema:  # else it is kept whole, and only DuckDB knows its columns
+                    return plain_view.no_rows(self.host.connection, list(bound.schema))
             except (errors.Error, duckdb.Error):
                 pass
         return self.host_query(sql, reads)  # also for its error
@@ -904,7 +915,7 @@ class _Maintenance:
     def bind(self, sql: str) -> Node:
         with self._views.at(self._home):
             self._views.provide(sql)
-            return self._views.host.bind(sql)
+            return self._views.bound(sql)
 
 
 class _Implicit:
@@ -923,6 +934,7 @@ class _Implicit:
             views.implicit = True
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self._views.forget_bound()
         if not self._mine:
             return
         views = self._views
