@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from copy import copy
 from dataclasses import dataclass
+from functools import cached_property
 
 import duckdb
 
@@ -70,7 +71,12 @@ class Names:
         ).fetchall()[0]
         self.database, self.schema = found[0], found[2]
         self.home = path_of(found[0], [*found[1], found[2]])
-        self.macros: dict[str, str] = dict(connection.execute(_MACROS).fetchall())
+        self._connection = connection
+
+    @cached_property
+    def macros(self) -> dict[str, str]:
+        """The macros' definitions, by their names in lower case."""
+        return dict(self._connection.execute(_MACROS).fetchall())
 
     def find(self, parts: list[str]) -> Relation | None:
         """The relation that `name`, `schema.name`, `database.name` or all three mean here."""
