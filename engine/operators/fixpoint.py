@@ -288,7 +288,6 @@ class Fixpoint(Operator):
         parent, place, stamp, epoch = self._parent, self._place, self._stamp, self._epoch
         valued = self.value is not None
         fresh: list[int] = []
-        left: list[int] = []
         level = frontier.tolist()
         while 0 < len(level) <= WIDE:
             if self.watch is not None:
@@ -298,9 +297,6 @@ class Fixpoint(Operator):
             for source in level:
                 value = place.item(source)
                 for target in walk.targets(source):
-                    if target < 0:  # it has no slot yet
-                        left.append(source)
-                        continue
                     absent = parent.item(target) == ABSENT
                     if not (absent or (valued and value < place.item(target))):
                         continue
@@ -317,10 +313,13 @@ class Fixpoint(Operator):
             if self.rounds is not None:
                 self.rounds.append(((rounds - 1,), len(level)))
         self._touched.append(np.array(fresh, np.int64))
-        return self._distinct(np.array(left + level, np.int64)), rounds
+        return self._distinct(np.array(level, np.int64)), rounds
 
     def pairs(self) -> tuple[Int64s, Int64s] | None:
-        """Who derives whom, by slots (-1: none); None where that depends on more than the keys."""
+        """Who derives whom, by slots; None where that depends on more than the keys.
+
+        Rows that are not there get slots too: the walk may reach them.
+        """
         sources: list[Int64s] = []
         targets: list[Int64s] = []
         for rule in self.rules:
@@ -328,9 +327,8 @@ class Fixpoint(Operator):
                 return None
             rows = rule.forward.contents()
             rows = rows.where(rows.weights > 0)
-            found = self._slots.find([rows.cols[i] for _, i in rule.source], len(rows))
-            sources.append(found)
-            targets.append(self._targets(rule, found, rows.cols, None))
+            sources.append(self._open([rows.cols[i] for _, i in rule.source], len(rows)))
+            targets.append(self._open([rows.cols[i] for _, i in rule.target], len(rows)))
         return np.concatenate(sources), np.concatenate(targets)
 
     @property

@@ -29,7 +29,7 @@ class Relations(Protocol):
         """Rows of all relations."""
 
     def pairs(self) -> tuple[Int64s, Int64s] | None:
-        """Slots of deriving rows, and of the rows derived (-1 where there is none)."""
+        """Slots of deriving rows, and of the rows derived."""
 
 
 class Walk:
@@ -37,8 +37,7 @@ class Walk:
 
     def __init__(self, sources: Int64s, targets: Int64s) -> None:
         order = sources.argsort(kind="stable")
-        order = order[sources[order] >= 0]
-        counts = np.bincount(sources[order]) if len(order) else np.zeros(1, np.int64)
+        counts = np.bincount(sources)
         self._starts: list[int] = [0, *counts.cumsum().tolist()]
         self._targets: list[int] = targets[order].tolist()
 
@@ -54,7 +53,7 @@ class Walk:
         parent[frontier] = _TAKEN
         for slot in found:  # which grows meanwhile
             for target in self.targets(slot):
-                if target >= 0 and parent.item(target) == slot:
+                if parent.item(target) == slot:
                     parent[target] = _TAKEN
                     found.append(target)
         return np.array(found, np.int64)
