@@ -231,7 +231,7 @@ def refresh(
             steps("starting Spark")
             churn.check_on_spark(stack.enter_context(making.start_spark(scale, threads or 2)))
     steps.end()
-    console = Console()
+    console = Console(width=None if sys.stdout.isatty() else 120)
     console.print(summary(churn, scale))
     problems = [view for view in churn.views if view.problem is not None]
     for view in problems:
