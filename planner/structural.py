@@ -255,15 +255,16 @@ def _whole(expression: exp.Expr, schema: Schema) -> Whole | None:
 
         def read(cols: Sequence[Col], n: int, limit: int) -> tuple[Int64s, Mask | None]:
             values, nulls = kind.split(cols[at])
-            return _bounded(values, nulls, limit)
+            # what has 32 bits can't leave 64 in one operation, after which it is looked at
+            return _bounded(values, nulls, limit if values.dtype.itemsize == 8 else None)
 
         return read
     number = _number(expression)
     if number is not None:
         if number != int(number) or abs(number) >= 1 << 31 or "." in str(number):
             return None
-        constant = int(number)
-        return lambda cols, n, limit: _bounded(np.array([constant]), None, limit)
+        constant = np.array([int(number)])
+        return lambda cols, n, limit: (constant, None)
     if not isinstance(expression, exp.Add | exp.Sub | exp.Mul | exp.Mod):
         return None
     left, right = _whole(expression.this, schema), _whole(expression.expression, schema)
@@ -280,7 +281,7 @@ def _whole(expression: exp.Expr, schema: Schema) -> Whole | None:
         exp.Mul: np.multiply,
         exp.Mod: np.fmod,
     }[type(expression)]
-    product = isinstance(expression, exp.Mul)
+    product, remainder = isinstance(expression, exp.Mul), isinstance(expression, exp.Mod)
 
     def compute(cols: Sequence[Col], n: int, limit: int) -> tuple[Int64s, Mask | None]:
         a, a_nulls = one(cols, n, limit)
@@ -289,8 +290,8 @@ def _whole(expression: exp.Expr, schema: Schema) -> Whole | None:
             raise NeedsKernel
         nulls = a_nulls if b_nulls is None else b_nulls if a_nulls is None else a_nulls | b_nulls
         # Two values below 2**63 add up to something that wraps round to the other sign at most.
-        values, nulls = _bounded(operation(a, b), nulls, limit)
-        if limit >= 1 << 62 and not product and _largest(a) + _largest(b) > limit:
+        values, nulls = _bounded(operation(a, b), nulls, None if remainder else limit)
+        if limit >= 1 << 62 and not (product or remainder) and _largest(a) + _largest(b) > limit:
             raise NeedsKernel
         return values, nulls
 
@@ -301,10 +302,10 @@ def _largest(values: Int64s) -> int:
     return max(int(values.max()), -int(values.min())) if len(values) else 0
 
 
-def _bounded(values: Any, nulls: Mask | None, limit: int) -> tuple[Int64s, Mask | None]:
+def _bounded(values: Any, nulls: Mask | None, limit: int | None) -> tuple[Int64s, Mask | None]:
     values = values.astype(np.int64, copy=False)
     if nulls is not None:
         values = np.where(nulls, 0, values)
-    if _largest(values) > limit:
+    if limit is not None and _largest(values) > limit:
         raise NeedsKernel
     return values, nulls
