@@ -24,6 +24,7 @@ from . import errors
 from .compare import Comparison, compare
 from .convert import Exporter
 from .dbapi import Connection
+from .reads import is_cte
 
 Report = Callable[[str], None]
 
@@ -151,7 +152,7 @@ def _ship(connection: Connection, query: exp.Expr, queries: SparkQueries, say: R
     """Copies every relation that `query` reads to Spark and renames it in the tree."""
     shipped: dict[str, str] = {}
     for table in list(query.find_all(exp.Table)):
-        if _is_cte(table) or _correlated(table):
+        if is_cte(table) or _correlated(table):
             continue
         bare = table.copy()
         for part in ("alias", "joins", "laterals", "pivots", "sample"):
@@ -171,28 +172,6 @@ def _ship(connection: Connection, query: exp.Expr, queries: SparkQueries, say: R
     for column in query.find_all(exp.Column):
         column.set("db", None)
         column.set("catalog", None)
-
-
-def _is_cte(table: exp.Table) -> bool:
-    """Does the name mean a CTE of an enclosing query?"""
-    if table.db or not isinstance(table.this, exp.Identifier):
-        return False
-    name = table.name.lower()
-    inside: exp.Expr = table
-    node = table.parent
-    while node is not None:
-        with_ = node if isinstance(node, exp.With) else node.args.get("with_")
-        if isinstance(with_, exp.With):
-            visible = list(with_.expressions)
-            if inside in visible and not with_.args.get("recursive"):
-                visible = visible[: visible.index(inside)]
-            if any(cte.alias.lower() == name for cte in visible):
-                return True
-        if isinstance(node, exp.With):
-            inside, node = node, node.parent.parent if node.parent else None
-            continue
-        inside, node = node, node.parent
-    return False
 
 
 def _correlated(table: exp.Table) -> bool:

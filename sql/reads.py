@@ -6,11 +6,15 @@ from collections.abc import Iterable
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import duckdb
 
 from tidewheel.planner.maintain import Path
 from tidewheel.sql.statements import Token, tokens
+
+if TYPE_CHECKING:
+    from sqlglot import exp
 
 _RELATIONS = """
 SELECT database_name, schema_name, table_name AS name, 'table' AS kind, temporary, NULL AS sql
@@ -114,7 +118,8 @@ class Names:
 
         try:
             tree = sqlglot.parse_one(text, read="duckdb")
-            named = [[p.name for p in t.parts] for t in tree.find_all(exp.Table)]
+            read = (t for t in tree.find_all(exp.Table) if not is_cte(t, surely=True))
+            named = [[p.name for p in t.parts] for t in read]
         except sqlglot.errors.SqlglotError:
             named = [[t.text.strip('"')] for t in tokens(text) if t.kind in ("word", "string")]
         return [r for r in (self.find(parts) for parts in named if all(parts)) if r is not None]
@@ -122,7 +127,7 @@ class Names:
     def reads(self, text: str, stop: frozenset[str] = frozenset()) -> dict[str, Relation]:
         """Tables, and views whose key is in `stop`, that a query depends on, through plain views.
 
-        May hold more than it reads (a CTE that has a table's name), never less.
+        May hold more than it reads (where the text cannot be parsed), never less.
         """
         found: dict[str, Relation] = {}
         seen: set[str] = set()
@@ -151,6 +156,34 @@ def body(create_view: str) -> str:
         if token.kind == "word" and token.text.upper() == "AS":
             return create_view[token.start + 2 :].rstrip().rstrip(";")
     return create_view
+
+
+def is_cte(table: exp.Table, surely: bool = False) -> bool:
+    """Does the name mean a CTE of an enclosing query?
+
+    `surely`: no if it may be a table, as one that only a later CTE of WITH RECURSIVE has.
+    """
+    from sqlglot import exp
+
+    if table.db or not isinstance(table.this, exp.Identifier):
+        return False
+    name = table.name.lower()
+    inside: exp.Expr = table
+    node = table.parent
+    while node is not None:
+        with_ = node if isinstance(node, exp.With) else node.args.get("with_")
+        if isinstance(with_, exp.With):
+            visible = list(with_.expressions)
+            if inside in visible and (surely or not with_.args.get("recursive")):
+                own = bool(with_.args.get("recursive"))
+                visible = visible[: visible.index(inside) + own]
+            if any(cte.alias.lower() == name for cte in visible):
+                return True
+        if isinstance(node, exp.With):
+            inside, node = node, node.parent.parent if node.parent else None
+            continue
+        inside, node = node, node.parent
+    return False
 
 
 def unstable_call(

@@ -86,3 +86,33 @@ def test_a_plan_outlives_the_connection_that_made_it() -> None:
             b.execute("INSERT INTO t VALUES (1)")
         a.execute("INSERT INTO t VALUES (2)")
         assert sorted(a.execute("FROM v").fetchall()) == [(1,), (2,)]
+
+
+def test_a_cte_hides_a_table_or_view_of_its_name() -> None:
+    with tidewheel.connect() as con:
+        con.execute("CREATE TABLE t (a INTEGER); CREATE TABLE r (n INTEGER)")
+        con.execute("CREATE MATERIALIZED VIEW v AS SELECT a FROM t")
+        con.execute("CREATE MATERIALIZED VIEW x AS WITH v AS (SELECT 5 AS q) FROM v, t")
+        con.execute(
+            "CREATE MATERIALIZED VIEW y AS WITH RECURSIVE r (n) AS "
+            "(SELECT 1 UNION SELECT a FROM t JOIN r ON a = n + 1) FROM r"
+        )
+        # in the first CTE its name is the table's, and so is that of a later one
+        con.execute("CREATE MATERIALIZED VIEW z AS WITH t AS (SELECT a + 1 AS a FROM t) FROM t")
+        con.execute(
+            "CREATE MATERIALIZED VIEW w AS WITH k AS (FROM r), r AS (SELECT 1 AS m) FROM k, r"
+        )
+        query = "SELECT view_name, reads FROM tidewheel_views() ORDER BY view_name"
+        assert [
+            (name, [r[12:] for r in reads]) for name, reads in con.execute(query).fetchall()
+        ] == [
+            ("v", ["t"]),
+            ("w", ["r"]),
+            ("x", ["t"]),
+            ("y", ["t"]),
+            ("z", ["t"]),
+        ]
+        con.execute("INSERT INTO t VALUES (2); INSERT INTO r VALUES (8)")
+        for view, rows in [("x", [(5, 2)]), ("y", [(1,), (2,)]), ("z", [(3,)]), ("w", [(8, 1)])]:
+            assert sorted(con.execute(f"FROM {view}").fetchall()) == rows
+        con.execute("DROP MATERIALIZED VIEW v")
