@@ -89,7 +89,11 @@ def _hyper(module: Any, data: dict[str, pa.Table]) -> Peer:
         pq.write_table(rows, folder / f"{name}.parquet")
         source = f"external('{folder / name}.parquet')"
         con.execute_command(f'CREATE TABLE "{name}" AS SELECT * FROM {source}')
-    return lambda sql: con.execute_list_query(sql), con.cancel
+
+    def run(sql: str, server: Any = process) -> Any:  # the server ends with its last reference
+        return con.execute_list_query(sql)
+
+    return run, con.cancel
 
 
 def _postgres(module: Any, data: dict[str, pa.Table], dsn: str, limit: float) -> Peer:

@@ -9,6 +9,9 @@ the search ends.
 
 from __future__ import annotations
 
+from sqlglot import exp, parse_one
+from sqlglot.errors import SqlglotError
+
 from . import errors
 from .recursion_branches import Branch, parts
 from .recursion_scan import Cte, Reference, Scan, Span
@@ -30,13 +33,6 @@ def desugar(scanned: Scan) -> str:
 
 def _rewrite(scanned: Scan, cutter: Cutter, cte: Cte) -> None:
     label = cte.label
-    if not cte.columns:
-        raise _wrong(
-            scanned,
-            cte.name,
-            f'SEARCH and CYCLE need the columns of "{label}" to be named',
-            f"Write {label}(column, …) AS (…).",
-        )
     own = [r for r in scanned.references if cte.body.holds(r.name) and scanned.resolve(r) is cte]
     split = parts(scanned, cte, own)
     if not split.anchors or len(split.steps) != 1 or len(own) != 1:
@@ -46,16 +42,15 @@ def _rewrite(scanned: Scan, cutter: Cutter, cte: Cte) -> None:
             f'SEARCH and CYCLE need "{label}" to be: anchor UNION [ALL] one linear step',
             "Refer to the table once, in the query behind the last UNION.",
         )
-    known = {c.lower() for c in cte.columns}
-    asked = [*(cte.search.by if cte.search else ()), *(cte.cycle.columns if cte.cycle else ())]
-    for name in asked:
-        if name.lower() not in known:
-            raise _wrong(
-                scanned,
-                cte.name,
-                f'"{name}", named by SEARCH or CYCLE, is no column of "{label}"',
-                f"Its columns are: {', '.join(cte.columns)}.",
-            )
+    cte.columns = cte.columns or _labels(scanned, split.anchors[0].span)
+    if not cte.columns:
+        raise _wrong(
+            scanned,
+            cte.name,
+            f'SEARCH and CYCLE need the columns of "{label}" to be named',
+            f"Write {label}(column, …) AS (…).",
+        )
+    _check_names(scanned, cte)
     columns = [quoted(c) for c in cte.columns]
     first: list[str] = []
     later: list[str] = []
@@ -105,6 +100,52 @@ def _rewrite(scanned: Scan, cutter: Cutter, cte: Cte) -> None:
     cutter.splices[cte.definition] = Splice(cte.definition, text)
 
 
+def _labels(scanned: Scan, anchor: Span) -> tuple[str, ...]:
+    """The names that an anchor gives its columns; none where they are not all written."""
+    try:
+        query = parse_one(scanned.text[anchor.start : anchor.end], dialect="duckdb")
+    except SqlglotError:
+        return ()
+    if not isinstance(query, exp.Select) or any(e.find(exp.Star) for e in query.expressions):
+        return ()
+    names = tuple(e.alias_or_name for e in query.expressions)
+    return names if all(names) else ()
+
+
+def _check_names(scanned: Scan, cte: Cte) -> None:
+    """The columns that the clauses read are there, each once; those that they add are new."""
+    known = {c.lower() for c in cte.columns}
+    lists = [("SEARCH", cte.search.by)] if cte.search else []
+    added = [cte.search.column] if cte.search else []
+    if cte.cycle:
+        lists.append(("CYCLE", cte.cycle.columns))
+        added += [cte.cycle.mark, cte.cycle.path]
+    for clause, names in lists:
+        for i, name in enumerate(names):
+            if name.lower() not in known:
+                hint = f"Its columns are: {', '.join(cte.columns)}."
+                message = f'"{name}", named by {clause}, is no column of "{cte.label}"'
+                raise _wrong(scanned, _clause(scanned, cte, name), message, hint)
+            if name.lower() in (n.lower() for n in names[:i]):
+                place = _clause(scanned, cte, name)
+                raise _wrong(scanned, place, f'{clause} names "{name}" twice', "Name it once.")
+    for i, name in enumerate(added):
+        if name.lower() in known or name.lower() in (n.lower() for n in added[:i]):
+            message = f'"{cte.label}" has a column "{name}" already'
+            hint = "Give the column that the clause adds another name."
+            raise _wrong(scanned, _clause(scanned, cte, name, last=True), message, hint)
+
+
+def _clause(scanned: Scan, cte: Cte, name: str, last: bool = False) -> Span:
+    """Where a SEARCH or CYCLE clause has a name."""
+    found = [
+        Span(t.start, t.start + len(t.text))
+        for t in scanned.within(Span(cte.body.end, cte.definition.end))
+        if t.text.strip('"').lower() == name.lower()
+    ]
+    return found[-1 if last else 0] if found else cte.name
+
+
 def carry(
     scanned: Scan,
     step: Branch,
@@ -115,6 +156,11 @@ def carry(
     numbered: bool = False,
 ) -> str:
     """The step with the carried columns of the row that it extends added to its SELECT list."""
+    alias = _alias(scanned, own)
+    local = Cutter(scanned)
+    if not numbered:
+        local.splices.clear()
+    hidden = [f"__tw_k{i}" for i in range(len(carried))]
     depth = 0
     selects = direct = False
     from_at: int | None = None
@@ -136,13 +182,17 @@ def carry(
             from_at = token.start
         if token.start == own.name.start:
             direct = True
-        if word == "*" and from_at is None and _is_star(scanned, token.start):
-            raise _wrong(
-                scanned,
-                Span(token.start, token.start + 1),
-                "* is not allowed in a step with SEARCH or CYCLE",
-                "Name the columns.",
-            )
+        if word == "*" and from_at is None and _is_star(scanned, token.start, alias):
+            star = Span(token.start, token.start + 1)
+            following = scanned.within(Span(star.end, step.span.end))[0].text.upper()
+            if following in ("EXCLUDE", "REPLACE", "RENAME", "LIKE", "ILIKE", "SIMILAR"):
+                raise _wrong(
+                    scanned,
+                    star,
+                    f"* {following} is not allowed in a step with SEARCH or CYCLE",
+                    "Name the columns.",
+                )
+            local.splices[star] = Splice(star, f"* EXCLUDE ({', '.join(hidden)})")
     if from_at is None or not (selects and direct and from_at < own.name.start):
         raise _wrong(
             scanned,
@@ -150,15 +200,12 @@ def carry(
             f'"{cte.label}" must stand in the FROM clause of the step itself',
             "Write the step as SELECT … FROM … WHERE.",
         )
-    alias = _alias(scanned, own)
-    local = Cutter(scanned)
-    if not numbered:
-        local.splices.clear()
-    extra = "".join(f", {alias}.{quoted(c)}" for c in carried)
-    if condition or not own.aliased:
-        name = quoted(own.label)
-        text = f"(SELECT * FROM {name}{condition})" + ("" if own.aliased else f" AS {name}")
-        local.splices[own.name] = Splice(own.name, text)
+    extra = "".join(f", {alias}.{name}" for name in hidden)
+    # Under other names: a star must not give them, nor be mistaken for what other tables have.
+    renames = ", ".join(f"{quoted(c)} AS {h}" for c, h in zip(carried, hidden, strict=True))
+    name = quoted(own.label)
+    text = f"(SELECT * RENAME ({renames}) FROM {name}{condition})"
+    local.splices[own.name] = Splice(own.name, text + ("" if own.aliased else f" AS {name}"))
     found = local.part(Span(step.span.start, from_at)).sql.rstrip()
     rest = local.part(Span(from_at, step.span.end)).sql
     return f"{found}{extra} {rest}"
@@ -172,10 +219,12 @@ def _alias(scanned: Scan, own: Reference) -> str:
     return following[1 if skip else 0].text
 
 
-def _is_star(scanned: Scan, position: int) -> bool:
-    """Is the * at `position` all columns, rather than a product?"""
-    before = scanned.within(Span(0, position))[-1].text.upper()
-    return before in ("SELECT", ",", ".", "ALL")
+def _is_star(scanned: Scan, position: int, alias: str) -> bool:
+    """Does the * at `position` give all columns of the recursive table, as `alias` or with all?"""
+    before = scanned.within(Span(0, position))
+    if before[-1].text == ".":
+        return before[-2].text.strip('"').lower() == alias.strip('"').lower()
+    return before[-1].text.upper() in ("SELECT", ",", "ALL")
 
 
 def _row(names: tuple[str, ...]) -> str:
