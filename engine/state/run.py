@@ -178,8 +178,12 @@ def sort_rows(rows: Rows) -> Rows:
         return rows
     if n == 1:
         return rows if rows.weights.any() else rows.take(np.empty(0, np.int64))
-    order, keys = _order(rows)
     layout = rows.layout
+    if n >= _LARGE:
+        sorted_ = _sorted_pairs(rows)
+        if sorted_ is not None:
+            return sorted_
+    order, keys = _order(rows)
     identities = [layout.key] if layout.rest is None else [layout.key, layout.rest]
     exact = all(spec.exact(rows.cols) for spec in identities)
     starts, order = groups(keys, order, None if exact else rows.cols, layout.schema.kinds)
@@ -241,6 +245,47 @@ def _packed(keys: Sequence[Int64s]) -> Int64s | None:
             return None
         out = key - low if out is None else (out << bits) | (key - low)
     return out
+
+
+def _sorted_pairs(rows: Rows) -> Rows | None:
+    """Sort rows that are two integers and have one weight by value: no index, no gathering.
+
+    This is what a table of edges is filled with; it takes a quarter of the time. None for others.
+    """
+    layout, rest = rows.layout, rows.rest
+    if len(layout.schema) != 2 or rest is None or layout.rest is None or rows.rank is not None:
+        return None
+    if rows.times is not None or rows.weights.ndim != 1:
+        return None
+    if not (layout.key.exact(rows.cols) and layout.rest.exact(rows.cols)):
+        return None
+    weight = int(rows.weights[0])
+    if weight == 0 or (rows.weights != weight).any():
+        return None
+    lows = int(rows.keys.min()), int(rest.min())
+    bits = (int(rest.max()) - lows[1]).bit_length()
+    if (int(rows.keys.max()) - lows[0]).bit_length() + bits > 62:
+        return None
+    packed = ((rows.keys - lows[0]) << bits) | (rest - lows[1])
+    packed.sort()
+    first = np.empty(len(packed), bool)
+    first[0] = True
+    np.not_equal(packed[1:], packed[:-1], out=first[1:])
+    if first.all():
+        weights = np.full(len(packed), weight, np.int64)
+    else:
+        starts = first.nonzero()[0]
+        weights = np.diff(starts, append=len(packed)) * weight
+        packed = packed[starts]
+    keys = (packed >> bits) + lows[0]
+    packed &= (1 << bits) - 1
+    packed += lows[1]
+    cols: list[Col] = [None, None]
+    for spec, values in ((layout.key, keys), (layout.rest, packed)):
+        dtype = spec.kinds[0].dtype
+        assert dtype is not None
+        cols[spec.indices[0]] = values.astype(dtype, copy=False)
+    return Rows(layout, keys, packed, None, None, weights, cols)
 
 
 def _argsort(keys: Int64s) -> Index:

@@ -1,0 +1,38 @@
+"""Large runs of integer pairs are sorted by value: the same as row by row."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from tidewheel.engine.state.delta import Delta, Schema
+from tidewheel.engine.state.run import Layout, sort_rows
+
+
+@pytest.mark.parametrize("key", [0, 1])
+@pytest.mark.parametrize("weight", [1, -3])
+@pytest.mark.parametrize("kind", [pa.int16(), pa.int64(), pa.date32()])
+@pytest.mark.parametrize("low", [0, -30_000])
+def test_sorted_by_value(key: int, weight: int, kind: pa.DataType, low: int) -> None:
+    rng = np.random.default_rng(3)
+    n = 6_000
+    schema = Schema(("a", "b"), (kind, pa.int32()))
+    dtype = schema.kinds[0].dtype
+    assert dtype is not None
+    a = rng.integers(low, low + 90, n).astype(dtype)
+    b = rng.integers(-2_000_000_000, -2_000_000_000 + 90, n).astype(np.int32)
+    delta = Delta(schema, [a, b], np.full(n, weight, np.int64))
+    rows = sort_rows(Layout(schema, [key]).rows(delta))
+    assert (np.diff(rows.keys) >= 0).all()
+    assert [c.dtype for c in rows.cols] == [a.dtype, b.dtype]
+    assert (rows.cols[key].astype(np.int64) == rows.keys).all()
+    got = {
+        (x, y): w
+        for x, y, w in zip(*(c.tolist() for c in rows.cols), rows.weights.tolist(), strict=True)
+    }
+    want = Counter(zip(a.tolist(), b.tolist(), strict=True))
+    assert got == {row: weight * count for row, count in want.items()}
+    assert len(got) == len(rows)
