@@ -61,6 +61,7 @@ def tables(draw: st.DrawFn) -> tuple[Schema, list[tuple[Any, ...]]]:
     return schema, draw(st.lists(row, max_size=40))
 
 
+@settings(deadline=None)
 @given(tables())
 def test_consolidate_adds_up_equal_rows(given_table: tuple[Schema, list[Any]]) -> None:
     schema, rows = given_table
@@ -77,7 +78,7 @@ def bad_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("bad_hashes")
-@settings(suppress_health_check=list(__import__("hypothesis").HealthCheck))
+@settings(deadline=None, suppress_health_check=list(__import__("hypothesis").HealthCheck))
 @given(tables())
 def test_colliding_hashes_change_nothing(given_table: tuple[Schema, list[Any]]) -> None:
     schema, rows = given_table
@@ -109,6 +110,7 @@ def check_matches(arrangement: Arrangement, schema: Schema, rows: list[Any]) -> 
     assert {k: v for k, v in got.items() if v} == dict(want)
 
 
+@settings(deadline=None)
 @given(tables(), st.integers(1, 5))
 def test_matches_are_all_rows_of_equal_key(
     given_table: tuple[Schema, list[Any]], batches: int
