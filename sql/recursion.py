@@ -271,6 +271,16 @@ class _Planner:
     def prepare_outside(self, span: Span, group: list[Cte]) -> None:
         """Plan what the group reads, and what its anchors define, before the group itself."""
         for cte in self.cutter.needed(span):
+            inside = cte.with_.mutually and any(c.body.holds(cte.definition) for c in group)
+            if inside and len(group) > 1:
+                raise errors.NotSupportedError(
+                    f'"{cte.label}" stands in a WITH MUTUALLY RECURSIVE inside another one '
+                    "that has several tables",
+                    hint="Let its tables stand in the outer WITH MUTUALLY RECURSIVE.",
+                    text=self.scan.text,
+                    position=cte.name.start,
+                    length=cte.name.end - cte.name.start,
+                )
             if cte not in group:
                 self.prepare_cte(cte)
 

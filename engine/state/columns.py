@@ -47,9 +47,7 @@ class ColumnType:
 
     def empty(self) -> Col:
         """A column without rows."""
-        return self.load(
-            pa.array([], self.storage).cast(self.arrow) if self._plain else self._nil()
-        )
+        return self.load(pa.nulls(0, self.arrow))
 
     @property
     def storage(self) -> pa.DataType:
@@ -59,9 +57,6 @@ class ColumnType:
     @property
     def _plain(self) -> bool:
         return not _is_extension(self.arrow)
-
-    def _nil(self) -> pa.Array:
-        return pa.ExtensionArray.from_storage(self.arrow, pa.array([], self.storage))
 
     def nulls(self, n: int) -> Col:
         """A column of `n` NULLs."""

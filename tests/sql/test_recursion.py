@@ -239,13 +239,20 @@ REFUSED = [
         "may fail the condition",
     ),
     ("WITH MUTUALLY RECURSIVE §t(x) AS (SELECT 1 UNION SELECT x FROM t) FROM t", "typed"),
+    (
+        "WITH MUTUALLY RECURSIVE u(x INT) AS (SELECT 1 UNION SELECT x FROM t), t(x INT) AS ("
+        "WITH MUTUALLY RECURSIVE §s(y INT) AS (SELECT b FROM e UNION SELECT x FROM u, s) FROM s"
+        ") FROM t",
+        "inside another one",
+    ),
 ]
 
 
 @pytest.mark.parametrize(("marked", "message"), REFUSED)
 def test_what_has_no_meaning_is_refused_with_its_place(con, marked, message):
     sql, column = marked.replace("§", ""), marked.index("§") + 1
-    with pytest.raises(tidewheel.ProgrammingError, match=r".") as caught:
+    refusals = (tidewheel.ProgrammingError, tidewheel.NotSupportedError)
+    with pytest.raises(refusals, match=r".") as caught:
         con.execute("SELECT 1;\n" + sql).fetchall()
     assert message in str(caught.value)
     assert (caught.value.line, caught.value.column) == (2, column)

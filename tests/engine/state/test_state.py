@@ -239,3 +239,18 @@ def test_arrow_round_trip_keeps_every_type() -> None:
     arrangement.insert(delta)
     arrangement.insert(delta.take(np.array([0])).negate())
     assert arrangement.contents().weights.tolist() in ([2], [3, -1], [1, 1], [1])
+
+
+@pytest.mark.parametrize(
+    "arrow",
+    [
+        pa.bool8(),
+        pa.list_(pa.bool8()),
+        pa.struct([("a", pa.list_(pa.uuid()))]),
+        pa.map_(pa.string(), pa.bool8()),
+        pa.dictionary(pa.int8(), pa.string()),
+    ],
+)
+def test_a_column_without_rows_has_its_type(arrow: pa.DataType) -> None:
+    kind = columns.column_type(arrow)
+    assert kind.dump(kind.empty()) == pa.nulls(0, arrow)

@@ -86,15 +86,20 @@ class Runner:
     def run(self) -> Result:
         """Run all records; never raises for what the engine does."""
         try:
+            self.play()
+        finally:
+            self.disconnect()
+        return self.result
+
+    def play(self) -> None:
+        """Run all records and keep the connections."""
+        try:
             for record, variables in self._unrolled(self.script.records, {}):
                 if isinstance(record, Control) and record.word == "halt":
                     break
                 self._one(record, variables)
         except SkipScript as reason:
             self.result.skip_reason = str(reason)
-        finally:
-            self._disconnect()
-        return self.result
 
     # loops
 
@@ -138,7 +143,7 @@ class Runner:
     def _statement(self, record: Statement, variables: dict[str, str]) -> None:
         sql = self._substituted(record.sql, variables)
         try:
-            answer = self._session(record.connection).run(sql)
+            answer = self.session(record.connection).run(sql)
         except Exception as error:
             self._observe(record, variables, None, None)
             message = f"{type(error).__name__}: {error}"
@@ -158,7 +163,7 @@ class Runner:
     def _query(self, record: Query, variables: dict[str, str]) -> None:
         sql = self._substituted(record.sql, variables)
         try:
-            answer = self._session(record.connection).run(sql)
+            answer = self.session(record.connection).run(sql)
             if answer is None:
                 raise TypeError("the statement gave no answer")
             rows = self.renderer.rows(answer)
@@ -215,26 +220,28 @@ class Runner:
             if args[0] in ("skip", "unskip"):
                 self.skipping = args[0] == "skip"
         elif word == "load":
-            self._disconnect()
+            self.disconnect()
             self.database_path = Path(args[0]) if args and args[0] != ":memory:" else None
         elif word in ("restart", "reconnect"):
             if self.database_path is None and word == "restart":
                 raise SkipScript("restarts a database in memory")
             if word == "restart":
-                self._disconnect()
+                self.disconnect()
             elif (session := self.sessions.pop(None, None)) is not None:
                 session.close()
         elif word not in NOTHING_TO_DO:
             raise SkipScript(f"line {record.line}: unknown command {word!r}")
 
-    def _session(self, name: str | None) -> Session:
+    def session(self, name: str | None = None) -> Session:
+        """The connection of that name, opened if it is not."""
         if name not in self.sessions:
             if self.database is None:
                 self.database = self.engine.open(self.database_path)
             self.sessions[name] = self.database.connect()
         return self.sessions[name]
 
-    def _disconnect(self) -> None:
+    def disconnect(self) -> None:
+        """Close all connections and the database."""
         for session in self.sessions.values():
             session.close()
         self.sessions.clear()
