@@ -199,6 +199,8 @@ class MaintainedView:
     last_seconds: float = 0.0
     choice: str = ""
     """Why the last epoch computed it anew; empty if its operators took the change."""
+    pinned: pa.Table | None = None
+    """Its rows of the last epoch for other readers, while the next one is being made."""
     rounds: deque[tuple[int, Round]] = field(default_factory=lambda: deque(maxlen=ROUNDS))
     """Per epoch and counter what changed in its recursive tables."""
 

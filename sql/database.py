@@ -159,6 +159,8 @@ class Database:
         """Held while a statement takes its snapshot and while an epoch is published."""
         self.catalog_version = 0
         self._sessions: WeakSet[object] = WeakSet()
+        self.committing = threading.Lock()
+        """Held while an epoch goes through the views, up to its commit."""
         self.lapsed: set[str] = set()
         """Views that an epoch emptied by failing: they were filled before."""
 
@@ -176,8 +178,13 @@ class Database:
 
     def enter(self, session: object) -> None:
         """A session uses the database, until it leaves or is nobody's any more."""
-        with self._guard:
+        with self.committing, self._guard:
             self._sessions.add(session)
+
+    @property
+    def has_others(self) -> bool:
+        """May somebody read while one session writes?"""
+        return len(self._sessions) > 1
 
     def leave(self, session: object) -> None:
         """The last one out takes the views' state along: the file may change behind our back."""

@@ -296,6 +296,15 @@ class Views:
                 position=parsed.query_at + verb.start,
                 length=len(verb.text),
             )
+        pivot = None if plain else pivots_by_data(parsed.query, self.host.connection)
+        if pivot is not None:
+            raise errors.NotSupportedError(
+                "a maintained view can't PIVOT on values that it finds: its columns are fixed",
+                hint="list the values: PIVOT … ON column IN (value, …)",
+                text=statement.script,
+                position=parsed.query_at + pivot.start,
+                length=len(pivot.text),
+            )
         for what in () if plain else introspection.named(parsed.query):
             raise errors.NotSupportedError(
                 f"a maintained view can't read {what}(): it changes while no table does",
@@ -461,9 +470,10 @@ class Views:
         wanted = self._wanted(text)
         if not wanted:
             return
-        for view in self._maintainer.ordered():
-            if view.key in wanted:
-                self._register(view.key, self._rows(view.key))
+        with self.database.reading:
+            for view in self._maintainer.ordered():
+                if view.key in wanted:
+                    self._register(view.key, self._rows(view.key))
         for what in introspection.FUNCTIONS & wanted:
             # seen by no other connection, so kernels must not use another one
             self.host.temporary = True
@@ -482,6 +492,8 @@ class Views:
             if rows is None:
                 rows = self._own_rows[key] = self._run(view)
             return rows
+        if view.pinned is not None:
+            return view.pinned
         if not view.hot and (view.plain or not self._heat(key)):
             return self._run(view)
         assert view.plan is not None
@@ -655,10 +667,28 @@ class Views:
 
     def commit(self) -> None:
         """Take the transaction's changes through the views and commit both."""
+        with self.database.committing:
+            self._commit()
+
+    def _pin(self) -> None:
+        """Keep the rows of views that are about to change for those who read in the meantime."""
+        if self.database.has_others:
+            registry = self.database.maintainer
+            with self.database.reading:
+                for key in {*registry.readers(self._changes), *self._anew} & set(registry.views):
+                    view = registry.views[key]
+                    view.pinned = None if view.plan is None else view.plan.rows()
+
+    def _unpin(self) -> None:
+        for view in self.database.maintainer.views.values():
+            view.pinned = None
+
+    def _commit(self) -> None:
         con = self.host.connection
         self.implicit = True  # until DuckDB has committed, views are computed inside it
         try:
             deltas: dict[str, pa.Table] = {}
+            self._pin()
             try:
                 watched = self._maintainer.watched() if self._changes else ()
                 merged = {
@@ -679,6 +709,7 @@ class Views:
                 except BaseException:
                     self._undo()
                     raise
+                self._unpin()
                 replaced = self._install()
                 if self._changes or self._anew or replaced:
                     self.database.publish(deltas)
@@ -699,11 +730,13 @@ class Views:
 
     def _undo(self) -> None:
         """An epoch failed half way: what the views hold is rebuilt from the tables when needed."""
-        self._unsettle()
-        keys = {*self._maintainer.readers(self._changes), *self._anew}
-        self.database.lapsed |= {k for k in keys if self._maintainer.views[k].hot}
-        self._maintainer.cool(keys)
-        self.database.catalog_version += 1
+        with self.database.reading:
+            self._unpin()
+            self._unsettle()
+            keys = {*self._maintainer.readers(self._changes), *self._anew}
+            self.database.lapsed |= {k for k in keys if self._maintainer.views[k].hot}
+            self._maintainer.cool(keys)
+            self.database.catalog_version += 1
 
     def recover(self) -> None:
         """Fill the views that a failed epoch emptied, before a change that they must take part in.
