@@ -154,6 +154,9 @@ class Iterate(Vertex):
             out = Round({key: rows for key, rows in out.items() if key[1] == "answer"})
             run.over = True
         self.send_by(0, out, time)
+        if self._specs[0].kind == "mutual" and not run.over:
+            # A binding that reads none of them brings nothing more: then this round was the last.
+            self.notify_at(time.advance())
         if self._specs[0].kind == "union_all":
             run.recent = [*run.recent[-9:], run.variables[0].delta]
 

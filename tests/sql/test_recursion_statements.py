@@ -177,3 +177,38 @@ def test_a_plain_recursive_view_is_there_after_reopening(tmp_path: object) -> No
     con.execute("INSERT INTO e VALUES (5, 6)")
     assert count(con, "v") == 21
     con.close()
+
+
+# -- bindings of WITH MUTUALLY RECURSIVE that are not recursive
+
+
+@pytest.mark.parametrize("fusion", ["on", "off"])
+@pytest.mark.parametrize(
+    ("query", "rows"),
+    [
+        ("WITH MUTUALLY RECURSIVE r(x TEXT) AS (SELECT 1) SELECT * FROM r", [("1",)]),
+        ("WITH MUTUALLY RECURSIVE r(x INT) AS (SELECT 1 WHERE false) SELECT * FROM r", []),
+        (
+            "WITH MUTUALLY RECURSIVE r(x INT) AS (SELECT 1), s(y INT) AS (SELECT x + 1 FROM r) "
+            "SELECT y FROM s",
+            [(2,)],
+        ),
+        (
+            "WITH MUTUALLY RECURSIVE s(y INT) AS (SELECT x + 1 FROM r), r(x INT) AS (SELECT 1) "
+            "SELECT y FROM s",
+            [(2,)],
+        ),
+        (
+            "WITH MUTUALLY RECURSIVE r(x INT) AS (SELECT 0 UNION SELECT b FROM r, e WHERE a = x), "
+            "s(y INT) AS (SELECT 7) SELECT max(x), max(y) FROM r, s",
+            [(5, 7)],
+        ),
+    ],
+)
+def test_bindings_that_are_not_recursive(
+    con: tidewheel.Connection, query: str, rows: object, fusion: str
+) -> None:
+    con.execute(f"SET fusion = '{fusion}'")
+    assert con.execute(query).fetchall() == rows
+    con.execute(f"CREATE MATERIALIZED VIEW m AS {query}")
+    assert con.execute("FROM m").fetchall() == rows
