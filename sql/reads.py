@@ -186,6 +186,20 @@ def is_cte(table: exp.Table, surely: bool = False) -> bool:
     return False
 
 
+def pivots_by_data(text: str, connection: duckdb.DuckDBPyConnection) -> Token | None:
+    """The PIVOT whose columns are the values that it finds; DuckDB allows it in no view either."""
+    for token in tokens(text):
+        if token.kind == "word" and token.text.upper() in ("PIVOT", "PIVOT_WIDER"):
+            try:
+                connection.execute(f"EXPLAIN CREATE VIEW __tw_pivot AS {text}\n").fetchall()
+            except duckdb.ParserException as error:
+                return token if "PIVOT" in str(error) else None
+            except duckdb.Error:
+                return None  # said better where the query is bound
+            return None
+    return None
+
+
 def unstable_call(
     text: str, connection: duckdb.DuckDBPyConnection, names: Names
 ) -> tuple[Token, str] | None:

@@ -29,7 +29,7 @@ from tidewheel.planner.maintain import MaintainedView, Maintainer
 from tidewheel.sql import errors, introspection, plain_view, view_ddl, view_text
 from tidewheel.sql.capture import Capture, Outcome, TableInfo, quote
 from tidewheel.sql.database import Database
-from tidewheel.sql.reads import Names, Relation, path_of, unstable_call
+from tidewheel.sql.reads import Names, Relation, path_of, pivots_by_data, unstable_call
 from tidewheel.sql.statements import Statement, tokens, writing_cte
 from tidewheel.sql.subscribe import Subscription, Update, snapshot
 
