@@ -9,12 +9,17 @@ from sqlalchemy.dialects import registry
 
 registry.register("tidewheel", "tidewheel.sql.sqlalchemy_dialect", "TidewheelDialect")
 interactive = pytest.importorskip("IPython.core.interactiveshell")
+# `python -m pytest` has this checkout on the path, whose folder sql/ is not jupysql's package
+ROOT = Path(__file__).parents[2]
+BEFORE = sys.path[:]
+sys.path[:] = [p for p in BEFORE if Path(p or ".").resolve() != ROOT]
 # jupysql asks for gRPC where PySpark is installed, and needs none where it is not
 sys.modules["pyspark.sql.connect"] = None  # type: ignore[assignment]
 try:
     pytest.importorskip("sql.magic")
 finally:
     del sys.modules["pyspark.sql.connect"]
+    sys.path[:] = BEFORE
 
 
 @pytest.fixture
