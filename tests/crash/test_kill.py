@@ -34,7 +34,9 @@ def killed(path: Path, rng: random.Random, early: bool) -> int:
         if not early:
             child.stdout.readline()
         sleep(rng.uniform(0.0, 1.5) if early else rng.expovariate(4.0))
-        assert child.poll() is None, "the writer ended by itself"
+        if child.poll() is not None:
+            assert child.stderr is not None
+            pytest.fail(f"the writer ended by itself: {child.stderr.read().decode()}")
         os.kill(child.pid, signal.SIGKILL)
         told = child.stdout.read().split(b"\n")[:-1]
     return int(told[-1]) if told else -1
