@@ -9,6 +9,7 @@ all are linear it is found from the new rows of each step.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -80,6 +81,8 @@ def judge(scanned: Scan, cte: Cte, split: Parts, group: list[Cte]) -> Style:
     if split.operator == "union":
         return Style("union", reads_all=not linear, terms=linear and nonlinear)
     if split.operator == "union_all" and (nonlinear or not linear):
+        if alone and linear and all(_apart(scanned, b.span, cte, group) for b in branches):
+            return Style("union_all")
         place = _back(scanned, branches[0].span, cte, group)[-1]
         raise errors.ProgrammingError(
             f'recursive table "{cte.label}" is not linear: its step refers to the recursion '
@@ -287,6 +290,33 @@ def _uses(
         # The group is read through tables of the query's own WITH clause.
         found.extend(_through_local(scanned, span, cte, group, query, top_aggregates, seen))
     return found
+
+
+def _apart(scanned: Scan, span: Span, cte: Cte, group: list[Cte]) -> bool:
+    """Does each reference stand in another branch of a UNION ALL? Then the step is their sum."""
+    references = _back(scanned, span, cte, group)
+    query = parsed(scanned, span)
+    if query is None:
+        return False
+    starts = {r.name.start - span.start for r in references}
+    above = [
+        [table, *_parents(table)]
+        for table in query.find_all(exp.Table)
+        if table.this is not None and table.this.meta.get("start") in starts
+    ]
+    for i, one in enumerate(above):
+        for other in above[:i]:
+            meeting = next(node for node in one if any(node is n for n in other))
+            if not isinstance(meeting, exp.Union) or meeting.args.get("distinct"):
+                return False
+    return len(above) == len(references)
+
+
+def _parents(node: exp.Expr) -> Iterator[exp.Expr]:
+    parent = node.parent
+    while parent is not None:
+        yield parent
+        parent = parent.parent
 
 
 def _through_local(
