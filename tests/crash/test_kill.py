@@ -28,7 +28,7 @@ def killed(path: Path, rng: random.Random, early: bool) -> int:
     `early`: while it starts or opens the file; else some time after its first commit.
     """
     with subprocess.Popen(
-        [sys.executable, str(SCRIPT), str(path)], stdout=subprocess.PIPE
+        [sys.executable, str(SCRIPT), str(path)], stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as child:
         assert child.stdout is not None
         if not early:
