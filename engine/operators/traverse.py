@@ -30,7 +30,7 @@ from tidewheel.engine.progress.timestamp import Timestamp
 Bools = npt.NDArray[np.bool_]
 
 _SPARE = 1 << 16  # a span of keys that always gets offsets, however few the keys
-_SMALL = 1 << 23  # a bitmap that is made at once
+_SMALL = 1 << 22  # a bitmap that is made at once
 _THIN = 7  # runs become a bitmap when there are more rows than one in 2^7 of the space
 _FIRST = np.arange(_SPARE, dtype=np.int64)
 _FIRST32 = np.arange(_SPARE, dtype=np.int32)
