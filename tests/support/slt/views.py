@@ -202,10 +202,10 @@ class _Check:
         return sorted(self.renderer.rows(answer))
 
     def changes(self) -> Iterator[tuple[str, str]]:
-        """Changes of each table of the catalog that the query names, with words for them."""
-        for schema, table in self.rows(TABLES):
-            if not _mentions(self.query.sql, table):
-                continue
+        """Changes of each table that the query names, or of all if it names none but views."""
+        tables = self.rows(TABLES)
+        named = [t for t in tables if _mentions(self.query.sql, t[1])]
+        for schema, table in named or tables:
             name = f'"{schema}"."{table}"'
             columns = [c for (c,) in self.rows_in_order(COLUMNS.format(schema, table))]
             kept = f"{VIEW}_kept"
