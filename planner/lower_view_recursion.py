@@ -19,9 +19,7 @@ from sqlglot import exp
 from tidewheel.engine.operators.budget import BOUNDS, Meter
 from tidewheel.engine.operators.circuit import Circuit, Loop
 from tidewheel.engine.operators.circuit import Node as Placed
-from tidewheel.engine.operators.closure import Closure
-from tidewheel.engine.operators.join import Arrange, Join
-from tidewheel.engine.operators.linear import Concat, Map, Rewrite, chain, selecting
+from tidewheel.engine.operators.linear import Concat, Map, selecting
 from tidewheel.engine.operators.operator import Operator
 from tidewheel.engine.operators.regroup import Regroup
 from tidewheel.engine.operators.tally import Tally
@@ -112,13 +110,6 @@ def _let_rec(low: ViewLowering, node: L.LetRec) -> Stream:
     finally:
         low.circuit, low.entered = saved, entered
         low.variables = saved_variables
-    closure = _closure(low, node, loop, inside, heads)
-    if closure is not None:
-        low.variables[first] = Stream(outer, closure, node.bindings[0].columns)
-        try:
-            return low(node.body)
-        finally:
-            low.variables = saved_variables
     ports = {b.variable: loop.leave(results[b.variable]) for b in node.bindings}
     placed = outer.add(loop, *inside.sources)
 
@@ -142,64 +133,6 @@ def _body(low: ViewLowering, node: L.LetRec, stream: Stream) -> Stream:
         return low(node.body)
     finally:
         low.variables = saved
-
-
-def _closure(
-    low: ViewLowering, node: L.LetRec, loop: Loop, inside: _Inside, heads: dict[str, Placed]
-) -> Placed | None:
-    """The whole loop as one operator, where it is a join with one other collection and maps."""
-    b = node.bindings[0]
-    if len(node.bindings) > 1 or b.kind != "union" or low.circuit.depth:
-        return None
-    head, back = heads[b.variable], inside.back[b.variable]
-    joins = [n for n in loop.inner.nodes if n is not None and isinstance(n.op, Join)]
-    if b.anchor is None or len(back) != 1 or len(joins) != 1 or low.circuit is not inside.outer:
-        return None
-    join = joins[0]
-    assert isinstance(join.op, Join)
-    known = {id(n) for n in (*loop.entering, *back, head.inputs[0].node, head, join)}
-    rewrites: list[Rewrite] = []
-    last = join
-    while last.readers[0] and last.readers[0][0][0] is not back[0]:
-        if len(last.readers[0]) > 1:
-            return None
-        last = last.readers[0][0][0]
-        if not isinstance(last.op, Map):
-            return None
-        known.add(id(last))
-        rewrites.append(last.op.rewrite)
-    sides = [w.node for w in join.inputs]
-    known |= {id(n) for n in sides}
-    if {id(n) for n in loop.inner.nodes} != known or sides[0] is sides[1]:
-        return None
-    roots = [n.inputs[0].node for n in sides]
-    mine = 0 if roots[0] is head else 1
-    relation, other = sides[1 - mine].op, roots[1 - mine]
-    if roots[mine] is not head or other not in loop.entering or not rewrites:
-        return None
-    assert isinstance(relation, Arrange)
-    outer = low.circuit
-    source = inside.sources[list(loop.entering).index(other)]
-    key = relation.arrangement.key.indices
-    shared = (id(source), tuple(key), relation.null_keys)
-    if shared not in low._arranged:
-        arrange = Arrange(relation.schema, key, 0, relation.null_keys, relation.name)
-        low._arranged[shared] = (arrange, outer.add(arrange, source))
-    arranged, place = low._arranged[shared]
-    variable = (join.op.left, join.op.right)[mine]
-    columns = [(int(side != mine), i) for side, i in join.op.columns]
-    op = Closure(
-        head.op.schema,
-        variable.key.indices,
-        arranged.arrangement,
-        columns,
-        join.op.schema,
-        chain(rewrites),
-        loop.watch,
-        loop.name,
-    )
-    anchor = inside.sources[list(loop.entering).index(head.inputs[0].node.inputs[0].node)]
-    return outer.add(op, anchor, place)
 
 
 def _renamed_to(stream: Stream, columns: tuple[L.Column, ...]) -> Stream:
