@@ -142,7 +142,10 @@ def _fused(low: Lowering, node: LetRec, binding: Binding, structural: Structural
         otherwise = None
         if native is not None and not native.inputs:
             otherwise = partial(_run_native, native, context)
-        return Traverse(traversal, budget(context), otherwise)
+        vertex = Traverse(traversal, budget(context), otherwise)
+        if otherwise is not None:
+            vertex.exclusive = id(context.connection)
+        return vertex
 
     joins = len(structural.relations)
     detail = f"{_detail(node)}; the loop without SQL: {joins} lookup{'s'[: joins > 1]} by key"
@@ -164,10 +167,12 @@ def _native(low: Lowering, node: LetRec, binding: Binding, native: Block) -> Ope
             given = _parameters(sql, context)
             rows = context.settings.batch_rows
             if node.enough is not None:
+                # DuckDB would compute ahead, and might fail there.
+                sql = f"SELECT * FROM (\n{sql}\n) LIMIT {node.enough}"
                 rows = max(1, min(rows, node.enough))
             return KernelReader(context.connection, context.lock, sql, None, given, rows)
 
-        return NativeLoop(
+        vertex = NativeLoop(
             reader,
             _label(binding),
             binding.kind,
@@ -176,6 +181,8 @@ def _native(low: Lowering, node: LetRec, binding: Binding, native: Block) -> Ope
             context.connection.interrupt,
             node.enough,
         )
+        vertex.exclusive = id(context.connection)  # as `KernelConnection.key` has it
+        return vertex
 
     detail = f"{_detail(node)}; DuckDB's own recursion"
     answer = low.flow.vertex("NativeLoop", [], binding.columns, None, detail=detail)

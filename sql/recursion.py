@@ -196,13 +196,17 @@ class _Planner:
         if not lets:
             return None
         rest = self.cutter.part(whole)
+        if len(lets) == 1 and [b.kind for b in lets[0].bindings] in (["union"], ["union_all"]):
+            # What has been found stays, so it may be enough before the recursion's end.
+            variable = lets[0].bindings[0].variable
+            found = [t.cte for t in self.tables.values() if t.binding.variable == variable]
+            if found:
+                lets = [replace(lets[0], enough=check.enough(self.scan, found[0]))]
         if not is_query:
             sources = tuple((i.alias, _around(lets, i.node)) for i in rest.inputs)
             return Plan(Block(rest.sql, (), (), (), "a statement"), rest.sql, sources)
         described = self.columns(rest, whole)
         columns = tuple(Column(f"r_{i}", label, t) for i, (label, t) in enumerate(described))
-        if len(lets) == 1 and len(lets[0].bindings) == 1:
-            lets = [replace(lets[0], enough=check.enough(self.scan, lets[0].bindings[0].variable))]
         return Plan(_around(lets, self.block(rest, columns, "reads a recursion")), rest.sql, ())
 
     def prepare(self, span: Span) -> None:

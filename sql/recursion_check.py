@@ -176,33 +176,49 @@ def _aliases(query: exp.Select, scanned: Scan, span: Span, cte: Cte) -> set[str]
     return found
 
 
-def enough(scanned: Scan, variable: str) -> int | None:
-    """How many rows of a recursive table ``SELECT … FROM table LIMIT n`` can look at; None: all."""
-    outer = [
-        w
-        for w in scanned.withs
-        if not any(c.body.holds(w.head) for o in scanned.withs for c in o.ctes)
+def enough(scanned: Scan, cte: Cte) -> int | None:
+    """How many rows of a recursive table a query can look at; None: perhaps all.
+
+    It is known if every reference to the table is a plain ``SELECT … FROM table LIMIT n``.
+    """
+    with_ = cte.with_
+    if any(c.body.holds(with_.head) for w in scanned.withs for c in w.ctes):
+        return None
+    spans = [c.body for c in with_.ctes if c is not cte]
+    spans.append(Span(with_.ctes[-1].definition.end, with_.scope.end))
+    found = [
+        table
+        for span in spans
+        if (query := parsed(scanned, span)) is not None
+        for table in query.find_all(exp.Table)
+        if table.name.lower() == cte.key and not table.db
     ]
-    if len(outer) != 1:
+    readers = [
+        r for r in scanned.references if scanned.resolve(r) is cte and not cte.body.holds(r.name)
+    ]
+    counts = [_looked_at(table) for table in found]
+    if not counts or len(readers) != len(found):
         return None
-    last = outer[0].ctes[-1]
-    query = parsed(scanned, Span(last.definition.end, outer[0].scope.end))
-    if not isinstance(query, exp.Select):
+    return None if None in counts else max(c for c in counts if c is not None)
+
+
+def _looked_at(table: exp.Table) -> int | None:
+    """The sum of LIMIT and OFFSET of the plain SELECT that reads a table."""
+    select = table.find_ancestor(exp.Select)
+    if select is None:
         return None
-    given = {key for key, value in query.args.items() if value}
+    given = {key for key, value in select.args.items() if value}
     if not given <= {"expressions", "from_", "from", "limit", "offset"} or "limit" not in given:
         return None
-    source = (query.args.get("from_") or query.args["from"]).this
-    if (
-        not isinstance(source, exp.Table)
-        or source.name.lower() != variable.rpartition("_")[0].lower()
-    ):
+    if (select.args.get("from_") or select.args["from"]).this is not table:
         return None
-    if list(query.find_all(exp.AggFunc, exp.Window, exp.Subquery, exp.Exists)):
+    if table.args.get("joins") or list(
+        select.find_all(exp.AggFunc, exp.Window, exp.Subquery, exp.Exists)
+    ):
         return None
     total = 0
     for name in ("limit", "offset"):
-        clause = query.args.get(name)
+        clause = select.args.get(name)
         if clause is None:
             continue
         number = clause.expression

@@ -354,3 +354,19 @@ def test_nulls_and_overflow_without_sql(con, duck):
     )
     with pytest.raises(tidewheel.DataError):
         con.execute(over).fetchall()
+
+
+@pytest.mark.parametrize("fusion", ["on", "off"])
+def test_a_limit_over_values_that_still_improve(fusion):
+    """It must see the last values, not the first ones that would be enough in number."""
+    with tidewheel.connect() as con:
+        con.execute(f"SET fusion = '{fusion}'")
+        con.execute(
+            "CREATE TABLE e AS SELECT * FROM (VALUES (1, 2, 9.5), (1, 3, 1.5), (3, 2, 1)) t(a, b, w)"
+        )
+        step = "SELECT b, min(v + w) FROM d JOIN e ON a = n GROUP BY b"
+        query = f"WITH RECURSIVE d(n, v) AS (SELECT 1, 0::DOUBLE UNION {step}) SELECT * FROM d"
+        assert sorted(con.execute(query + " LIMIT 9").fetchall()) == [(1, 0.0), (2, 2.5), (3, 1.5)]
+        assert con.execute(query + " ORDER BY n LIMIT 2").fetchall() == [(1, 0.0), (2, 2.5)]
+        for row in con.execute(query + " LIMIT 2").fetchall():
+            assert row in [(1, 0.0), (2, 2.5), (3, 1.5)]

@@ -286,3 +286,16 @@ def test_nothing_outlives_a_closed_connection(tmp_path: Path) -> None:
         check=False,
     )
     assert done.stdout.strip() == "[] []", done.stderr
+
+
+def test_two_recursions_of_duckdbs_own_queue_for_the_connection(con: tidewheel.Connection) -> None:
+    con.execute("SET fusion = 'on'; SET threads = 2")
+    query = """
+    WITH RECURSIVE a(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM a WHERE n < 3000),
+    b(n) AS (SELECT 2 UNION ALL SELECT n + 2 FROM b WHERE n < 6000)
+    SELECT count(*) FROM a JOIN b USING (n)
+    """
+    shown = con.execute("EXPLAIN (KERNELS) " + query).fetchall()[0][1]
+    assert shown.count("NativeLoop") >= 2
+    for _ in range(5):
+        assert con.execute(query).fetchall() == [(1500,)]
