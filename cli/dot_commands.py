@@ -93,14 +93,8 @@ _HIDDEN = "NOT starts_with(table_name, '__tw_') AND table_schema <> '__tidewheel
 
 def maintained(shell: Shell) -> list[tuple[str, str]]:
     """(name, query) of the maintained views, in the order in which they were made."""
-    stored = shell.query(
-        "SELECT count(*) FROM duckdb_tables() "
-        "WHERE schema_name = '__tidewheel' AND table_name = 'views'"
-    )
-    if not stored[0][0]:
-        return []
-    rows = shell.query('SELECT "key", "sql" FROM __tidewheel."views" ORDER BY "position"')
-    return [(key.rpartition(".")[2], sql) for key, sql in rows]
+    rows = shell.query("SELECT view_name, sql FROM tidewheel_views()")
+    return [(name, sql) for name, sql in rows]
 
 
 @command("help", "[COMMAND]", "this list, or one command")

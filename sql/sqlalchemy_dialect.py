@@ -246,17 +246,12 @@ class TidewheelDialect(default.DefaultDialect):
 
     def _maintained(self, connection: Any, schema: str | None) -> dict[str, str]:
         """The query of each maintained view, by its name in small letters."""
-        if not connection.exec_driver_sql(
-            "SELECT count(*) FROM duckdb_tables() WHERE schema_name = '__tidewheel' "
-            "AND database_name = current_database()"
-        ).scalar():
-            return {}
+        wanted = (schema or self.default_schema_name or "main").replace("'", "''")
         rows = connection.exec_driver_sql(
-            "SELECT key, sql FROM __tidewheel.views "
-            "WHERE starts_with(key, lower(current_database()) || '.')"
+            "SELECT view_name, sql FROM tidewheel_views() WHERE database_name = current_database() "
+            f"AND schema_name = lower('{wanted}')"
         )
-        wanted = (schema or self.default_schema_name or "main").lower()
-        return {key.split(".", 2)[2]: query for key, query in rows if key.split(".")[1] == wanted}
+        return {str(name): str(query) for name, query in rows}
 
     @reflection.cache
     def has_table(self, connection: Any, table_name: str, schema: Any = None, **kw: Any) -> bool:
