@@ -31,6 +31,13 @@ def names_of(cursor: Cursor) -> list[str]:
     return names
 
 
+def explained(cursor: Cursor) -> str | None:
+    """What EXPLAIN gave, as it is; None for other rows."""
+    if [c[0] for c in cursor.description or ()] != ["explain_key", "explain_value"]:
+        return None
+    return "".join(f"{row[1].rstrip()}\n" for row in cursor.fetchall())
+
+
 # -- table -----------------------------------------------------------------------------------------
 
 

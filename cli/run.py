@@ -33,6 +33,19 @@ _EXTENSIONS = {
 }
 
 
+def connection_options(command: Callable[..., None]) -> Callable[..., None]:
+    """The options that say how a database is opened."""
+    for option in (
+        click.option(
+            "--safe", is_flag=True, help="SQL reaches no file, network, extension or setting."
+        ),
+        click.option("--readonly", is_flag=True, help="Open the database read-only."),
+        click.option("--threads", type=int, help="Degree of parallelism."),
+    ):
+        command = option(command)
+    return command
+
+
 @click.command(short_help="Run SQL statements and print what they give.")
 @click.argument("database", required=False)
 @click.argument("dash", required=False, metavar="[-]")
@@ -48,9 +61,7 @@ _EXTENSIONS = {
 @click.option("--explain", is_flag=True, help="Explain queries instead of running them.")
 @click.option("--timer", is_flag=True, help="Print each statement's time on stderr.")
 @click.option("--max-rows", type=int, help="Rows shown of a table; 0: all. Default: 40.")
-@click.option("--threads", type=int, help="Degree of parallelism.")
-@click.option("--readonly", is_flag=True, help="Open the database read-only.")
-@click.option("--safe", is_flag=True, help="SQL reaches no file, network, extension or setting.")
+@connection_options
 def run(
     database: str | None,
     dash: str | None,
@@ -237,9 +248,8 @@ class _Printer:
         from . import binary, render
 
         if self._form == "table":
-            if [c[0] for c in cursor.description or ()] == ["explain_key", "explain_value"]:
-                text = "".join(f"{row[1].rstrip()}\n" for row in cursor.fetchall())
-            else:
+            text = render.explained(cursor)
+            if text is None:
                 text = render.table(cursor, self._max_rows, self._width)
             ready()
             self._out.write(text)

@@ -19,7 +19,7 @@ from ..sql.statements import tokens
 from . import render
 from .dot_commands import COMMANDS, OUTSIDE, Usage
 from .progress import ProgressBar
-from .run import report
+from .run import connection_options, report
 
 if TYPE_CHECKING:
     from prompt_toolkit import PromptSession
@@ -153,8 +153,9 @@ class Shell:
     def _shown(self, cursor: Cursor) -> str:
         """A result in the present mode."""
         mode = self.options.mode
-        if [c[0] for c in cursor.description or ()] == ["explain_key", "explain_value"]:
-            return "".join(f"{row[1].rstrip()}\n" for row in cursor.fetchall())
+        plan = render.explained(cursor)
+        if plan is not None:
+            return plan
         if mode == "table":
             to_file = self.once is not None or self.output is not None
             rows = 0 if to_file else self.options.max_rows
@@ -279,9 +280,7 @@ def _rc() -> Path:
 @click.argument("database", required=False)
 @click.option("--init", "init", metavar="FILE", help="Run FILE first, instead of ~/.tidewheelrc.")
 @click.option("--no-init", is_flag=True, help="Run no ~/.tidewheelrc.")
-@click.option("--threads", type=int, help="Degree of parallelism.")
-@click.option("--readonly", is_flag=True, help="Open the database read-only.")
-@click.option("--safe", is_flag=True, help="SQL reaches no file, network, extension or setting.")
+@connection_options
 def shell(
     database: str | None,
     init: str | None,

@@ -44,10 +44,6 @@ class Direct:
         return self
 
     def __next__(self) -> pa.RecordBatch:
-        return self.read_next_batch()
-
-    def read_next_batch(self) -> pa.RecordBatch:
-        """The next batch; StopIteration at the end."""
         batch, self._ahead = self._ahead, None
         if batch is None:
             batch = self._read()

@@ -49,9 +49,6 @@ class BatchStream(Protocol):
 
     def __next__(self) -> pa.RecordBatch: ...
 
-    def read_next_batch(self) -> pa.RecordBatch:
-        """The next batch; StopIteration at the end."""
-
     def close(self) -> None:
         """Stop the computation and free what it holds; safe to call at any time, again too."""
 
@@ -173,10 +170,6 @@ class Result:
         return self
 
     def __next__(self) -> pa.RecordBatch:
-        return self.read_next_batch()
-
-    def read_next_batch(self) -> pa.RecordBatch:
-        """The next batch; StopIteration at the end."""
         if self._ahead is not None:
             batch, self._ahead = self._ahead, None
             return batch

@@ -339,6 +339,11 @@ class Binding:
     native: Block | None = None
     structural: Structural | None = None
 
+    @property
+    def label(self) -> str:
+        """What the user calls the variable: without the number that makes it unique."""
+        return self.variable.rpartition("_")[0] or self.variable
+
 
 @dataclass(frozen=True)
 class LetRec(Node):

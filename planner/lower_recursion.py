@@ -15,7 +15,7 @@ from sqlglot import exp
 
 from tidewheel.engine.dataflow.vertex import Vertex
 from tidewheel.engine.kernels.duckdb import KernelReader, run_table
-from tidewheel.engine.operators.budget import Budget
+from tidewheel.engine.operators.budget import DEFAULT_ITERATIONS, Budget
 from tidewheel.engine.operators.iterate import Iterate, Part, Pick
 from tidewheel.engine.operators.native_loop import NativeLoop
 from tidewheel.engine.operators.traverse import Traversal, Traverse
@@ -26,7 +26,6 @@ from tidewheel.planner.logical import Binding, Block, LetRec, Node, RecRef, Stru
 from tidewheel.planner.lower import Lowering, lowers
 from tidewheel.planner.text import select_all, typed_nulls, used_parameters
 
-DEFAULT_ITERATIONS = 100_000
 DEFAULT_ROUNDS = 10_000
 """The bound where each iteration runs statements: a hundred times slower than one that does not."""
 ITERATIONS = "987654321987"
@@ -129,7 +128,7 @@ def _fused(low: Lowering, node: LetRec, binding: Binding, structural: Structural
     assert binding.anchor is not None
     sources = [low(binding.anchor), *(low(r) for r in structural.relations)]
     traversal = Traversal(
-        _label(binding),
+        binding.label,
         structural.program,
         structural.sources,
         structural.bounds,
@@ -174,7 +173,7 @@ def _native(low: Lowering, node: LetRec, binding: Binding, native: Block) -> Ope
 
         vertex = NativeLoop(
             reader,
-            _label(binding),
+            binding.label,
             binding.kind,
             counted,
             bounds,
@@ -265,11 +264,7 @@ def _wanted(node: LetRec) -> list[tuple[int, Part]]:
 
 def _spec(binding: Binding, i: int, wanted: Sequence[tuple[int, Part]]) -> VariableSpec:
     keep = (i, "all") in wanted or (i, "old") in wanted
-    return VariableSpec(_label(binding), binding.kind, binding.key, binding.merge, keep)
-
-
-def _label(binding: Binding) -> str:
-    return binding.variable.rpartition("_")[0] or binding.variable
+    return VariableSpec(binding.label, binding.kind, binding.key, binding.merge, keep)
 
 
 def _detail(node: LetRec) -> str:

@@ -30,8 +30,6 @@ from tidewheel.planner.lower_view_fixpoint import fixpoint
 from tidewheel.planner.text import identifier, to_sql
 from tidewheel.planner.view_kernels import INPUT, group_kernel
 
-MAX_ITERATIONS = 100_000
-
 
 @lowers(L.RecRef)
 def _rec_ref(low: ViewLowering, node: L.RecRef) -> Stream:
@@ -152,7 +150,7 @@ class Watch:
 
     def __init__(self, binding: L.Binding) -> None:
         self.heads: list[Operator] = []
-        self._label = binding.variable.rpartition("_")[0] or binding.variable
+        self._label = binding.label
         self._kind = binding.kind
         self._width = 8 * len(binding.columns)
         self._meter: Meter | None = None
@@ -168,7 +166,7 @@ class Watch:
         meter = self._meter
         if meter is None or meter.asked is not bounds:
             name = f'"{self._label}" of a maintained view'
-            budget = bounds.filled(MAX_ITERATIONS)
+            budget = bounds.filled()
             meter = self._meter = Meter(budget, name, self._kind, reports=False, asked=bounds)
         bound = meter.spend(counters[-1], rows, rows * self._width)
         if bound is not None:

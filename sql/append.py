@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import duckdb
@@ -54,31 +54,16 @@ def append(session: Session, name: str, data: object) -> int:
         second = next(rest, None)
         if second is None:
             return _write(session, insert, first)
-        session.execute("BEGIN", None)
-        try:
-            total = _write(session, insert, first) + _write(session, insert, second)
-            for part in rest:
-                total += _write(session, insert, part)
-            session.execute("COMMIT", None)
-        except BaseException:
-            if session.in_transaction and not session.closed:
-                session.execute("ROLLBACK", None)
-            raise
-        return total
+        with session.as_one():
+            return sum(_write(session, insert, part) for part in chain((first, second), rest))
 
 
 def _write(session: Session, insert: Insert, rows: pa.Table) -> int:
-    session.make_way()
-    with session.guard(_STATEMENT):
-        session.connection.register(NAME, rows)
-    try:
-        return session.execute(insert.text, None)[1]
-    except errors.DatabaseError as error:
-        raise explained(error, insert, rows, session.connection) from None
-    finally:
-        # A transaction that failed takes no statement; then the name is registered anew.
-        with suppress(duckdb.Error):
-            session.connection.unregister(NAME)
+    with session.lent(NAME, rows, _STATEMENT):
+        try:
+            return session.execute(insert.text, None)[1]
+        except errors.DatabaseError as error:
+            raise explained(error, insert, rows, session.connection) from None
 
 
 def stream(data: object) -> pa.RecordBatchReader:

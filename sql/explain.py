@@ -21,7 +21,7 @@ from ..planner.execute import Physical
 from ..planner.logical import Block
 from . import errors, view_text
 from .planning import logical
-from .statements import Kind, Statement, Token, mentions_recursion, split, tokens
+from .statements import Kind, Statement, Token, mentions_recursion, mistake, split, tokens
 
 if TYPE_CHECKING:
     from .views import Views
@@ -52,7 +52,7 @@ def explain(statement: Statement, context: Context, views: Views) -> tuple[str, 
     if wish.duckdb:
         return None
     if wish.at >= len(parts):
-        raise _error(statement, parts[0], "EXPLAIN needs a query")
+        raise mistake(statement, parts[0], "EXPLAIN needs a query")
     first = parts[wish.at]
     if first.text.upper() == "VIEW":
         return _view(statement, wish, first, views)
@@ -70,8 +70,8 @@ def explain(statement: Statement, context: Context, views: Views) -> tuple[str, 
         if plain:
             return None
         shown = wish.stage or f"FORMAT {wish.format}"
-        raise _error(
-            statement, first, f"EXPLAIN ({shown}) is for queries", errors.NotSupportedError
+        raise mistake(
+            statement, first, f"EXPLAIN ({shown}) is for queries", kind=errors.NotSupportedError
         )
     # places of errors stay those of the whole script
     inner = dataclasses.replace(inner, script=statement.script, start=statement.start + first.start)
@@ -120,11 +120,11 @@ def _read(statement: Statement, parts: list[Token]) -> _Wish:
             elif value not in _FORMATS:
                 there = ", ".join(f.lower() for f in _FORMATS)
                 message = f"there is no EXPLAIN format {value.lower()}; there are {there}"
-                raise _error(statement, parts[min(at, len(parts) - 1)], message)
+                raise mistake(statement, parts[min(at, len(parts) - 1)], message)
             wish.format = value
         else:
             message = "EXPLAIN takes LOGICAL, DATAFLOW, KERNELS, ANALYZE and FORMAT here"
-            raise _error(statement, parts[min(at, len(parts) - 1)], message)
+            raise mistake(statement, parts[min(at, len(parts) - 1)], message)
         at += 1
         if words[at : at + 1] == [","]:
             at += 1
@@ -132,7 +132,7 @@ def _read(statement: Statement, parts: list[Token]) -> _Wish:
             wish.at = at + 1
             break
     if wish.format == "TRACE" and not wish.analyze:
-        raise _error(
+        raise mistake(
             statement, parts[0], "a trace is of a run: EXPLAIN (ANALYZE, FORMAT trace) query"
         )
     return wish
@@ -176,7 +176,7 @@ def _view(statement: Statement, wish: _Wish, first: Token, views: Views) -> tupl
     if wish.format == "TRACE" or wish.stage in ("LOGICAL", "KERNELS"):
         shown = wish.stage or "FORMAT trace"
         message = f"EXPLAIN ({shown}) is for queries; a view has a dataflow"
-        raise _error(statement, first, message, errors.NotSupportedError)
+        raise mistake(statement, first, message, kind=errors.NotSupportedError)
     from ..planner import picture
 
     name = ".".join(named.parts)
@@ -188,17 +188,3 @@ def _view(statement: Statement, wish: _Wish, first: Token, views: Views) -> tupl
         anew = f" (computed anew in the last epoch: {choice})" if choice else ""
         drawing = picture.of_circuit(circuit, f"view {name}{anew}")
     return _drawn(wish, drawing)
-
-
-def _error(
-    statement: Statement,
-    at: Token,
-    message: str,
-    kind: type[errors.Error] = errors.ProgrammingError,
-) -> errors.Error:
-    return kind(
-        message,
-        text=statement.script,
-        position=statement.start + at.start,
-        length=len(at.text),
-    )

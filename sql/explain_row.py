@@ -22,7 +22,7 @@ from .proof_select import Column, Value
 from .proof_unit import Row, literal
 from .reads import Names, Relation
 from .recursion_text import quoted
-from .statements import Statement, Token
+from .statements import Statement, Token, mistake
 from .view_text import is_name, unquoted
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def explain_row(
     if relation is None:
         raise _unknown(statement, name, name_at, names)
     if relation.kind != "view":
-        raise _error(
+        raise mistake(
             statement,
             name_at,
             f"{relation.name} is a table: its rows are there because they were put there",
@@ -86,7 +86,7 @@ def _read(
     """The view's name, its first token, and the values: first token and text of each."""
     at += 2
     if at >= len(parts) or not is_name(parts[at]):
-        raise _error(
+        raise mistake(
             statement,
             parts[min(at, len(parts) - 1)],
             "EXPLAIN ROW needs a view",
@@ -109,24 +109,24 @@ def _read(
             if start >= 0:
                 values.append((parts[start], _between(statement, parts, start, at, text)))
             elif (word == "," and values) or (word == ")" and parts[at - 1].text == ","):
-                raise _error(statement, token, "a value is missing before this")
+                raise mistake(statement, token, "a value is missing before this")
             if word == ")":
                 if at + 1 < len(parts):
-                    raise _error(statement, parts[at + 1], "EXPLAIN ROW (…) ends before this")
+                    raise mistake(statement, parts[at + 1], "EXPLAIN ROW (…) ends before this")
                 return name, first, values
             start, text = at + 1, []
             at += 1
             if at < len(parts) and parts[at].text in (",", ")"):
-                raise _error(statement, parts[at], "a value is missing before this")
+                raise mistake(statement, parts[at], "a value is missing before this")
             continue
         if start < 0:
-            raise _error(statement, token, "expected a comma and the row's values")
+            raise mistake(statement, token, "expected a comma and the row's values")
         depth += (word in ("(", "[", "{")) - (word in (")", "]", "}"))
         if token.kind == "parameter" and token.text == "?":
             marks += 1
             text.append((token.start, f"${marks}"))
         at += 1
-    raise _error(statement, parts[-1], "EXPLAIN ROW (… is not closed", "add )")
+    raise mistake(statement, parts[-1], "EXPLAIN ROW (… is not closed", "add )")
 
 
 def _between(
@@ -161,9 +161,9 @@ def _values(
         except duckdb.Error as error:
             report = diagnose.read(error)
             why = report.message if report is not None else str(error)
-            raise _error(statement, token, f"the value for {label}: {why}") from None
+            raise mistake(statement, token, f"the value for {label}: {why}") from None
         if not missing and (found is None or (other and "INT" in kind)):
-            raise _error(statement, token, f"{shown} is no {kind}, the type of {label}")
+            raise mistake(statement, token, f"{shown} is no {kind}, the type of {label}")
         row.append(found)
     return tuple(row)
 
@@ -174,7 +174,7 @@ def _unknown(statement: Statement, name: list[str], at: Token, names: Names) -> 
     known = [r.name for r in names.relations if r.kind == "view" and not r.name.startswith("__tw_")]
     near = get_close_matches(name[-1], known, 1)
     hint = f"did you mean {near[0]}?" if near else None
-    return _error(statement, at, f"there is no view {'.'.join(name)}", hint)
+    return mistake(statement, at, f"there is no view {'.'.join(name)}", hint)
 
 
 def _width(
@@ -190,7 +190,7 @@ def _width(
         f"{len(values)} value{'s'[: len(values) != 1]} {'are' if len(values) != 1 else 'is'} given"
     )
     many = f"{len(columns)} column{'s'[: len(columns) != 1]}"
-    return _error(statement, at, f"{relation.name} has {many}, {given}", f"its columns: {there}")
+    return mistake(statement, at, f"{relation.name} has {many}, {given}", f"its columns: {there}")
 
 
 # -- the row
@@ -257,13 +257,3 @@ def _shown_value(value: Value, kind: str) -> str:
     if bare and (_NUMBER.fullmatch(value) or value in ("true", "false")):
         return value
     return "'" + value.replace("'", "''") + "'"
-
-
-def _error(statement: Statement, at: Token, message: str, hint: str | None = None) -> errors.Error:
-    return errors.ProgrammingError(
-        message,
-        hint=hint,
-        text=statement.script,
-        position=statement.start + at.start,
-        length=len(at.text),
-    )

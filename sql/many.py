@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
-import duckdb
 import pyarrow as pa
 
 from ..planner.context import Parameters
@@ -36,27 +34,14 @@ def execute_many(session: Session, script: str, sets: Iterable[Parameters]) -> i
         if not session.autocommit or session.in_transaction:
             return _many(session, script, given, rows)
         try:
-            return _as_one(session, script, given, rows)
+            with session.as_one():
+                return _many(session, script, given, rows)
         except errors.DatabaseError:
             if rows is None:
                 raise
         # The long way finds the row that fails, and says what is wrong with it.
-        return _as_one(session, script, given, None)
-
-
-def _as_one(
-    session: Session, script: str, sets: Sequence[Parameters], rows: tuple[str, pa.Table] | None
-) -> int:
-    """`_many` in a transaction of its own."""
-    session.execute("BEGIN", None)
-    try:
-        total = _many(session, script, sets, rows)
-        session.execute("COMMIT", None)
-    except BaseException:
-        if session.in_transaction and not session.closed:
-            session.execute("ROLLBACK", None)
-        raise
-    return total
+        with session.as_one():
+            return _many(session, script, given, None)
 
 
 def _many(
@@ -65,15 +50,8 @@ def _many(
     """Run `script` for each set, or once over all of them as a table."""
     if rows is not None:
         text, table = rows
-        session.make_way()
-        with session.guard(NO_STATEMENT):
-            session.connection.register(bulk.NAME, table)
-        try:
+        with session.lent(bulk.NAME, table, NO_STATEMENT):
             return session.execute(text, None)[1]
-        finally:
-            # A transaction that failed takes no statement; then the name is registered anew.
-            with suppress(duckdb.Error):
-                session.connection.unregister(bulk.NAME)
     total = 0
     for given in sets:
         result, count = session.execute(script, given)

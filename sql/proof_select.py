@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from ..planner.dialect import Tidewheel
+from .bind_names import conjuncts
 from .proof_text import Opaque
 
 Value = str | None
@@ -194,7 +195,7 @@ def _conditions(query: exp.Select, found: Search, known: Collection[str]) -> Non
     where = query.args.get("where")
     if where is None:
         return
-    for number, condition in enumerate(_conjuncts(where.this)):
+    for number, condition in enumerate(conjuncts(where.this)):
         inner: exp.Expr | None = None
         if isinstance(condition, exp.Exists):
             inner = condition.this
@@ -245,11 +246,3 @@ def _plain(query: exp.Expr, one_column: bool, known: Collection[str]) -> bool:
     if any(e.find(exp.Star) for e in query.expressions) and one_column:
         return False
     return not any(_aggregates(e, known) or e.find(exp.Window) for e in query.expressions)
-
-
-def _conjuncts(node: exp.Expr) -> list[exp.Expr]:
-    while isinstance(node, exp.Paren):
-        node = node.this
-    if isinstance(node, exp.And):
-        return [*_conjuncts(node.this), *_conjuncts(node.expression)]
-    return [node]

@@ -13,6 +13,7 @@ from sqlglot import exp
 
 from ..engine.operators.step_program import Compare, Compute, Number, Program, Slot, Value
 from ..planner.logical import Column
+from .bind_names import conjuncts
 from .recursion_text import quoted
 
 Describe = Callable[[str], Sequence[tuple[str, str]]]
@@ -120,11 +121,11 @@ class _Analysis:
             if not plain or join.args.get("using"):
                 raise _NotStructural("join")
             if join.args.get("on") is not None:
-                self.conditions += _conjuncts(join.args["on"])
+                self.conditions += conjuncts(join.args["on"])
             items.append(join.this)
         where = self.select.args.get("where")
         if where is not None:
-            self.conditions += _conjuncts(where.this)
+            self.conditions += conjuncts(where.this)
         for item in items:
             if any(
                 item.args.get(k) for k in ("joins", "pivots", "sample", "laterals", "ordinality")
@@ -389,14 +390,6 @@ class _Analysis:
         where = " AND ".join(f"({w})" for w in relation.where)
         tail = f" WHERE {where}" if where else ""
         return f"SELECT {', '.join(items)} FROM {relation.text}{tail}"
-
-
-def _conjuncts(node: exp.Expr) -> list[exp.Expr]:
-    while isinstance(node, exp.Paren):
-        node = node.this
-    if isinstance(node, exp.And):
-        return [*_conjuncts(node.this), *_conjuncts(node.expression)]
-    return [node]
 
 
 def _slots(value: Value) -> set[int]:

@@ -7,7 +7,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -196,6 +196,31 @@ class Session:
                 hint="SET statement_timeout to more, or to none",
             )
         return errors.Interrupted("the statement was interrupted")
+
+    @contextmanager
+    def as_one(self) -> Iterator[None]:
+        """A transaction around a block, in autocommit mode: committed at its end."""
+        self.execute("BEGIN", None)
+        try:
+            yield
+            self.execute("COMMIT", None)
+        except BaseException:
+            if self.in_transaction and not self.closed:
+                self.execute("ROLLBACK", None)
+            raise
+
+    @contextmanager
+    def lent(self, name: str, rows: pa.Table, statement: Statement) -> Iterator[None]:
+        """`rows` are a table of DuckDB's for a block."""
+        self.make_way()
+        with self.guard(statement):
+            self.connection.register(name, rows)
+        try:
+            yield
+        finally:
+            # A transaction that failed takes no statement; then the name is registered anew.
+            with suppress(duckdb.Error):
+                self.connection.unregister(name)
 
     def end_transaction(self, verb: str) -> None:
         """COMMIT or ROLLBACK; nothing to do without a transaction."""

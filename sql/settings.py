@@ -7,8 +7,7 @@ import re
 from typing import Any
 
 from ..planner.context import Settings
-from . import errors
-from .statements import Statement, Token, tokens
+from .statements import Statement, mistake, tokens
 
 _WORDS = {"on": True, "true": True, "1": True, "off": False, "false": False, "0": False}
 _NOTHING = {"none", "null", "unlimited", "-1"}
@@ -54,26 +53,16 @@ def assignment(statement: Statement) -> tuple[str, Any]:
     if rest and (rest[0].text == "=" or rest[0].text.upper() == "TO"):
         rest = rest[1:]
     if not rest:
-        raise _wrong(statement, parts[1], f"no value is given for {name}", None)
+        raise mistake(statement, parts[1], f"no value is given for {name}")
     written = "".join(t.text for t in rest).strip("'\"")
     try:
         return name, parse(name, written)
     except ValueError as error:
         message = f"{written} is no value for {name}"
-        raise _wrong(statement, rest[0], message, str(error)) from None
+        raise mistake(statement, rest[0], message, str(error)) from None
 
 
 _SCOPES = {"SESSION", "GLOBAL", "LOCAL"}
-
-
-def _wrong(statement: Statement, at: Token, message: str, hint: str | None) -> errors.Error:
-    return errors.ProgrammingError(
-        message,
-        hint=hint,
-        text=statement.script,
-        position=statement.start + at.start,
-        length=len(at.text),
-    )
 
 
 def shown(value: object) -> str:

@@ -15,6 +15,7 @@ from enum import Enum
 from functools import lru_cache
 
 from ..planner.context import Settings
+from . import errors
 
 _TOKEN = re.compile(
     r"""
@@ -255,6 +256,23 @@ def writing_cte(parts: Iterable[Token]) -> Token | None:
 def mentions_recursion(text: str) -> bool:
     """May `text` have a recursion? Cheap, and never wrongly no."""
     return _RECURSIVE.search(text) is not None
+
+
+def mistake(
+    statement: Statement,
+    at: Token,
+    message: str,
+    hint: str | None = None,
+    kind: type[errors.Error] = errors.ProgrammingError,
+) -> errors.Error:
+    """An error whose place is a token of the statement."""
+    return kind(
+        message,
+        hint=hint,
+        text=statement.script,
+        position=statement.start + at.start,
+        length=len(at.text),
+    )
 
 
 def explained(statement: Statement) -> Statement:

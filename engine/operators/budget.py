@@ -29,6 +29,7 @@ class RecursionInterrupted(Exception):
     """The statement was interrupted while a recursion ran."""
 
 
+DEFAULT_ITERATIONS = 100_000
 DEFAULT_ROWS = 100_000_000
 
 
@@ -44,7 +45,7 @@ class Budget:
     interrupted: threading.Event | None = None
     watch: Callable[[str, tuple[int, ...], int], None] | None = None  # (table, counters, new rows)
 
-    def filled(self, iterations: int) -> Budget:
+    def filled(self, iterations: int = DEFAULT_ITERATIONS) -> Budget:
         """The same with bounds for what it leaves open."""
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
         return replace(

@@ -79,21 +79,6 @@ class Map(Operator):
         return emit(counters, self.rewrite(delta))
 
 
-class Consolidate(Operator):
-    """Equal rows added up. Linear, and changes nothing but the size of what passes."""
-
-    def __init__(self, schema: Schema, name: str = "consolidate") -> None:
-        self.schema = schema
-        self.name = name
-
-    def step(self, counters: Counters, deltas: Sequence[Delta | None]) -> list[Emission]:
-        """The delta consolidated."""
-        from tidewheel.engine.state.delta import consolidate
-
-        delta = deltas[0]
-        return [] if delta is None else emit(counters, consolidate(delta))
-
-
 def selecting(indices: Sequence[int], schema: Schema) -> Rewrite:
     """Columns by position."""
     chosen = tuple(indices)

@@ -66,11 +66,6 @@ class Arrangement:
         if len(delta):
             self.spine.insert(self.layout.rows(delta, times_of(len(delta), counters), keys))
 
-    def insert_timed(self, delta: Delta, times: Int64s) -> None:
-        """Add a delta whose rows happened at different counters, shape (n, depth)."""
-        if len(delta):
-            self.spine.insert(self.layout.rows(delta, times))
-
     def fetch(self, keys: Int64s) -> Rows | None:
         """All rows whose 64-bit key is among `keys` (each at most once), None if none."""
         found = self.spine.lookup(keys)

@@ -191,7 +191,7 @@ def test_spine_holds_what_was_put_in(depth: int, monkeypatch: pytest.MonkeyPatch
             want[tuple(row)] += w
         delta = Delta(schema, [data[:, 0].copy(), data[:, 1].copy()], weights)
         if depth:
-            arrangement.insert_timed(delta, data[:, 2:])
+            arrangement.spine.insert(arrangement.layout.rows(delta, data[:, 2:]))
         else:
             arrangement.insert(delta)
         key = np.array([int(rng.integers(0, 12))])
