@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import BinaryIO
 
-import pyarrow as pa
+from tidewheel.engine.arrow import pa
 
 from ..sql.dbapi import Cursor
 from ..sql.errors import NotSupportedError

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 FORMATS = ("table", "csv", "json", "jsonl", "markdown", "parquet", "arrow")
 _BINARY = ("parquet", "arrow")
+_TEXT = ("table", "csv", "markdown")
 _EXTENSIONS = {
     ".csv": "csv",
     ".json": "json",
@@ -219,7 +220,9 @@ class _Printer:
         """Run a script; a format of one document prints its last result when `last` is called."""
         from .progress import ProgressBar
 
-        statements = self._connection.script(script, values, explain=explain)
+        statements = self._connection.script(
+            script, values, explain=explain, as_text=self._form in _TEXT
+        )
         while True:
             start = time.perf_counter()
             with ProgressBar(self._connection, sys.stderr.isatty()) as bar:

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import duckdb
-import pyarrow as pa
+
+from tidewheel.engine.arrow import pa
 
 
 @dataclass(slots=True)

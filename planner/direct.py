@@ -5,18 +5,30 @@ Nothing here needs sqlglot or the scheduler, so a program that asks only such qu
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import Any
 
 import duckdb
-import pyarrow as pa
 
-from tidewheel.engine.kernels.duckdb import KernelReader
+from tidewheel.engine.arrow import pa
+from tidewheel.engine.kernels.duckdb import KernelReader, relation
 from tidewheel.planner.context import Context
 
 
 def run(sql: str, context: Context) -> Direct:
     """Start `sql` as it is written, and compute its first batch: that raises what is wrong."""
     return Direct(sql, context)
+
+
+def run_as_text(sql: str, context: Context) -> Rows | None:
+    """Start `sql` for a reader that wants text; None, and nothing has run, if `run` must do it."""
+    with context.lock:
+        types = [str(t) for t in relation(context.connection, sql, params=context.parameters).types]
+        if not all(t in _PLAIN or t.startswith("DECIMAL(") for t in types):
+            return None
+        context.connection.execute(sql, context.parameters)
+    return Rows(types, context)
 
 
 class Direct:
@@ -63,3 +75,94 @@ class Direct:
     def close(self) -> None:
         """Stop, and give the connection free; safe to call again."""
         self._reader.close()
+
+
+_PLAIN = {
+    "BOOLEAN": "bool_", "VARCHAR": "string",
+    "TINYINT": "int8", "SMALLINT": "int16", "INTEGER": "int32", "BIGINT": "int64",
+    "UTINYINT": "uint8", "USMALLINT": "uint16", "UINTEGER": "uint32", "UBIGINT": "uint64",
+}  # fmt: skip
+"""DuckDB's types whose values are written from Python as DuckDB writes them; Arrow's names."""
+
+
+class Rows:
+    """A statement's rows of plain types, from DuckDB without Arrow, whose library loads slowly.
+
+    Whoever asks for Arrow all the same gets it, made of the Python values.
+    """
+
+    def __init__(self, types: list[str], context: Context) -> None:
+        self._connection = context.connection
+        self._lock = context.lock
+        self._interrupted = context.interrupted
+        self._chunk = min(context.settings.batch_rows, 10_000)
+        self._done = False
+        self.columns = list(zip([d[0] for d in self._connection.description], types, strict=True))
+        """Names and types as DuckDB names them."""
+        self._ahead: list[tuple[Any, ...]] | None = self._read()
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """In DuckDB's lossless Arrow form."""
+        return pa.schema([(name, _arrow(type_)) for name, type_ in self.columns])
+
+    def rows(self) -> list[tuple[Any, ...]]:
+        """The next rows; none at the end."""
+        found, self._ahead = self._ahead, None
+        return self._read() if found is None else found
+
+    def text(self) -> list[tuple[str | None, ...]] | None:
+        """The next rows, each value as DuckDB writes it; None at the end."""
+        columns = zip(*self.rows(), strict=True)
+        kinds = [type_ for _, type_ in self.columns]
+        return list(zip(*map(_written, columns, kinds), strict=True)) or None
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        return self
+
+    def __next__(self) -> pa.RecordBatch:
+        rows = self.rows()
+        if not rows:
+            raise StopIteration
+        columns = zip(*rows, strict=True)
+        arrays = [pa.array(c, f.type) for c, f in zip(columns, self.schema, strict=True)]
+        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+
+    def _read(self) -> list[tuple[Any, ...]]:
+        if self._done:
+            return []
+        if self._interrupted.is_set():
+            self.close()
+            raise duckdb.InterruptException("INTERRUPT Error: Interrupted!")
+        try:
+            with self._lock:
+                found = self._connection.fetchmany(self._chunk)
+        except BaseException:
+            self._done = True
+            raise
+        self._done = not found
+        return found
+
+    def close(self) -> None:
+        """Stop, and give the connection free; safe to call again."""
+        if not self._done:
+            self._done = True
+            with self._lock:
+                self._connection.abort()
+
+
+def _arrow(type_: str) -> pa.DataType:
+    if type_.startswith("DECIMAL("):
+        return pa.decimal128(*map(int, type_[len("DECIMAL(") : -1].split(",")))
+    found: pa.DataType = getattr(pa, _PLAIN[type_])()
+    return found
+
+
+def _written(column: tuple[Any, ...], type_: str) -> Sequence[str | None]:
+    if type_ == "VARCHAR":
+        return column
+    if type_ == "BOOLEAN":
+        return [None if v is None else "true" if v else "false" for v in column]
+    if type_.startswith("DECIMAL("):
+        return [None if v is None else format(v, "f") for v in column]
+    return [None if v is None else str(v) for v in column]

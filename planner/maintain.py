@@ -17,8 +17,7 @@ from dataclasses import dataclass, field
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Protocol
 
-import pyarrow as pa
-
+from tidewheel.engine.arrow import pa
 from tidewheel.engine.operators.shared import SharedArrangements
 
 if TYPE_CHECKING:
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
     from tidewheel.planner.logical import Node
 
 WEIGHT = "weight"
-Deltas = Mapping[str, pa.Table]
+Deltas = Mapping[str, "pa.Table"]
 Path = tuple[tuple[str, str], ...]
 Round = tuple[str, tuple[int, ...], int]
 """A recursive table, counters, rows that came or went there."""

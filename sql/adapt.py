@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import datetime
 import decimal
+import sys
 import uuid
 from collections.abc import Mapping, Set
-from typing import Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from . import errors
+
+if TYPE_CHECKING:
+    import numpy as np
 
 _TAKEN = frozenset(
     {
@@ -43,13 +45,16 @@ def adapt(value: Any) -> Any:
             keys = [adapt(k) for k in value]
             return {"key": keys, "value": [adapt(v) for v in value.values()]}
         return {k: adapt(v) for k, v in value.items()}
-    if isinstance(value, (np.datetime64, np.timedelta64)):
-        return _numpy_time(value)
-    if isinstance(value, np.generic):
-        return adapt(value.item())
-    if isinstance(value, np.ndarray):
-        times = value.dtype.kind in "mM"
-        return [adapt(v) for v in (value if times else value.tolist())]
+    if "numpy" in sys.modules:  # else no value is one of NumPy's
+        import numpy as np
+
+        if isinstance(value, (np.datetime64, np.timedelta64)):
+            return _numpy_time(value)
+        if isinstance(value, np.generic):
+            return adapt(value.item())
+        if isinstance(value, np.ndarray):
+            times = value.dtype.kind in "mM"
+            return [adapt(v) for v in (value if times else value.tolist())]
     if isinstance(value, tuple(_TAKEN)) or kind.__module__.split(".")[0] in ("pandas", "duckdb"):
         return value
     cure = "text"
@@ -62,6 +67,8 @@ def adapt(value: Any) -> Any:
 
 def _numpy_time(value: np.datetime64 | np.timedelta64) -> Any:
     """As Python's type, which counts microseconds."""
+    import numpy as np
+
     if np.isnat(value):
         return None
     days = isinstance(value, np.datetime64) and np.datetime_data(value.dtype)[0] in "YMWD"

@@ -20,8 +20,8 @@ from functools import lru_cache
 from typing import Any
 
 import duckdb
-import pyarrow as pa
 
+from tidewheel.engine.arrow import pa
 from tidewheel.sql.statements import Token, tokens
 
 WEIGHT = "weight"

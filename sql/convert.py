@@ -11,7 +11,8 @@ from collections.abc import Callable
 from typing import Any
 
 import duckdb
-import pyarrow as pa
+
+from tidewheel.engine.arrow import pa
 
 _local = threading.local()
 
@@ -43,7 +44,7 @@ def _zone(t: pa.DataType) -> str | None:
     return None
 
 
-Column = Callable[[pa.Array], list[Any]]
+Column = Callable[["pa.Array"], list[Any]]
 
 
 def _column(t: pa.DataType) -> Column | None:

@@ -12,8 +12,7 @@ from time import monotonic
 from typing import ClassVar
 from weakref import WeakSet, WeakValueDictionary
 
-import pyarrow as pa
-
+from tidewheel.engine.arrow import pa
 from tidewheel.planner.maintain import Maintainer
 from tidewheel.sql.errors import OperationalError
 

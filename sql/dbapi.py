@@ -7,11 +7,11 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
-import pyarrow as pa
+from tidewheel.engine.arrow import pa
 
 from . import errors
 from .activity import Progress
-from .convert import Exporter, RowConverter, to_numpy, to_pandas, to_text
+from .convert import Exporter, RowConverter, to_numpy, to_pandas
 from .result import Result
 from .types import describe
 
@@ -96,11 +96,17 @@ class Connection:
         return append(self._session, table, data)
 
     def script(
-        self, sql: str, parameters: Parameters = None, *, explain: bool = False
+        self,
+        sql: str,
+        parameters: Parameters = None,
+        *,
+        explain: bool = False,
+        as_text: bool = False,
     ) -> Iterator[Cursor]:
         """Run the statements of `sql` one by one, each when it is asked for: a cursor for each.
 
-        With `explain` queries are explained instead of run.
+        With `explain` queries are explained instead of run. `as_text`: the rows will be read by
+        `text_rows`.
         """
         from .statements import explained
 
@@ -109,7 +115,7 @@ class Connection:
             if explain:
                 statement = explained(statement)
             cursor = self.cursor()
-            cursor._take(*self._session.run(statement, given))
+            cursor._take(*self._session.run(statement, given, as_text))
             yield cursor
 
     def begin(self) -> None:
@@ -234,7 +240,7 @@ class Cursor:
 
         A type code is DuckDB's name of the type and equals its type object: ``== NUMBER``.
         """
-        return None if self._result is None else describe(self._result.schema)
+        return None if self._result is None else describe(self._result.columns)
 
     # -- rows --------------------------------------------------------------------------------------
 
@@ -355,17 +361,15 @@ class Cursor:
 
     def text_rows(self) -> Iterator[tuple[str | None, ...]]:
         """The rows that are not yet read, every value as DuckDB writes it (VARCHAR or NULL)."""
-        result = self._need_rows()
-        for batch in self._unread(result):
-            yield from zip(*to_text(pa.Table.from_batches([batch])), strict=True)
+        return self._unread(self._need_rows()).text()
 
-    def _unread(self, result: Result) -> Iterator[pa.RecordBatch]:
+    def _unread(self, result: Result) -> Result:
         if self._rows:
             raise errors.ProgrammingError(
                 "some rows of this batch were already fetched one by one",
                 hint="read a result either as rows or as Arrow",
             )
-        return iter(result)
+        return result
 
     # -- the rest of PEP 249 -----------------------------------------------------------------------
 

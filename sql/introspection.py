@@ -15,55 +15,52 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import duckdb
-import pyarrow as pa
+
+from tidewheel.engine.arrow import pa
 
 from ..planner.maintain import MaintainedView, Maintainer
 
 _NAMED = re.compile(r"\btidewheel_(?:views|vertices|iterations)\b", re.IGNORECASE)
 
-_NAME = [("database_name", pa.string()), ("schema_name", pa.string()), ("view_name", pa.string())]
-_STATE = [("state_rows", pa.int64()), ("state_bytes", pa.int64())]
-_VIEWS = pa.schema(
-    [
-        *_NAME,
-        ("sql", pa.string()),
-        ("reads", pa.list_(pa.string())),
-        ("filled", pa.bool_()),
-        ("maintenance", pa.string()),
-        ("reason", pa.string()),
-        *_STATE,
-        ("epochs", pa.int64()),
-        ("changed_rows", pa.int64()),
-        ("seconds", pa.float64()),
-        ("fill_seconds", pa.float64()),
-        ("last_epoch", pa.int64()),
-        ("last_seconds", pa.float64()),
-    ]
-)
-_VERTICES = pa.schema(
-    [
-        *_NAME,
-        ("vertex_id", pa.int32()),
-        ("vertex", pa.string()),
-        ("kind", pa.string()),
-        ("detail", pa.string()),
-        *_STATE,
-        ("rows_in", pa.int64()),
-        ("rows_out", pa.int64()),
-        ("steps", pa.int64()),
-        ("seconds", pa.float64()),
-    ]
-)
-_ITERATIONS = pa.schema(
-    [
-        *_NAME,
-        ("epoch", pa.int64()),
-        ("recursive_table", pa.string()),
-        ("counters", pa.list_(pa.int64())),
-        ("changes", pa.int64()),
-    ]
-)
+_NAME = [("database_name", "string"), ("schema_name", "string"), ("view_name", "string")]
+_STATE = [("state_rows", "int64"), ("state_bytes", "int64")]
+_VIEWS = [
+    *_NAME,
+    ("sql", "string"),
+    ("reads", "string[]"),
+    ("filled", "bool_"),
+    ("maintenance", "string"),
+    ("reason", "string"),
+    *_STATE,
+    ("epochs", "int64"),
+    ("changed_rows", "int64"),
+    ("seconds", "float64"),
+    ("fill_seconds", "float64"),
+    ("last_epoch", "int64"),
+    ("last_seconds", "float64"),
+]
+_VERTICES = [
+    *_NAME,
+    ("vertex_id", "int32"),
+    ("vertex", "string"),
+    ("kind", "string"),
+    ("detail", "string"),
+    *_STATE,
+    ("rows_in", "int64"),
+    ("rows_out", "int64"),
+    ("steps", "int64"),
+    ("seconds", "float64"),
+]
+_ITERATIONS = [
+    *_NAME,
+    ("epoch", "int64"),
+    ("recursive_table", "string"),
+    ("counters", "int64[]"),
+    ("changes", "int64"),
+]
 
+Columns = list[tuple[str, str]]
+"""Names, and Arrow's names of the types."""
 Rows = Iterable[tuple[Any, ...]]
 
 
@@ -74,7 +71,8 @@ def named(text: str) -> list[str]:
 
 def provide(connection: duckdb.DuckDBPyConnection, what: str, maintainer: Maintainer) -> None:
     """Make the function `what` readable on a connection, as of now."""
-    schema, rows = _TABLES[what]
+    columns_of, rows = _TABLES[what]
+    schema = pa.schema([(name, _type(kind)) for name, kind in columns_of])
     maintained = [view for view in maintainer.ordered() if not view.plain]
     found = [row for view in maintained for row in rows(view)]
     columns = list(zip(*found, strict=True)) if found else [()] * len(schema)
@@ -83,6 +81,12 @@ def provide(connection: duckdb.DuckDBPyConnection, what: str, maintainer: Mainta
     connection.register(source, pa.Table.from_arrays(arrays, schema=schema))
     macro = f"CREATE OR REPLACE TEMP MACRO {what}() AS TABLE FROM {source}"
     connection.execute(macro).fetchall()
+
+
+def _type(name: str) -> pa.DataType:
+    if name.endswith("[]"):
+        return pa.list_(_type(name[:-2]))
+    return getattr(pa, name)()
 
 
 def _names(view: MaintainedView) -> tuple[str, ...]:
@@ -122,7 +126,7 @@ def _iterations(view: MaintainedView) -> Rows:
         yield (*_names(view), epoch, table, counters, rows)
 
 
-_TABLES: dict[str, tuple[pa.Schema, Callable[[MaintainedView], Rows]]] = {
+_TABLES: dict[str, tuple[Columns, Callable[[MaintainedView], Rows]]] = {
     "tidewheel_views": (_VIEWS, _views),
     "tidewheel_vertices": (_VERTICES, _vertices),
     "tidewheel_iterations": (_ITERATIONS, _iterations),

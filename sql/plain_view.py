@@ -10,7 +10,8 @@ import dataclasses
 from typing import TYPE_CHECKING
 
 import duckdb
-import pyarrow as pa
+
+from tidewheel.engine.arrow import pa
 
 from . import errors, view_text
 from .statements import Statement, mentions_recursion, split

@@ -7,18 +7,26 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from typing import IO, Protocol
+from typing import IO, Any, Protocol, TypeVar
 
-import pyarrow as pa
+from ..engine.arrow import pa
+from ..planner.direct import Rows
+from .convert import to_text
+from .types import sql_name
 
 BUFFER_BYTES = 256 << 20
 """How much of a result is kept in memory when it must make way for another statement."""
 
 
+T = TypeVar("T")
+
+
 class Stream(Protocol):
     """What a run gives: Arrow batches of one schema, in order."""
 
-    schema: pa.Schema
+    @property
+    def schema(self) -> pa.Schema:
+        """In DuckDB's lossless Arrow form."""
 
     def __next__(self) -> pa.RecordBatch: ...
 
@@ -43,8 +51,8 @@ class Result:
         lock: threading.RLock,
         count: Callable[[int], None] | None = None,
     ) -> None:
-        self.schema: pa.Schema = stream.schema
         self.stream: Stream | None = stream
+        self._made = stream
         self._endless = getattr(stream, "endless", False)
         self._guard = guard
         self._lock = lock
@@ -53,6 +61,18 @@ class Result:
         self._spilled: pa.RecordBatchReader | None = None
         self._file: IO[bytes] | None = None
         self._error: BaseException | None = None
+
+    @property
+    def schema(self) -> pa.Schema:
+        """In DuckDB's lossless Arrow form."""
+        return self._made.schema
+
+    @property
+    def columns(self) -> list[tuple[str, str]]:
+        """Names and types, as DuckDB names them."""
+        if isinstance(self._made, Rows):
+            return self._made.columns
+        return [(field.name, sql_name(field.type)) for field in self.schema]
 
     @property
     def open(self) -> bool:
@@ -93,21 +113,41 @@ class Result:
         while (batch := self.next_batch()) is not None:
             yield batch
 
+    def text(self) -> Iterator[tuple[str | None, ...]]:
+        """The rows, every value as DuckDB writes it (VARCHAR or NULL)."""
+        if isinstance(self.stream, Rows) and not self._held:
+            while (rows := self._text()) is not None:
+                yield from rows
+        for batch in self:
+            yield from zip(*to_text(pa.Table.from_batches([batch])), strict=True)
+
+    def _text(self) -> list[tuple[str | None, ...]] | None:
+        with self._lock:
+            rows = self._read(Rows.text)
+            if rows is not None and self._count is not None:
+                self._count(len(rows))
+            return rows
+
     def _pull(self) -> pa.RecordBatch | None:
+        while (batch := self._read(_next)) is not None and not batch.num_rows:
+            pass
+        if batch is not None and self._count is not None:
+            self._count(batch.num_rows)
+        return batch
+
+    def _read(self, read: Callable[[Any], T | None]) -> T | None:
+        """What `read` gets of the stream; at its end, None, the connection is free."""
         if self.stream is None:
             return None
         try:
             with self._guard():
-                while (batch := next(self.stream, None)) is not None:
-                    if batch.num_rows:
-                        if self._count is not None:
-                            self._count(batch.num_rows)
-                        return batch
+                found = read(self.stream)
         except BaseException:
             self._close_stream()
             raise
-        self._close_stream()
-        return None
+        if found is None:
+            self._close_stream()
+        return found
 
     def buffer(self) -> None:
         """Read the rest, so that the connection is free; an error is kept for the rows' reader."""
@@ -143,6 +183,10 @@ class Result:
         if self._file is not None:
             self._file.close()
             self._file = None
+
+
+def _next(stream: Stream) -> pa.RecordBatch | None:
+    return next(stream, None)
 
 
 class TableStream:

@@ -12,7 +12,8 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import duckdb
-import pyarrow as pa
+
+from tidewheel.engine.arrow import pa
 
 from ..engine.operators.budget import BOUNDS, Budget
 from ..planner import direct
@@ -130,8 +131,10 @@ class Session:
         found = split(script)
         return list(zip(found, distribute(found, parameters), strict=True))
 
-    def run(self, statement: Statement, given: Parameters) -> tuple[Result | None, int]:
-        """Run one statement; see `execute`."""
+    def run(
+        self, statement: Statement, given: Parameters, as_text: bool = False
+    ) -> tuple[Result | None, int]:
+        """Run one statement; see `execute`. `as_text`: its rows will be read as text."""
         with self.lock:
             self.check_open()
             self.interrupted.clear()
@@ -144,7 +147,7 @@ class Session:
             if self._activity is not None:
                 self._activity.begin()
             with self._bounded():
-                outcome = self._run(statement, given)
+                outcome = self._run(statement, given, as_text)
             # a subscription never ends and does not hold the connection
             result = outcome[0]
             if result is not None and result.open and statement.words[0] != "SUBSCRIBE":
@@ -238,10 +241,12 @@ class Session:
             self._stream.close()
         self._open = self._stream = None
 
-    def _run(self, statement: Statement, given: Parameters) -> tuple[Result | None, int]:
+    def _run(
+        self, statement: Statement, given: Parameters, as_text: bool
+    ) -> tuple[Result | None, int]:
         kind = statement.kind
         if kind is Kind.QUERY:
-            return self._query(statement, given), -1
+            return self._query(statement, given, as_text), -1
         if kind is Kind.EXPLAIN:
             return self._explain(statement, given), -1
         if kind is Kind.SETTING:
@@ -401,16 +406,19 @@ class Session:
         """Forget plans: the catalog is another one."""
         self.catalog.changed()
 
-    def _query(self, statement: Statement, given: Parameters) -> Result:
+    def _query(self, statement: Statement, given: Parameters, as_text: bool) -> Result:
         version = (self.catalog.version, self.database.catalog_version)
         # the views' rows and DuckDB's snapshot are of one epoch
         with self.guard(statement), self.database.reading:
             self.views.prepare(statement.text)
             context = self._context(given)
-            stream: Stream
+            stream: Stream | None = None
             if planning.is_plain(statement, self.settings):
                 written = True
-                stream = direct.run(statement.text, context)
+                if as_text:
+                    stream = direct.run_as_text(statement.text, context)
+                if stream is None:
+                    stream = direct.run(statement.text, context)
             else:
                 from ..planner import execute
 

@@ -14,8 +14,7 @@ from functools import partial
 from time import monotonic
 from typing import Any
 
-import pyarrow as pa
-
+from tidewheel.engine.arrow import pa
 from tidewheel.planner.maintain import WEIGHT
 from tidewheel.sql import errors
 from tidewheel.sql.convert import RowConverter

@@ -3,47 +3,55 @@
 from __future__ import annotations
 
 import datetime
+import functools
+import re
 import time
+from collections.abc import Iterable
 from typing import Any
 
-import pyarrow as pa
+from tidewheel.engine.arrow import pa
 
-_NAMES: dict[pa.DataType, str] = {
-    pa.null(): "NULL",
-    pa.bool_(): "BOOLEAN",
-    pa.int8(): "TINYINT",
-    pa.int16(): "SMALLINT",
-    pa.int32(): "INTEGER",
-    pa.int64(): "BIGINT",
-    pa.uint8(): "UTINYINT",
-    pa.uint16(): "USMALLINT",
-    pa.uint32(): "UINTEGER",
-    pa.uint64(): "UBIGINT",
-    pa.float32(): "FLOAT",
-    pa.float64(): "DOUBLE",
-    pa.string(): "VARCHAR",
-    pa.large_string(): "VARCHAR",
-    pa.string_view(): "VARCHAR",
-    pa.binary(): "BLOB",
-    pa.large_binary(): "BLOB",
-    pa.binary_view(): "BLOB",
-    pa.date32(): "DATE",
-    pa.time64("us"): "TIME",
-    pa.time64("ns"): "TIME_NS",
-    pa.timestamp("s"): "TIMESTAMP_S",
-    pa.timestamp("ms"): "TIMESTAMP_MS",
-    pa.timestamp("us"): "TIMESTAMP",
-    pa.timestamp("ns"): "TIMESTAMP_NS",
-    pa.month_day_nano_interval(): "INTERVAL",
-    pa.duration("us"): "INTERVAL",
-}
+
+@functools.cache
+def _names() -> dict[pa.DataType, str]:
+    return {
+        pa.null(): "NULL",
+        pa.bool_(): "BOOLEAN",
+        pa.int8(): "TINYINT",
+        pa.int16(): "SMALLINT",
+        pa.int32(): "INTEGER",
+        pa.int64(): "BIGINT",
+        pa.uint8(): "UTINYINT",
+        pa.uint16(): "USMALLINT",
+        pa.uint32(): "UINTEGER",
+        pa.uint64(): "UBIGINT",
+        pa.float32(): "FLOAT",
+        pa.float64(): "DOUBLE",
+        pa.string(): "VARCHAR",
+        pa.large_string(): "VARCHAR",
+        pa.string_view(): "VARCHAR",
+        pa.binary(): "BLOB",
+        pa.large_binary(): "BLOB",
+        pa.binary_view(): "BLOB",
+        pa.date32(): "DATE",
+        pa.time64("us"): "TIME",
+        pa.time64("ns"): "TIME_NS",
+        pa.timestamp("s"): "TIMESTAMP_S",
+        pa.timestamp("ms"): "TIMESTAMP_MS",
+        pa.timestamp("us"): "TIMESTAMP",
+        pa.timestamp("ns"): "TIMESTAMP_NS",
+        pa.month_day_nano_interval(): "INTERVAL",
+        pa.duration("us"): "INTERVAL",
+    }
+
+
 _OPAQUE = {"time_tz": "TIME WITH TIME ZONE"}
 
 
 def sql_name(t: pa.DataType) -> str:
     """DuckDB's name of a type in its lossless Arrow form; an ENUM's values are not part of it."""
-    if t in _NAMES:
-        return _NAMES[t]
+    if t in (names := _names()):
+        return names[t]
     if isinstance(t, pa.OpaqueType):
         return _OPAQUE.get(t.type_name) or str(t.type_name).upper()
     if isinstance(t, pa.UuidType):
@@ -146,16 +154,18 @@ def TimestampFromTicks(ticks: float) -> datetime.datetime:
     return datetime.datetime(*time.localtime(ticks)[:6])
 
 
-def describe(schema: pa.Schema) -> list[tuple[Any, ...]]:
-    """PEP 249's description of a result: name and type code; of a DECIMAL precision and scale.
+def describe(columns: Iterable[tuple[str, str]]) -> list[tuple[Any, ...]]:
+    """PEP 249's description of columns, given as names and DuckDB's names of their types.
 
-    All else is None, which PEP 249 allows.
+    That is name and type code; of a DECIMAL precision and scale. All else is None, which PEP 249
+    allows.
     """
-    return [
-        (field.name, TypeCode(sql_name(field.type)), None, None, *_digits(field.type), None)
-        for field in schema
-    ]
+    return [(name, TypeCode(type_), None, None, *_digits(type_), None) for name, type_ in columns]
 
 
-def _digits(t: pa.DataType) -> tuple[int | None, int | None]:
-    return (t.precision, t.scale) if pa.types.is_decimal(t) else (None, None)
+def _digits(type_: str) -> tuple[int | None, int | None]:
+    found = _DECIMAL.fullmatch(type_)
+    return (int(found[1]), int(found[2])) if found else (None, None)
+
+
+_DECIMAL = re.compile(r"DECIMAL\((\d+),(\d+)\)")

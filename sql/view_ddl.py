@@ -11,7 +11,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import duckdb
-import pyarrow as pa
+
+from tidewheel.engine.arrow import pa
 
 from . import errors
 from .capture import quote

@@ -22,8 +22,8 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 import duckdb
-import pyarrow as pa
 
+from tidewheel.engine.arrow import pa
 from tidewheel.planner import maintain
 from tidewheel.planner.maintain import MaintainedView, Maintainer
 from tidewheel.sql import errors, introspection, plain_view, view_ddl, view_text
@@ -76,7 +76,7 @@ class Host(Protocol):
         """The session as a connection."""
 
 
-PlanFactory = Callable[[str, frozenset[str], Callable[..., pa.Table]], maintain.Plan]
+PlanFactory = Callable[[str, frozenset[str], Callable[..., "pa.Table"]], maintain.Plan]
 
 
 class Views:

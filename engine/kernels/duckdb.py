@@ -14,7 +14,8 @@ from contextlib import suppress
 from typing import Any
 
 import duckdb
-import pyarrow as pa
+
+from tidewheel.engine.arrow import pa
 
 Parameters = Sequence[Any] | Mapping[str, Any] | None
 Profile = Callable[[str, str], None]
@@ -71,7 +72,7 @@ def run_table(
         return relation(connection, sql, inputs, params).to_arrow_table()
 
 
-class KernelReader(Iterator[pa.RecordBatch]):
+class KernelReader(Iterator["pa.RecordBatch"]):
     """The statement's result, batch by batch; DuckDB computes ahead by a bounded buffer only.
 
     While it is open the connection can run nothing else (DuckDB refuses): `close` it, or read it
