@@ -134,7 +134,7 @@ def analyze(plan: Physical, context: Context) -> Analysis:
     found = Analysis(plan)
     context = dataclasses.replace(context, watch=found.iteration)
     started = time.perf_counter()
-    stream = execute.start(plan, context, found)
+    stream = execute.launch(plan, context, found)
     try:
         for batch in stream:
             found.rows += batch.num_rows

@@ -70,7 +70,9 @@ def degree(flow: Flow, kernels: Sequence[KernelPlan], learned: Learned, threads:
         (one, other)
         for i, one in enumerate(kernels)
         for other in kernels[:i]
-        if one.name not in above[other.name] and other.name not in above[one.name]
+        if (one.inputs or other.inputs)  # what reads tables alone shares the session's connection
+        and one.name not in above[other.name]
+        and other.name not in above[one.name]
     ]
     if not pairs:
         return 1

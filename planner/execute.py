@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import threading
+import time as clock
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -17,11 +18,12 @@ from tidewheel.engine.kernels.duckdb import KernelConnection
 from tidewheel.engine.scheduler.journal import Journal
 from tidewheel.planner import lower_recursion  # noqa: F401  (registers LetRec)
 from tidewheel.planner.build import OUTPUT, build
+from tidewheel.planner.choice import Choice
 from tidewheel.planner.context import Context, Settings
 from tidewheel.planner.degree import Learned, cursor, degree, leave
 from tidewheel.planner.flow import Flow, Operator
 from tidewheel.planner.fuse import KernelPlan, fuse
-from tidewheel.planner.logical import Block, Node
+from tidewheel.planner.logical import Block, LetRec, Node
 from tidewheel.planner.lower import lower
 from tidewheel.planner.rewrites import rewritten
 
@@ -66,6 +68,7 @@ class Physical:
     kernels: tuple[KernelPlan, ...]
     labels: tuple[str, ...] | None  # None: as DuckDB names them
     learned: Learned = field(default_factory=Learned, compare=False)
+    choice: Choice | None = None  # where DuckDB could run the query, too
 
 
 def physical(node: Node, settings: Settings) -> Physical:
@@ -73,9 +76,10 @@ def physical(node: Node, settings: Settings) -> Physical:
     labels = None if _is_whole(node) else tuple(c.label for c in node.schema)
     if labels is not None:
         node = rewritten(node)
+    whole = node.whole if isinstance(node, LetRec) and settings.fusion else None
     flow = lower(node, settings.fusion)
     kernels = tuple(fuse(flow, settings.fusion))
-    return Physical(flow, kernels, labels)
+    return Physical(flow, kernels, labels, choice=None if whole is None else Choice(whole))
 
 
 def run(node: Node, context: Context) -> BatchStream:
@@ -83,7 +87,26 @@ def run(node: Node, context: Context) -> BatchStream:
     return start(physical(node, context.settings), context)
 
 
-def start(plan: Physical, context: Context, watch: Watch | None = None) -> Result:
+def start(plan: Physical, context: Context) -> BatchStream:
+    """Run a plan the way that is thought to be the faster, up to its first batch."""
+    choice = plan.choice
+    if choice is None:
+        return launch(plan, context)
+    seconds = choice.begin(context)
+    begun = clock.perf_counter()
+    if seconds > 0:
+        table = choice.run(seconds, context)
+        choice.note_whole(clock.perf_counter() - begun, table is not None)
+        if table is not None:
+            reader: BatchStream = table.to_reader(context.settings.batch_rows)
+            return reader
+        begun = clock.perf_counter()
+    result = launch(plan, context)
+    choice.note_loop(clock.perf_counter() - begun)
+    return result
+
+
+def launch(plan: Physical, context: Context, watch: Watch | None = None) -> Result:
     """Put a plan on the scheduler and compute its first batch."""
     threads = degree(plan.flow, plan.kernels, plan.learned, context.settings.threads)
     if threads > 1:

@@ -77,7 +77,8 @@ def dataflow(plan: Any) -> str:
 
     `plan` is an `execute.Physical`.
     """
-    return "\n".join(line for _, line in vertex_lines(plan))
+    head = [] if plan.choice is None else [plan.choice.text()]
+    return "\n".join([*head, *(line for _, line in vertex_lines(plan))])
 
 
 def vertex_lines(plan: Any) -> Iterator[tuple[Operator | None, str]]:

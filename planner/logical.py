@@ -350,13 +350,15 @@ class LetRec(Node):
     """Recursive bindings and the `body` that reads them: a loop context of the dataflow.
 
     `limit` bounds the iterations, and says whether reaching it is an error or the answer. `enough`:
-    the body looks at that many rows at most, any of them.
+    the body looks at that many rows at most, any of them. `whole`: the query that this is the plan
+    of, where each recursion in it means the same to DuckDB.
     """
 
     bindings: tuple[Binding, ...]
     body: Node
     limit: tuple[Literal["return", "error"], int] | None = None
     enough: int | None = None
+    whole: Block | None = None
 
     @property
     def children(self) -> tuple[Node, ...]:

@@ -11,10 +11,10 @@ EXPLAIN ROW (v, value, …)                        the proof that the row belong
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..planner import execute
 from ..planner import explain as stages
 from ..planner.context import Context
 from ..planner.execute import Physical
@@ -42,8 +42,15 @@ class _Wish:
     duckdb: bool = False  # in a form that is DuckDB's alone
 
 
-def explain(statement: Statement, context: Context, views: Views) -> tuple[str, str] | None:
+def explain(
+    statement: Statement,
+    context: Context,
+    views: Views,
+    planned: Callable[[Statement], Physical],
+) -> tuple[str, str] | None:
     """``(stage, text)``; None where DuckDB's EXPLAIN says all there is.
+
+    `planned` gives the plan that would run a query, with what is known from its last runs.
 
     A plain EXPLAIN shows the dataflow of a query that Tidewheel runs as more than one kernel.
     """
@@ -75,14 +82,14 @@ def explain(statement: Statement, context: Context, views: Views) -> tuple[str, 
         )
     # places of errors stay those of the whole script
     inner = dataclasses.replace(inner, script=statement.script, start=statement.start + first.start)
-    node = logical(inner, context)
     if wish.stage == "LOGICAL":
+        node = logical(inner, context)
         if isinstance(node, Block) and not mentions_recursion(text):
             from .binder import bind
 
             node = bind(text, context)
         return "logical", stages.logical(node)
-    plan = execute.physical(node, context.settings)
+    plan = planned(inner)
     if wish.analyze:
         return _analyzed(wish, plan, context)
     if wish.stage == "KERNELS":

@@ -37,7 +37,7 @@ def logical(statement: Statement, context: Context) -> Node:
 
     if mentions_recursion(statement.text):
         describe = recursion.describer(context.connection, context.parameters)
-        plan = recursion.plan_statement(statement, describe)
+        plan = recursion.plan_statement(statement, describe, rewrite=context.settings.fusion)
         if plan is not None:
             return plan.node
     if not context.settings.fusion:

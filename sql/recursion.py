@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -35,6 +36,7 @@ from ..planner.text import used_parameters
 from . import diagnose, errors
 from . import recursion_check as check
 from .recursion_branches import Parts, parts
+from .recursion_linear import linear
 from .recursion_native import COUNTER, counted, ends
 from .recursion_scan import Cte, Reference, Scan, Span, scan
 from .recursion_search import desugar
@@ -79,8 +81,10 @@ def numbered(sql: str, parameters: Any) -> Any:
     return used_parameters(sql, {str(i): v for i, v in enumerate(parameters, 1)})
 
 
-def plan(text: str, describe: Describe, is_query: bool = True) -> Plan | None:
+def plan(text: str, describe: Describe, is_query: bool = True, rewrite: bool = True) -> Plan | None:
     """Plan a statement; None if DuckDB should run it as it is written.
+
+    `rewrite`: other steps may stand for those that are written, if they mean the same.
 
     Raises ProgrammingError or NotSupportedError, with the place, for a recursion without meaning
     and for what DuckDB's binder refuses in it.
@@ -92,6 +96,12 @@ def plan(text: str, describe: Describe, is_query: bool = True) -> Plan | None:
         return None
     if any(c.search or c.cycle for w in scanned.withs for c in w.ctes):
         scanned = scan(desugar(scanned))
+    rewritten = linear(scanned, _groups) if rewrite else None
+    if rewritten is not None:
+        with suppress(errors.Error, duckdb.Error):  # told of the text as it is written
+            found = _Planner(scan(rewritten), describe).statement(is_query)
+            if found is not None:
+                return found
     return _Planner(scanned, describe).statement(is_query)
 
 
@@ -132,10 +142,12 @@ def opened(text: str, describe: Describe) -> Opened:
     return Opened(scanned, None if found is None else found.node, planner.tables)
 
 
-def plan_statement(statement: Statement, describe: Describe, is_query: bool = True) -> Plan | None:
+def plan_statement(
+    statement: Statement, describe: Describe, is_query: bool = True, rewrite: bool = True
+) -> Plan | None:
     """`plan` for a statement of a script: places are given in the script."""
     try:
-        return plan(statement.text, describe, is_query)
+        return plan(statement.text, describe, is_query, rewrite)
     except errors.Error as error:
         if error.line is None or error.column is None:
             raise
@@ -207,7 +219,18 @@ class _Planner:
             return Plan(Block(rest.sql, (), (), (), "a statement"), rest.sql, sources)
         described = self.columns(rest, whole)
         columns = tuple(Column(f"r_{i}", label, t) for i, (label, t) in enumerate(described))
-        return Plan(_around(lets, self.block(rest, columns, "reads a recursion")), rest.sql, ())
+        node = _around(lets, self.block(rest, columns, "reads a recursion"))
+        if isinstance(node, LetRec):
+            node = replace(node, whole=self.whole(lets))
+        return Plan(node, rest.sql, ())
+
+    def whole(self, lets: list[LetRec]) -> Block | None:
+        """The query as DuckDB can run it, where it means the same there."""
+        if any(x.enough or len(x.bindings) > 1 or not x.bindings[0].native for x in lets):
+            return None
+        text = Cutter(self.scan).part(Span(0, len(self.scan.text)))
+        read = {r.key for r in self.scan.references if self.scan.resolve(r) is None}
+        return Block(text.sql, (), (), (), "DuckDB runs it whole", tuple(sorted(read)))
 
     def prepare(self, span: Span) -> None:
         """Plan the recursions that `span` defines or reads."""

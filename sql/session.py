@@ -407,7 +407,6 @@ class Session:
         self.catalog.changed()
 
     def _query(self, statement: Statement, given: Parameters, as_text: bool) -> Result:
-        version = (self.catalog.version, self.database.catalog_version)
         # the views' rows and DuckDB's snapshot are of one epoch
         with self.guard(statement), self.database.reading:
             self.views.prepare(statement.text)
@@ -422,12 +421,16 @@ class Session:
             else:
                 from ..planner import execute
 
-                plan = self._plans.get(statement, version, context)
+                plan = self._plans.get(statement, self._version, context)
                 written = plan.labels is None
                 with self.guard(statement, written):
                     stream = execute.start(plan, context)
         read = None if self._activity is None else self._activity.read
         return Result(stream, lambda: self.guard(statement, written), self.lock, read)
+
+    @property
+    def _version(self) -> object:
+        return self.catalog.version, self.database.catalog_version
 
     def _context(self, parameters: Parameters) -> Context:
         return Context(
@@ -452,7 +455,10 @@ class Session:
 
         with self.guard(statement), self.database.reading:
             self.views.prepare(statement.text)
-            shown = explain(statement, self._context(given), self.views)
+            context = self._context(given)
+            shown = explain(
+                statement, context, self.views, lambda q: self._plans.get(q, self._version, context)
+            )
         if shown is not None:
             # named as DuckDB names the columns of its own EXPLAIN
             columns = {"explain_key": [shown[0]], "explain_value": [shown[1]]}

@@ -29,7 +29,10 @@ def logical_view(sql: str, context: Context) -> Node:
         describe = recursion.describer(context.connection, context.parameters)
         plan = recursion.plan_statement(split(sql)[0], describe)
         if plan is not None:
-            return _Opener(context).open(plan.node)
+            node = plan.node
+            if isinstance(node, LetRec):
+                node = replace(node, whole=None)
+            return _Opener(context).open(node)
     return bind(sql, context)
 
 

@@ -46,7 +46,7 @@ class NativeLoop(Vertex):
         """Read everything (no other kernel can run meanwhile), then send it."""
         budget = self._budget
         meter = Meter(budget, f'"{self._label}"', self._kind, reports=False)
-        per_step = np.zeros(0, dtype=np.int64)
+        counters: list[Any] = []
         reader = self._open()
         batches: list[pa.RecordBatch] = []
         finished = stopped = False
@@ -58,10 +58,8 @@ class NativeLoop(Vertex):
                     steps = batch.column(batch.num_columns - 1).to_numpy()
                     batch = batch.select(range(batch.num_columns - 1))
                     iteration = int(steps.max()) if len(steps) else 0
-                    counts = np.bincount(steps, minlength=len(per_step))
-                    self._report(counts)
-                    counts[: len(per_step)] += per_step
-                    per_step = counts
+                    counters.append(steps)
+                    self._report(steps)
                 elif budget.watch is not None:
                     budget.watch(self._label, (), batch.num_rows)
                 bound = meter.spend(iteration, batch.num_rows, batch.nbytes)
@@ -72,6 +70,9 @@ class NativeLoop(Vertex):
                     stopped = True
                     break
                 if bound is not None:
+                    per_step = (
+                        np.bincount(np.concatenate(counters)) if counters else np.zeros(0, int)
+                    )
                     meter.deltas.clear()
                     meter.deltas.extend(int(n) for n in per_step[-10:])
                     raise meter.error(bound, self._repeats([*batches, batch], per_step))
@@ -89,9 +90,10 @@ class NativeLoop(Vertex):
             schema = schema.remove(len(schema) - 1)
         self.send_by(0, pa.Table.from_batches(batches, schema), time)
 
-    def _report(self, counts: Any) -> None:
+    def _report(self, steps: Any) -> None:
         """Tell of a batch: how many rows each iteration added to it."""
         if self._budget.watch is not None:
+            counts = np.bincount(steps)
             for step in np.flatnonzero(counts).tolist():
                 self._budget.watch(self._label, (step,), int(counts[step]))
 

@@ -133,6 +133,16 @@ def _order(key: Ints, low: int, high: int) -> Ints:
     return np.argsort(key, kind="stable")
 
 
+def _unique(keys: Ints) -> tuple[Ints, Ints]:
+    """The distinct values of `keys`, which are not negative, in order, and where each stands."""
+    order = _order(keys, 0, int(keys.max()))
+    ordered = keys[order]
+    first = np.empty(len(keys), dtype=bool)
+    first[:1] = True
+    np.not_equal(ordered[1:], ordered[:-1], out=first[1:])
+    return ordered[first], order[first]
+
+
 @dataclass(frozen=True)
 class Traversal:
     """`domains[i]`: where the values of column i come from, as (input port, its column), and the
@@ -562,7 +572,7 @@ class _Runs:
 
     def add(self, keys: Ints) -> Ints:
         """Positions of the keys that are new, each key once."""
-        unique, first = np.unique(keys, return_index=True)
+        unique, first = _unique(keys)
         fresh = np.ones(len(unique), dtype=bool)
         for run in self.runs:
             at = np.searchsorted(run, unique)

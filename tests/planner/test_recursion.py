@@ -33,6 +33,7 @@ REACH = "WITH RECURSIVE t(x) AS (SELECT 1 UNION SELECT b FROM t JOIN e ON x = a)
 NAMES = "WITH RECURSIVE t(x) AS (SELECT 'a' UNION SELECT b FROM t JOIN s ON x = a) SELECT * FROM t"
 WALKS = "WITH RECURSIVE t(x, p) AS (SELECT 'a', 'a' UNION ALL SELECT b, p || b FROM t JOIN s ON x = a) SELECT * FROM t"
 PAIRS = "WITH RECURSIVE t(a, b) AS (SELECT a, b FROM e UNION SELECT p.a, q.b FROM t p JOIN t q ON p.b = q.a) SELECT * FROM t"
+TWICE = "WITH RECURSIVE t(a, b) AS (SELECT a, b FROM e UNION SELECT q.b, p.a FROM t p JOIN t q ON p.b = q.a) SELECT * FROM t"
 BEST = "WITH RECURSIVE d(n, v) AS (SELECT 1, 0 UNION SELECT b, min(v + w) FROM d JOIN e ON n = a GROUP BY b) SELECT * FROM d"
 ENDLESS = "WITH RECURSIVE t(x) AS (SELECT 'a' UNION SELECT x || 'b' FROM t) SELECT * FROM t"
 
@@ -44,7 +45,8 @@ ENDLESS = "WITH RECURSIVE t(x) AS (SELECT 'a' UNION SELECT x || 'b' FROM t) SELE
         (BEST, "Traverse"),
         (NAMES, "NativeLoop"),
         (WALKS, "NativeLoop"),
-        (PAIRS, "Iterate"),
+        (PAIRS, "Traverse"),  # as a linear recursion
+        (TWICE, "Iterate"),
         (ENDLESS, "Iterate"),  # it may not end, and DuckDB could not be stopped in time
     ],
 )
@@ -54,7 +56,7 @@ def test_how_a_loop_is_run(con, sql, vertex):
     assert ("feedback" in names) == (vertex == "Iterate")
 
 
-@pytest.mark.parametrize("sql", [REACH, NAMES, WALKS, PAIRS, BEST])
+@pytest.mark.parametrize("sql", [REACH, NAMES, WALKS, PAIRS, TWICE, BEST])
 def test_without_fusion_it_is_a_loop_context(con, sql):
     names, flow = operators(con, sql, fusion=False)
     for kind in ("ingress", "feedback", "egress"):

@@ -10,15 +10,21 @@ import duckdb
 import pytest
 
 import tidewheel
-from tidewheel.planner import degree
+from tidewheel.planner import choice, degree
 
 EDGES = [(1, 2, 1), (2, 3, 1), (3, 1, 5), (3, 4, 1), (4, 5, 2), (6, 6, 1)]
 
 
-@pytest.fixture(params=[("on", 1), ("off", 1), ("off", 2)], ids=["fused", "loops", "threads"])
+@pytest.fixture(
+    params=[("on", 1), ("on", 0), ("off", 1), ("off", 2)],
+    ids=["fused", "whole", "loops", "threads"],
+)
 def con(request, monkeypatch):
     fusion, threads = request.param
     monkeypatch.setattr(degree, "WORTH", 0)  # threads also where they gain little
+    if threads:
+        monkeypatch.setattr(choice, "FIRST", 0)  # DuckDB is not asked for the whole answer
+    threads = threads or 1
     con = tidewheel.connect()
     con.execute(f"SET fusion = '{fusion}'; SET threads = {threads}")
     con.execute("CREATE TABLE e(a INTEGER, b INTEGER, w INTEGER)")

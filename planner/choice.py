@@ -1,0 +1,144 @@
+"""Which way runs a recursive query faster: DuckDB alone, or our loops? Found out by trying both.
+
+A query all of whose recursions DuckDB can run itself may be given to it as it is written. What that
+costs depends on how many rows and iterations there will be, which nobody knows beforehand: a tree
+and a chain have the same number of edges. So DuckDB is asked at the first run, where the tables are
+small, and at runs 2, 4, 8 …; it is stopped after the time in which the loop would be done. Both
+times are kept with the plan.
+
+DuckDB's own recursion has no bounds: the time it is given is so short that none of ours
+(planner.lower_recursion.budget) could be reached in it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import duckdb
+import pyarrow as pa
+
+from tidewheel.engine.kernels.duckdb import run_table
+from tidewheel.planner.context import Context
+from tidewheel.planner.logical import Block
+from tidewheel.planner.text import used_parameters
+
+FIRST = 0.02
+"""Seconds for the first try, where the tables are small."""
+SMALL = 20_000
+"""Rows of all tables together."""
+LONGEST = 0.5
+"""Seconds after which DuckDB is stopped in any case."""
+_CHEAP = 0.003  # seconds: no loop takes less
+
+
+@dataclass
+class Choice:
+    """What is known of the two ways to run `query`; kept with its plan."""
+
+    query: Block
+    whole: float | None = None  # seconds that DuckDB took
+    loop: float | None = None
+    runs: int = 0
+
+    def begin(self, context: Context) -> float:
+        """Seconds to give DuckDB in the run that begins; 0: run the loop."""
+        given = context.settings
+        bounds = (given.max_iterations, given.max_recursive_rows, given.max_recursive_bytes)
+        if context.record is not None or context.in_transaction or any(bounds) or not FIRST:
+            # (a statement that is stopped ends its transaction)
+            return 0
+        self.runs += 1
+        if self.loop is None and self.whole is None:
+            return FIRST if _rows(self.query.scans, context) <= SMALL else 0
+        if self.whole is not None and self.whole <= (self.loop or _CHEAP):
+            return min(4 * self.whole + FIRST, LONGEST)
+        if self.loop is not None and self.runs & (self.runs - 1) == 0:
+            return min(self.loop, LONGEST)
+        return 0
+
+    def run(self, seconds: float, context: Context) -> pa.Table | None:
+        """DuckDB's answer, if it has it in time; what it refuses the loop will report."""
+        parameters = context.parameters
+        if isinstance(parameters, Sequence):
+            parameters = {str(i): value for i, value in enumerate(parameters, 1)}
+        given = used_parameters(self.query.sql, parameters)
+        guard = _Guard(context)
+        timer = threading.Timer(seconds, guard.stop)
+        timer.daemon = True
+        timer.start()
+        try:
+            return run_table(context.connection, context.lock, self.query.sql, None, given)
+        except duckdb.Error:
+            if context.interrupted.is_set():
+                raise
+            return None
+        finally:
+            guard.leave()
+            timer.cancel()
+
+    def note_whole(self, seconds: float, ended: bool) -> None:
+        """How long DuckDB took."""
+        self.whole = _late(self.whole, seconds) if ended else None
+
+    def note_loop(self, seconds: float) -> None:
+        """How long the loop took until its first rows."""
+        self.loop = _late(self.loop, seconds)
+
+    def text(self) -> str:
+        """What EXPLAIN says."""
+        known = [
+            f"{name} took {seconds * 1000:.1f} ms"
+            for name, seconds in (("DuckDB alone", self.whole), ("the loop", self.loop))
+            if seconds is not None
+        ]
+        if self.loop is None and self.whole is None:
+            known.append(
+                f"where its tables have up to {SMALL:,} rows DuckDB is asked for the whole answer "
+                f"first, for {FIRST * 1000:.0f} ms"
+            )
+        elif self.whole is not None and self.whole <= (self.loop or _CHEAP):
+            known.append("DuckDB runs it alone")
+        else:
+            again = 1 << self.runs.bit_length()
+            at = f"; at run {again} DuckDB is asked for the whole answer first"
+            known.append("the loop runs it" + (at if self.loop is not None else ""))
+        return "; ".join(known)
+
+
+class _Guard:
+    """Stops a statement, unless it is over."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._lock = threading.Lock()
+        self._over = False
+
+    def stop(self) -> None:
+        with self._lock:
+            if not self._over:
+                self._context.connection.interrupt()
+
+    def leave(self) -> None:
+        with self._lock:
+            self._over = True
+
+
+def _late(before: float | None, seconds: float) -> float:
+    """The shortest of late: what another process makes it take is no work of ours."""
+    return seconds if before is None else min(seconds, before * 1.125)
+
+
+def _rows(tables: Sequence[str], context: Context) -> float:
+    """About how many rows tables of these names have; very many where one is no table."""
+    names = ", ".join("'" + t.replace("'", "''") + "'" for t in tables)
+    if not names:
+        return 0
+    query = (
+        "SELECT count(DISTINCT lower(table_name)), sum(estimated_size) FROM duckdb_tables() "
+        f"WHERE lower(table_name) IN ({names})"
+    )
+    with context.lock:
+        found, rows = context.connection.execute(query).fetchall()[0]
+    return float(rows) if found == len(tables) else float("inf")

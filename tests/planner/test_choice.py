@@ -1,0 +1,101 @@
+# ruff: noqa: E501
+"""DuckDB or the loop: found out by trying, told by EXPLAIN, never past a bound."""
+
+from __future__ import annotations
+
+import pytest
+
+import tidewheel
+from tidewheel.planner import choice
+from tidewheel.planner.choice import Choice
+from tidewheel.planner.context import Context, Settings
+from tidewheel.planner.logical import Block
+
+CLOSURE = "WITH RECURSIVE t(x, y) AS (SELECT a, b FROM e UNION SELECT t.x, e.b FROM t JOIN e ON e.a = t.y) SELECT count(*) FROM t"
+ENDLESS = "WITH RECURSIVE t(x) AS (SELECT a FROM e UNION ALL SELECT e.b FROM t JOIN e ON e.a = t.x) SELECT count(*) FROM t"
+
+
+@pytest.fixture
+def con(monkeypatch):
+    monkeypatch.setattr(choice, "FIRST", 60.0)
+    monkeypatch.setattr(choice, "LONGEST", 60.0)
+    con = tidewheel.connect()
+    con.execute("CREATE TABLE e AS SELECT range::INT AS a, range::INT + 1 AS b FROM range(30)")
+    yield con
+    con.close()
+
+
+def explained(con, sql: str) -> str:
+    return str(con.execute(f"EXPLAIN {sql}").fetchall()[0][1]).split("\n")[0]
+
+
+def test_small_tables_go_to_duckdb_first(con) -> None:
+    assert "DuckDB is asked for the whole answer first" in explained(con, CLOSURE)
+    assert con.execute(CLOSURE).fetchall() == [(465,)]
+    assert "DuckDB alone took" in explained(con, CLOSURE)
+    for _ in range(5):
+        assert con.execute(CLOSURE).fetchall() == [(465,)]
+    assert "runs it" in explained(con, CLOSURE)
+
+
+def test_large_tables_and_views_do_not(con, monkeypatch) -> None:
+    monkeypatch.setattr(choice, "SMALL", 29)
+    assert con.execute(CLOSURE).fetchall() == [(465,)]
+    assert explained(con, CLOSURE).startswith("the loop took")
+    con.execute("CREATE VIEW f AS FROM e")
+    query = CLOSURE.replace("FROM e ", "FROM f ")
+    con.execute(query).fetchall()
+    assert explained(con, query).startswith("the loop took")
+
+
+def test_duckdb_is_stopped_and_the_loop_goes_on(con, monkeypatch) -> None:
+    con.execute("INSERT INTO e VALUES (30, 0)")  # a cycle
+    monkeypatch.setattr(choice, "FIRST", 0.01)
+    monkeypatch.setattr(choice, "LONGEST", 0.01)
+    con.execute("SET max_iterations = 100000")
+    con.execute("RESET max_iterations")
+    with pytest.raises(tidewheel.OperationalError, match="max_iterations"):
+        con.execute(ENDLESS)
+    assert con.execute("SELECT 1").fetchall() == [(1,)]
+    assert con.execute(CLOSURE).fetchall() == [(31 * 31,)]
+
+
+@pytest.mark.parametrize("bound", ["max_iterations", "max_recursive_rows", "max_recursive_bytes"])
+def test_what_has_bounds_is_run_by_the_loop(con, bound: str) -> None:
+    con.execute(f"SET {bound} = 10")
+    with pytest.raises(tidewheel.OperationalError, match=bound):
+        con.execute(CLOSURE)
+
+
+def test_errors_are_those_of_the_loop(con) -> None:
+    query = "WITH RECURSIVE t(x) AS (SELECT 1 UNION SELECT e.b FROM t JOIN e ON e.a = t.x WHERE error('no') IS NULL) SELECT * FROM t"
+    with pytest.raises(tidewheel.Error, match="no"):
+        con.execute(query).fetchall()
+    assert con.execute(CLOSURE).fetchall() == [(465,)]
+
+
+def test_parameters_and_search_clauses(con) -> None:
+    query = "WITH RECURSIVE t(x) AS (SELECT ?::INT UNION ALL SELECT e.b FROM t JOIN e ON e.a = t.x) SEARCH BREADTH FIRST BY x SET o SELECT x FROM t WHERE x < ? ORDER BY o"
+    for _ in range(3):
+        assert con.execute(query, [25, 28]).fetchall() == [(25,), (26,), (27,)]
+
+
+def test_not_within_a_transaction(con) -> None:
+    con.execute("BEGIN")
+    assert con.execute(CLOSURE).fetchall() == [(465,)]
+    con.execute("COMMIT")
+    assert "asked" in explained(con, CLOSURE)
+
+
+def test_the_faster_one_is_kept() -> None:
+    found = Choice(Block("SELECT 1", (), (), (), ""))
+    found.loop, found.runs = 0.1, 4
+    context = Context(None, Settings())  # type: ignore[arg-type]
+    asked = [found.runs for _ in range(20) if found.begin(context)]
+    assert asked == [8, 16]
+    found.note_whole(0.2, ended=True)
+    assert found.begin(context) == 0
+    found.note_whole(0.05, ended=True)
+    assert found.begin(context) > 0.05
+    found.note_whole(0.3, ended=False)
+    assert found.begin(context) == 0
