@@ -22,10 +22,11 @@ from tidewheel.engine.operators.shared import SharedArrangements
 
 if TYPE_CHECKING:
     from tidewheel.engine.operators.circuit import Circuit
+    from tidewheel.engine.state.change import Change
     from tidewheel.planner.logical import Node
 
 WEIGHT = "weight"
-Deltas = Mapping[str, "pa.Table"]
+Deltas = Mapping[str, "Change"]
 Path = tuple[tuple[str, str], ...]
 Round = tuple[str, tuple[int, ...], int]
 """A recursive table, counters, rows that came or went there."""
@@ -76,8 +77,8 @@ class Plan(Protocol):
     def hydrate(self, run: Run) -> None:
         """Compute the view from scratch, forgetting any earlier state."""
 
-    def step(self, changes: Deltas, run: Run) -> pa.Table:
-        """The view's delta (its columns, then `weight`) for the deltas of what it reads."""
+    def step(self, changes: Deltas, run: Run) -> Change:
+        """The view's delta for the deltas of what it reads."""
 
     def rows(self) -> pa.Table:
         """The view's rows after the last step; a view of its schema, cheap to ask for again."""
@@ -122,6 +123,14 @@ def rounded(table: pa.Table, run: Callable[..., pa.Table]) -> pa.Table:
     return run(f"SELECT {', '.join(items)} FROM __tw_t", __tw_t=table) if floating else table
 
 
+def change(delta: pa.Table) -> Change:
+    """A delta in Arrow, for views to read."""
+    # Imported here: it takes long to load, and not everybody has views.
+    from tidewheel.engine.state.change import Change
+
+    return Change(delta)
+
+
 class Recompute:
     """The fallback: run the query again and emit the difference. Always right, never fast."""
 
@@ -138,16 +147,16 @@ class Recompute:
     def hydrate(self, run: Run) -> None:
         self._rows = run(self.sql)
 
-    def step(self, changes: Deltas, run: Run) -> pa.Table:
+    def step(self, changes: Deltas, run: Run) -> Change:
         started = perf_counter()
         new, old = run(self.sql), self.rows()
         delta = difference(old, new, self._scratch)
         self._rows = new
         self._steps += 1
-        self._in += sum(change.num_rows for change in changes.values())
+        self._in += sum(map(len, changes.values()))
         self._out += delta.num_rows
         self._seconds += perf_counter() - started
-        return delta
+        return change(delta)
 
     def rows(self) -> pa.Table:
         assert self._rows is not None
@@ -264,6 +273,11 @@ class Maintainer:
                 keys |= view.reads
         return keys - set(self.views)
 
+    def incremental(self, key: str) -> bool:
+        """Can a change of a base table go through the views without a look at any table?"""
+        views = (self.views[k].plan for k in self.readers([key]))
+        return all(plan is None or not plan.reason for plan in views)
+
     def heat(self, key: str, run: Run) -> MaintainedView:
         """Make a view hot, and before it every view that it reads."""
         view = self.views[key]
@@ -287,13 +301,13 @@ class Maintainer:
                 view.plan = None
         self.settle()
 
-    def step(self, changes: Deltas, run: Run) -> dict[str, pa.Table]:
+    def step(self, changes: Deltas, run: Run) -> dict[str, Change]:
         """One epoch: every hot view's delta. An error leaves state half moved: call `cool`."""
-        moved: dict[str, pa.Table] = {k: d for k, d in changes.items() if d.num_rows}
-        out: dict[str, pa.Table] = {}
+        moved = {k: d for k, d in changes.items() if len(d)}
+        out: dict[str, Change] = {}
         if not moved:
             return out
-        choice = self._anew(moved) if sum(d.num_rows for d in moved.values()) >= LARGE else ""
+        choice = self._anew(moved) if sum(map(len, moved.values())) >= LARGE else ""
         if choice:
             return self._compute_anew(moved, choice, run)
         self.shared.begin()
@@ -315,8 +329,8 @@ class Maintainer:
             view.last_seconds = perf_counter() - started
             view.seconds += view.last_seconds
             view.rounds.extend((view.last_epoch, r) for r in view.plan.rounds())
-            if delta.num_rows:
-                view.changed_rows += delta.num_rows
+            if len(delta):
+                view.changed_rows += len(delta)
                 moved[view.key] = out[view.key] = delta
         return out
 
@@ -332,18 +346,17 @@ class Maintainer:
             plans = [v.plan for v in self.views.values() if v.plan is not None and key in v.reads]
             if not plans:
                 continue
-            changed += delta.num_rows
-            weights = delta.column(WEIGHT).to_numpy()
-            left += max(plan.held(token) for plan in plans) + int(weights.sum())
+            changed += len(delta)
+            left += max(plan.held(token) for plan in plans) + int(delta.weights.sum())
         if changed < LARGE or changed <= left:
             return ""
         return f"{changed:,} rows changed, {left:,} are left"
 
-    def _compute_anew(self, moved: Deltas, choice: str, run: Run) -> dict[str, pa.Table]:
+    def _compute_anew(self, moved: Deltas, choice: str, run: Run) -> dict[str, Change]:
         readers = [v for k in self.readers(moved) if (v := self.views[k]).plan is not None]
         before = [(view, view.plan, view.plan.rows()) for view in readers if view.plan is not None]
         self.cool([view.key for view in readers])
-        out: dict[str, pa.Table] = {}
+        out: dict[str, Change] = {}
         for view, plan, old in before:
             started = perf_counter()
             filled = self.heat(view.key, run).plan
@@ -356,5 +369,5 @@ class Maintainer:
             view.seconds += view.last_seconds
             if delta.num_rows:
                 view.changed_rows += delta.num_rows
-                out[view.key] = delta
+                out[view.key] = change(delta)
         return out

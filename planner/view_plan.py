@@ -15,12 +15,13 @@ from tidewheel.engine.operators.operator import Operator
 from tidewheel.engine.operators.sink import Sink
 from tidewheel.engine.operators.tally import Tally
 from tidewheel.engine.state.arrangement import Counters
+from tidewheel.engine.state.change import Change
 from tidewheel.engine.state.columns import from_arrow
 from tidewheel.engine.state.delta import Delta
 from tidewheel.planner import logical as L
 from tidewheel.planner import lower_view_aggregate, lower_view_recursion  # noqa: F401  (rules)
 from tidewheel.planner.lower_view import NoDeltaRule, ViewLowering
-from tidewheel.planner.maintain import WEIGHT, Deltas, Recompute, Round, Run, difference
+from tidewheel.planner.maintain import Deltas, Recompute, Round, Run, difference
 from tidewheel.planner.rewrites.join_graph import join_graph
 from tidewheel.planner.rewrites.prune import prune
 from tidewheel.planner.text import identifier, to_sql
@@ -86,41 +87,32 @@ class Incremental:
         return names[key]
 
     def _push(self, node: Node, table: pa.Table) -> int:
-        """Hand a source its columns, by position, and their weights behind them (none: all 1).
-
-        Returns the sum of the weights.
-        """
+        """Hand a source its rows, columns by position; returns how many there are."""
         schema = node.op.schema
-        arrays = table.columns[: len(schema)]
         cols = [
             from_arrow(a if a.type == t else a.cast(t))
-            for a, t in zip(arrays, schema.types, strict=True)
+            for a, t in zip(table.columns, schema.types, strict=True)
         ]
-        if table.num_columns > len(schema):
-            weights = np.asarray(from_arrow(table.column(len(schema))))
-        else:
-            weights = np.ones(table.num_rows, np.int64)
-        if len(weights):
-            self.circuit.push(node, Delta(schema, cols, weights))
-        return int(weights.sum())
+        if table.num_rows:
+            self.circuit.push(node, Delta(schema, cols, np.ones(table.num_rows, np.int64)))
+        return int(table.num_rows)
 
     def _advance(self) -> Delta:
         self.circuit.run()
         self.circuit.end_epoch()
         return self.sink.taken()
 
-    def step(self, changes: Deltas, run: Run) -> pa.Table:
+    def step(self, changes: Deltas, run: Run) -> Change:
         """One epoch."""
-        more: dict[str, int] = {}
         for source in self._low.inputs:
             change = changes.get(source.key)
-            if change is not None:
-                change = change.select([*source.columns, WEIGHT])
-                more[source.key] = self._push(source.node, change)
-        for key, rows in more.items():
-            self.held[key] += rows
-        table = self._advance().to_arrow(WEIGHT)
-        return table.rename_columns([*self._labels, WEIGHT])
+            if change is not None and len(change):
+                schema = source.node.op.schema
+                cols = [change.column(*c) for c in zip(source.columns, schema.types, strict=True)]
+                self.circuit.push(source.node, Delta(schema, cols, change.weights))
+        for key in self.held.keys() & changes.keys():
+            self.held[key] += int(changes[key].weights.sum())
+        return Change.of(self._advance(), self._labels)
 
     def rows(self) -> pa.Table:
         """The view's rows; the same object until they change."""
@@ -237,8 +229,8 @@ class ViewPlan:
         self._plan = plan
         self.seconds = perf_counter() - started
 
-    def step(self, changes: Deltas, run: Run) -> pa.Table:
-        """The view's delta (its columns, then `weight`) for the deltas of what it reads."""
+    def step(self, changes: Deltas, run: Run) -> Change:
+        """The view's delta for the deltas of what it reads."""
         assert self._plan is not None
         return self._plan.step(changes, run)
 

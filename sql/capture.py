@@ -17,12 +17,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import duckdb
 
 from tidewheel.engine.arrow import pa
 from tidewheel.sql.statements import Token, tokens
+
+if TYPE_CHECKING:
+    from tidewheel.engine.state.delta import Schema
 
 WEIGHT = "weight"
 _VOLATILE = {"random", "uuid", "gen_random_uuid", "uuidv4", "uuidv7", "nextval", "setseed"}
@@ -35,7 +38,8 @@ _KEYS = "__tw_keys"
 class TableInfo:
     """A base table that is watched: its quoted qualified name, columns in order, primary key.
 
-    `plain` is its Arrow schema if Python values of its types survive the way into Arrow unchanged.
+    `plain` is its Arrow schema if Python values of its types survive the way into Arrow unchanged,
+    `layout` the same for the engine.
     """
 
     name: str
@@ -43,6 +47,18 @@ class TableInfo:
     key: tuple[str, ...] = ()
     has_triggers: bool = False
     plain: pa.Schema | None = None
+    layout: Schema | None = None
+
+    def fetched(self, done: duckdb.DuckDBPyConnection) -> pa.Table:
+        """A few rows that a connection has: as Python values they cost half of what Arrow does.
+
+        The table must be `plain`.
+        """
+        assert self.plain is not None
+        values = done.fetchall()
+        columns = zip(*values, strict=True) if values else [()] * len(self.columns)
+        arrays = [pa.array(c, f.type) for c, f in zip(columns, self.plain, strict=True)]
+        return pa.Table.from_arrays(arrays, schema=self.plain)
 
 
 @dataclass(slots=True)
@@ -199,11 +215,7 @@ class Capture:
     ) -> Outcome:
         text, own = cut.returning("*")
         if info.plain is not None and not own and cut.find("VALUES") is not None:
-            # a few rows: as Python values they cost half of what an Arrow result does
-            values = self.connection.execute(text, params).fetchall()
-            columns = zip(*values, strict=True) if values else [()] * len(info.columns)
-            arrays = [pa.array(c, f.type) for c, f in zip(columns, info.plain, strict=True)]
-            few = pa.Table.from_arrays(arrays, schema=info.plain)
+            few = info.fetched(self.connection.execute(text, params))
             return Outcome({target: weighted(few, weight)}, None, few.num_rows)
         got = self._run(text, params)
         assert got is not None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,8 +12,7 @@ from time import monotonic
 from typing import ClassVar
 from weakref import WeakSet, WeakValueDictionary
 
-from tidewheel.engine.arrow import pa
-from tidewheel.planner.maintain import Maintainer
+from tidewheel.planner.maintain import Deltas, Maintainer
 from tidewheel.sql.errors import OperationalError
 
 LOCK_TIMEOUT = 60.0
@@ -83,7 +82,7 @@ class Epoch:
     """A committed transaction as subscribers see it: the deltas of the hot views it changed."""
 
     number: int
-    deltas: Mapping[str, pa.Table]
+    deltas: Deltas
     bytes: int
 
 
@@ -103,7 +102,7 @@ class History:
         self.floor = 0
         """Every kept epoch is greater than this one."""
 
-    def append(self, number: int, deltas: Mapping[str, pa.Table]) -> None:
+    def append(self, number: int, deltas: Deltas) -> None:
         """Publish an epoch; the oldest ones go when the bounds are passed."""
         size = sum(d.nbytes for d in deltas.values())
         with self.changed:
@@ -208,7 +207,7 @@ class Database:
         finally:
             self.writer.release(owner)
 
-    def publish(self, deltas: Mapping[str, pa.Table]) -> None:
+    def publish(self, deltas: Deltas) -> None:
         """Count an epoch and show it to subscribers. Call with `reading` held, after the commit."""
         self.epoch += 1
         self.history.append(self.epoch, dict(deltas))

@@ -33,6 +33,7 @@ from .catalog import Catalog
 from .database import Database
 from .parameters import distribute
 from .planning import Plans
+from .repeated import Repeated
 from .result import Result, Stream, TableStream
 from .sigint import Watch
 from .statements import NO_STATEMENT, Kind, Statement, mentions_recursion, split, tokens
@@ -106,6 +107,7 @@ class Session:
         self.catalog = Catalog(self.connection, self.lock)
         self.database = Database.of(database)
         self.views = Views(self, _plan_view)
+        self._repeated = Repeated(self.connection)
         sigint.hold()
 
     # -- running -----------------------------------------------------------------------------------
@@ -118,11 +120,28 @@ class Session:
         outcome: tuple[Result | None, int] = (None, -1)
         with self.lock:
             self.check_open()
+            count = self._insert(script, parameters)
+            if count is not None:
+                return None, count
             for statement, given in self.statements(script, parameters):
                 if outcome[0] is not None:
                     outcome[0].close()
                 outcome = self.run(statement, given)
         return outcome
+
+    def _insert(self, script: str, parameters: Parameters) -> int | None:
+        """An INSERT of one row like those before it; None: not that, or run it as written."""
+        if self.in_transaction or not (self.autocommit and isinstance(script, str)):
+            return None
+        row = self._repeated.find(script, parameters, self.catalog.version)
+        if row is None:
+            return None
+        with self._begun(row.form.statement), self.guard(row.form.statement):
+            self.views.lock_for_write()
+            try:
+                return self.views.insert(row, self._repeated)
+            finally:
+                self.views.release()
 
     def statements(self, script: str, parameters: Parameters) -> list[tuple[Statement, Parameters]]:
         """The statements of a script, each with its share of the parameters."""
@@ -137,22 +156,28 @@ class Session:
         """Run one statement; see `execute`. `as_text`: its rows will be read as text."""
         with self.lock:
             self.check_open()
-            self.interrupted.clear()
-            self.make_way()
             self.given = given
-            if self.safe_mode:
-                safe.check(statement)
-            if not (self.autocommit or self.in_transaction) and statement.kind not in _NO_BEGIN:
-                self._transaction(_BEGIN)
-            if self._activity is not None:
-                self._activity.begin()
-            with self._bounded():
+            with self._begun(statement):
                 outcome = self._run(statement, given, as_text)
             # a subscription never ends and does not hold the connection
             result = outcome[0]
             if result is not None and result.open and statement.words[0] != "SUBSCRIBE":
                 self._open, self._stream = weakref.ref(result), result.stream
             return outcome
+
+    @contextmanager
+    def _begun(self, statement: Statement) -> Iterator[None]:
+        """What comes before and around every statement."""
+        self.interrupted.clear()
+        self.make_way()
+        if self.safe_mode:
+            safe.check(statement)
+        if not (self.autocommit or self.in_transaction) and statement.kind not in _NO_BEGIN:
+            self._transaction(_BEGIN)
+        if self._activity is not None:
+            self._activity.begin()
+        with self._bounded():
+            yield
 
     @contextmanager
     def _bounded(self) -> Iterator[None]:

@@ -102,7 +102,7 @@ class Subscription(Iterator[Update], AsyncIterator[Update]):
 
     def _update(self, epoch: Epoch) -> Update:
         delta = epoch.deltas.get(self._key)
-        return Update(epoch.number, self.schema.empty_table() if delta is None else delta)
+        return Update(epoch.number, self.schema.empty_table() if delta is None else delta.table())
 
     def _check(self) -> None:
         history = self._database.history

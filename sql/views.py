@@ -30,11 +30,13 @@ from tidewheel.sql import errors, introspection, plain_view, view_ddl, view_text
 from tidewheel.sql.capture import Capture, Outcome, TableInfo, quote
 from tidewheel.sql.database import Database
 from tidewheel.sql.reads import Names, Relation, path_of, pivots_by_data, unstable_call
+from tidewheel.sql.repeated import Repeated, Row
 from tidewheel.sql.statements import Statement, tokens, writing_cte
 from tidewheel.sql.subscribe import Subscription, Update, snapshot
 
 if TYPE_CHECKING:
     from tidewheel.engine.operators.circuit import Circuit
+    from tidewheel.engine.state.change import Change
     from tidewheel.planner import logical as L
     from tidewheel.planner.logical import Node
     from tidewheel.sql.dbapi import Connection
@@ -231,7 +233,7 @@ class Views:
                 self._change_registry().add(view)
                 if not self.host.in_transaction and plain is None:
                     # in a transaction of the user's the view stays cold until it is committed
-                    filled = self._maintainer.heat(view.key, _Maintenance(self)).plan
+                    filled = self._maintainer.heat(view.key, Maintenance(self)).plan
                     if filled is not None and filled.rows().schema.types != rows.schema.types:
                         # Arrow has another type than the plan: DuckDB's view must know that one
                         con.register(row_name(token), filled.rows().rename_columns(columns))
@@ -543,7 +545,7 @@ class Views:
         if not writer.held_by(self) and not writer.try_acquire(self):
             return False
         try:
-            self._maintainer.heat(key, _Maintenance(self))
+            self._maintainer.heat(key, Maintenance(self))
         finally:
             if not self.host.in_transaction:
                 writer.release(self)
@@ -601,7 +603,7 @@ class Views:
         In autocommit mode this is a whole epoch; within a transaction its changes are kept.
         """
         kind, parts, at = view_text.target(statement)
-        key = self._target(parts) if parts else None
+        key = self.target_key(statement)
         if key is not None and key in self._maintainer.views:
             raise errors.ProgrammingError(
                 f"{parts[-1]} is a maintained view: its rows follow from the tables it reads",
@@ -611,7 +613,7 @@ class Views:
                 length=len(parts[-1]),
             )
         self.recover()
-        watched = self._watched()
+        watched = self.watched_tables()
         if not watched or (key is not None and key not in watched):
             return None
         if kind == "other" and not parts and not self._writes_when_executed(statement):
@@ -623,9 +625,30 @@ class Views:
             outcome = capture.run(kind, statement.text, given, key, touched)
             self._own_rows.clear()
             for name, delta in outcome.changes.items():
-                if delta.num_rows:
-                    self._changes.setdefault(name, []).append(delta)
+                self.note(name, delta)
         return outcome
+
+    def note(self, key: str, delta: pa.Table) -> None:
+        """The transaction changed a watched table."""
+        if delta.num_rows:
+            self._changes.setdefault(key, []).append(delta)
+
+    def insert(self, row: Row, plans: Repeated) -> int | None:
+        """INSERT of a row in autocommit mode by a plan that is kept; None: run it as written."""
+        key = self.target_key(row.form.statement)
+        if key is None or key in self._maintainer.views:
+            return None
+        self.recover()
+        info = self.watched_tables().get(key)
+        if info is not None:
+            # Imported here: it takes long to load, and not everybody has views.
+            from tidewheel.sql import row_insert
+
+            return row_insert.insert(self, key, info, row, plans)
+        try:
+            return int(plans.run(row, returning=False).fetchall()[0][0])
+        except duckdb.Error:
+            return None
 
     def _writes_when_executed(self, statement: Statement) -> bool:
         return len(statement.words) > 1 and statement.words[1].lower() in self._prepared_writes
@@ -639,7 +662,11 @@ class Views:
             if first and first[0].upper() not in ("SELECT", "FROM", "VALUES"):
                 self._prepared_writes.add(words[1].lower())
 
-    def _target(self, parts: tuple[str, ...]) -> str | None:
+    def target_key(self, statement: Statement) -> str | None:
+        """The key of the table that DML writes, if it is known."""
+        _, parts, _ = view_text.target(statement)
+        if not parts:
+            return None
         version, known = self._targets
         if version != self.database.catalog_version:
             known = {}
@@ -650,7 +677,7 @@ class Views:
             known[name] = None if relation is None else relation.key
         return known[name]
 
-    def _watched(self) -> dict[str, TableInfo]:
+    def watched_tables(self) -> dict[str, TableInfo]:
         """The base tables that hot views read. A view that turns hot changes the version."""
         version = (self.database.catalog_version << 20) + sum(
             v.hot for v in self._maintainer.views.values()
@@ -670,12 +697,12 @@ class Views:
         with self.database.committing:
             self._commit()
 
-    def _pin(self) -> None:
+    def _pin(self, changed: Iterable[str]) -> None:
         """Keep the rows of views that are about to change for those who read in the meantime."""
         if self.database.has_others:
             registry = self.database.maintainer
             with self.database.reading:
-                for key in {*registry.readers(self._changes), *self._anew} & set(registry.views):
+                for key in {*registry.readers(changed), *self._anew} & set(registry.views):
                     view = registry.views[key]
                     view.pinned = None if view.plan is None else view.plan.rows()
 
@@ -687,27 +714,27 @@ class Views:
         con = self.host.connection
         self.implicit = True  # until DuckDB has committed, views are computed inside it
         try:
-            deltas: dict[str, pa.Table] = {}
-            self._pin()
+            deltas: dict[str, Change] = {}
+            self._pin(self._changes)
             try:
                 watched = self._maintainer.watched() if self._changes else ()
                 merged = {
-                    key: pa.concat_tables(parts, promote_options="permissive")
+                    key: maintain.change(pa.concat_tables(parts, promote_options="permissive"))
                     for key, parts in self._changes.items()
                     if parts and key in watched
                 }
                 if merged:
-                    deltas = self._maintainer.step(merged, _Maintenance(self))
+                    deltas = self._maintainer.step(merged, Maintenance(self))
                 deltas |= self._refill()
             except BaseException:
                 con.rollback()
-                self._undo()
+                self._undo(self._changes)
                 raise
             with self.database.reading:
                 try:
                     con.commit()
                 except BaseException:
-                    self._undo()
+                    self._undo(self._changes)
                     raise
                 self._unpin()
                 replaced = self._install()
@@ -715,6 +742,34 @@ class Views:
                     self.database.publish(deltas)
         finally:
             self._end()
+
+    def step_ahead(self, key: str, change: Change, write: Callable[[], object]) -> bool:
+        """An epoch of one change that is known before `write` commits it, as a statement by itself.
+
+        Returns False if DuckDB refused: then nothing has happened. The views that read the table
+        must be incremental.
+        """
+        maintenance = Maintenance(self)
+        try:
+            with self.database.committing:
+                self._pin([key])
+                deltas = self._maintainer.step({key: change}, maintenance)
+                with self.database.reading:
+                    try:
+                        write()
+                    except (duckdb.IntegrityError, duckdb.DataError, duckdb.ProgrammingError):
+                        self._maintainer.step({key: change.negated()}, maintenance)
+                        self._unpin()
+                        return False
+                    self._unpin()
+                    self.database.publish(deltas)
+            return True
+        except duckdb.Error:
+            self._undo([key])
+            return False
+        except BaseException:
+            self._undo([key])
+            raise
 
     def rollback(self) -> None:
         """After DuckDB's ROLLBACK, or when the transaction ended with an error."""
@@ -728,12 +783,12 @@ class Views:
             self._overlay = None
             self.database.catalog_version += 1
 
-    def _undo(self) -> None:
+    def _undo(self, changed: Iterable[str]) -> None:
         """An epoch failed half way: what the views hold is rebuilt from the tables when needed."""
         with self.database.reading:
             self._unpin()
             self._unsettle()
-            keys = {*self._maintainer.readers(self._changes), *self._anew}
+            keys = {*self._maintainer.readers(changed), *self._anew}
             self.database.lapsed |= {k for k in keys if self._maintainer.views[k].hot}
             self._maintainer.cool(keys)
             self.database.catalog_version += 1
@@ -751,7 +806,7 @@ class Views:
             try:
                 if self._changes or not current:
                     raise errors.OperationalError("another state of the tables")
-                self._maintainer.heat(key, _Maintenance(self))
+                self._maintainer.heat(key, Maintenance(self))
             except (errors.Error, duckdb.Error):
                 with self.database.reading:
                     self.database.history.broken[key] = self.database.epoch
@@ -816,24 +871,24 @@ class Views:
             self._anew.add(key)
         self._own_rows.clear()
 
-    def _refill(self) -> dict[str, pa.Table]:
+    def _refill(self) -> dict[str, Change]:
         """What `make_anew` changes in the views that were filled."""
-        deltas: dict[str, pa.Table] = {}
+        deltas: dict[str, Change] = {}
         for view in self._maintainer.ordered() if self._anew else ():
             old = self.database.maintainer.views.get(view.key)
             if view.key in self._anew and old is not None and old.plan is not None:
                 rows = old.plan.rows()
-                new = self._maintainer.heat(view.key, _Maintenance(self)).plan
+                new = self._maintainer.heat(view.key, Maintenance(self)).plan
                 assert new is not None
                 delta = maintain.difference(rows, new.rows(), self._scratch)
                 if delta.num_rows:
-                    deltas[view.key] = delta
+                    deltas[view.key] = maintain.change(delta)
         return deltas
 
     def subscribe(self, key: str, epoch: int | None) -> Subscription:
         """Follow a view: from a snapshot now, or behind `epoch` if that is still kept."""
         with self.writing(), self.database.reading:
-            view = self._maintainer.heat(key, _Maintenance(self))
+            view = self._maintainer.heat(key, Maintenance(self))
             assert view.plan is not None
             rows, now = view.plan.rows(), self.database.epoch
             if epoch is not None:
@@ -929,7 +984,7 @@ class Views:
         return relation.key
 
 
-class _Maintenance:
+class Maintenance:
     """What plans may ask of the session in whose transaction they are filled and stepped."""
 
     def __init__(self, views: Views, home: maintain.Path = ()) -> None:
@@ -938,8 +993,8 @@ class _Maintenance:
         self.epoch = views.database.epoch
         self.shared = views.database.maintainer.shared
 
-    def of(self, view: MaintainedView) -> _Maintenance:
-        return _Maintenance(self._views, view.home)
+    def of(self, view: MaintainedView) -> Maintenance:
+        return Maintenance(self._views, view.home)
 
     def __call__(self, sql: str) -> pa.Table:
         with self._views.at(self._home):
@@ -992,6 +1047,9 @@ def _shown(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
 
 def table_info(connection: duckdb.DuckDBPyConnection, keys: Iterable[str]) -> dict[str, TableInfo]:
     """What change capture needs to know of tables."""
+    # Imported here: it takes long to load, and not everybody has views.
+    from tidewheel.engine.state.delta import Schema
+
     found: dict[str, TableInfo] = {}
     triggers = {
         f"{d}.{s}.{t}".lower()
@@ -1015,7 +1073,12 @@ def table_info(connection: duckdb.DuckDBPyConnection, keys: Iterable[str]) -> di
         arrow = connection.sql(f"FROM {name} LIMIT 0").to_arrow_table().schema
         plain = arrow if all(map(_is_plain, arrow.types)) else None
         found[key] = TableInfo(
-            name, tuple(arrow.names), tuple(primary or ()), key in triggers, plain
+            name,
+            tuple(arrow.names),
+            tuple(primary or ()),
+            key in triggers,
+            plain,
+            None if plain is None else Schema.of(plain),
         )
     return found
 

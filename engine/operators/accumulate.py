@@ -316,8 +316,7 @@ class Accumulate(Operator):
         totals = self._totals(sums, terms) if self.terms is not None else {}
         cols = [*group]
         for a in self.aggregates:
-            kind = columns_.column_type(a.type)
-            cols.append(kind.load(self._value(a, weights, totals)))
+            cols.append(self._column(a, weights, totals))
         return Delta(self.schema, cols, np.ones(len(weights), np.int64))
 
     def _totals(self, sums: Rows | None, terms: Rows | None) -> dict[int, list[int]]:
@@ -361,6 +360,13 @@ class Accumulate(Operator):
                 out[todo[gone]] = -1
                 todo = todo[~gone]
         return list(out.tolist())
+
+    def _column(self, a: Aggregate, weights: Int64s, totals: dict[int, list[int]]) -> Col:
+        kind = columns_.column_type(a.type)
+        if a.function in ("count_star", "count") and kind.dtype == np.int64:
+            part = 0 if a.argument is None else self._sums[a.argument].count_part
+            return np.ascontiguousarray(weights[:, part])
+        return kind.load(self._value(a, weights, totals))
 
     def _value(self, a: Aggregate, weights: Int64s, totals: dict[int, list[int]]) -> pa.Array:
         if a.function == "count_star" or a.argument is None:

@@ -1,0 +1,76 @@
+"""A delta between a table, views and subscribers: as Arrow, or as the engine's columns.
+
+Each form is made from the other when it is asked for, once: many views may read one change, and
+most changes of views are read by nobody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from tidewheel.engine.state.columns import Col, from_arrow
+from tidewheel.engine.state.delta import WEIGHT, Delta, Int64s
+
+
+class Change:
+    """Rows with weights, columns by name. `len()` counts rows."""
+
+    __slots__ = ("_cols", "_delta", "_names", "_table", "weights")
+
+    def __init__(self, table: pa.Table) -> None:
+        """`table` has an int64 column `weight`."""
+        self._table: pa.Table | None = table
+        self._delta: Delta | None = None
+        self._names: Sequence[str] = table.column_names
+        self._cols: dict[str, tuple[pa.DataType, Col]] = {}
+        self.weights: Int64s = np.asarray(from_arrow(table.column(WEIGHT)))
+
+    @classmethod
+    def of(cls, delta: Delta, names: Sequence[str]) -> Change:
+        """The change that `delta` is, its columns under `names`."""
+        change = cls.__new__(cls)
+        change._table, change._delta, change._names = None, delta, names
+        change._cols, change.weights = {}, delta.weights
+        return change
+
+    def __len__(self) -> int:
+        return len(self.weights)
+
+    def negated(self) -> Change:
+        """The change that undoes this one."""
+        if self._delta is not None:
+            return Change.of(self._delta.negate(), self._names)
+        table = self.table()
+        at = table.schema.get_field_index(WEIGHT)
+        return Change(table.set_column(at, WEIGHT, pa.array(-self.weights)))
+
+    def column(self, name: str, kind: pa.DataType) -> Col:
+        """A column as the engine has it, cast to `kind` if it is of another type."""
+        # Arrow types are slow to hash, but quick to compare
+        known = self._cols.get(name)
+        if known is None or known[0] != kind:
+            at = self._names.index(name)
+            if self._delta is not None and self._delta.schema.types[at] == kind:
+                known = kind, self._delta.cols[at]
+            else:
+                array = self.table().column(at)
+                known = kind, from_arrow(array if array.type == kind else array.cast(kind))
+            self._cols[name] = known
+        return known[1]
+
+    def table(self) -> pa.Table:
+        """As an Arrow table whose last column is `weight`."""
+        if self._table is None:
+            assert self._delta is not None
+            self._table = self._delta.to_arrow(WEIGHT).rename_columns([*self._names, WEIGHT])
+        return self._table
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held."""
+        if self._delta is not None:
+            return self._delta.nbytes
+        return 0 if self._table is None else int(self._table.nbytes)
