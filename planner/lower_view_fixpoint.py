@@ -27,7 +27,7 @@ from tidewheel.planner.lower_view import Stream, ViewLowering, extended, filtere
 from tidewheel.planner.text import column, conjunction, substituted
 
 _MINE = "__tw_mine{}"  # columns of the recursive table, by position
-Watch = Callable[[tuple[int, ...]], None]
+Watch = Callable[[tuple[int, ...]], int]
 
 
 @dataclass(slots=True)

@@ -141,6 +141,9 @@ def _renamed_to(stream: Stream, columns: tuple[L.Column, ...]) -> Stream:
     )
 
 
+_AT_ONCE = 64  # counters between two looks at the bounds, where each changes few rows
+
+
 class Watch:
     """Stops a loop that goes on for too long, or whose statement is asked to end.
 
@@ -156,8 +159,11 @@ class Watch:
         self._meter: Meter | None = None
         self._known: dict[int, tuple[object, int]] = {}
 
-    def __call__(self, counters: tuple[int, ...]) -> None:
-        """Before each time; raises RecursionLimitError or RecursionInterrupted."""
+    def __call__(self, counters: tuple[int, ...]) -> int:
+        """Before each time, or at the latest at the counter that it gave.
+
+        Raises RecursionLimitError or RecursionInterrupted.
+        """
         bounds = BOUNDS.get()
         bounds.stop_if_asked()
         rows = self._changed()
@@ -171,6 +177,9 @@ class Watch:
         bound = meter.spend(counters[-1], rows, rows * self._width)
         if bound is not None:
             raise meter.error(bound)
+        following = counters[-1] + _AT_ONCE
+        limit = meter.budget.iterations
+        return following if limit is None else min(following, max(limit, counters[-1]) + 1)
 
     def _changed(self) -> int:
         """The rows that the heads changed since the last call."""

@@ -8,7 +8,7 @@ import os
 import threading
 import time as clock
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import Literal
@@ -109,6 +109,18 @@ class Meter:
         if budget.deadline is not None and clock.monotonic() > budget.deadline:
             return "statement_timeout"
         return None
+
+    def spend_all(self, iteration: int, rows: Sequence[int], width: int) -> str | None:
+        """Count several steps, the last of which is `iteration`; see `spend`."""
+        for earlier in rows[:-1]:
+            self.deltas.append(earlier)
+        before = sum(rows[:-1])
+        self.rows += before
+        self.bytes += before * width
+        if self.budget.watch is not None and self.reports:
+            for step, earlier in enumerate(rows[:-1], iteration - len(rows) + 1):
+                self.budget.watch(self.table, (step,), earlier)
+        return self.spend(iteration, rows[-1], rows[-1] * width)
 
     def error(self, bound: str, repeats: bool = False) -> RecursionLimitError:
         """The error for a bound that was passed. `repeats`: the last step gave no row that is

@@ -121,7 +121,7 @@ class Circuit:
         """Times at which there is something to do."""
         return set(self._times)
 
-    def run(self, prefix: Counters = (), watch: Callable[[Counters], None] | None = None) -> None:
+    def run(self, prefix: Counters = (), watch: Callable[[Counters], object] | None = None) -> None:
         """Do all that is to be done at times that begin with `prefix`, in progress order.
 
         `watch` is called before each time; what it raises ends the run.
@@ -208,7 +208,7 @@ class Loop(Operator):
     """
 
     def __init__(
-        self, depth: int, watch: Callable[[Counters], None] | None = None, name: str = "iterate"
+        self, depth: int, watch: Callable[[Counters], object] | None = None, name: str = "iterate"
     ) -> None:
         self.inner = Circuit(depth + 1)
         self.schemas: list[Schema] = []

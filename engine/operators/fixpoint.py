@@ -98,7 +98,7 @@ class Fixpoint(Operator):
         rules: Sequence[Rule],
         value: int | None = None,
         descending: bool = False,
-        watch: Callable[[Counters], None] | None = None,
+        watch: Callable[[Counters], int] | None = None,
         name: str = "fixpoint",
     ) -> None:
         self.schema = schema
@@ -285,25 +285,29 @@ class Fixpoint(Operator):
 
     def _walk(self, walk: Walk, frontier: Int64s, rounds: int) -> tuple[Int64s, int]:
         """Spread row by row, while few rows change in a round; what is left to do the other way."""
-        parent, place, stamp, epoch = self._parent, self._place, self._stamp, self._epoch
+        # (an item of a memoryview costs half of an array's)
+        parent, place, stamp = self._parent.data, self._place.data, self._stamp.data
+        was, old, epoch = self._was.data, self._old.data, self._epoch
+        starts, targets = walk.starts, walk.targets
         valued = self.value is not None
         fresh: list[int] = []
         level = frontier.tolist()
+        ask = rounds
         while 0 < len(level) <= WIDE:
-            if self.watch is not None:
-                self.watch((rounds,))
+            if rounds >= ask and self.watch is not None:
+                ask = self.watch((rounds,))
             rounds += 1
             following: list[int] = []
             for source in level:
-                value = place.item(source)
-                for target in walk.targets(source):
-                    absent = parent.item(target) == ABSENT
-                    if not (absent or (valued and value < place.item(target))):
+                value = place[source]
+                for target in targets[starts[source] : starts[source + 1]]:
+                    absent = parent[target] == ABSENT
+                    if not (absent or (valued and value < place[target])):
                         continue
-                    if stamp.item(target) != epoch:
+                    if stamp[target] != epoch:
                         stamp[target] = epoch
-                        self._was[target] = not absent
-                        self._old[target] = place.item(target)
+                        was[target] = not absent
+                        old[target] = place[target]
                         fresh.append(target)
                     parent[target] = source
                     if valued:
@@ -312,11 +316,13 @@ class Fixpoint(Operator):
             level = following
             if self.rounds is not None:
                 self.rounds.append(((rounds - 1,), len(level)))
+        if rounds < ask and self.watch is not None:
+            self.watch((rounds,))
         self._touched.append(np.array(fresh, np.int64))
         return self._distinct(np.array(level, np.int64)), rounds
 
-    def pairs(self) -> tuple[Int64s, Int64s] | None:
-        """Who derives whom, by slots; None where that depends on more than the keys.
+    def pairs(self) -> tuple[Int64s, Int64s, int] | None:
+        """Who derives whom, by slots, and their number; None where more than keys decide it.
 
         Rows that are not there get slots too: the walk may reach them.
         """
@@ -329,7 +335,7 @@ class Fixpoint(Operator):
             rows = rows.where(rows.weights > 0)
             sources.append(self._open([rows.cols[i] for _, i in rule.source], len(rows)))
             targets.append(self._open([rows.cols[i] for _, i in rule.target], len(rows)))
-        return np.concatenate(sources), np.concatenate(targets)
+        return np.concatenate(sources), np.concatenate(targets), self._slots.size
 
     @property
     def related(self) -> int:

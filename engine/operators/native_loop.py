@@ -66,6 +66,8 @@ class NativeLoop(Vertex):
                 if bound is not None and budget.on_limit == "return":
                     if budget.iterations is not None and iteration > budget.iterations:
                         batch = batch.filter(pa.array(steps <= budget.iterations))
+                    if budget.rows is not None and meter.rows > budget.rows:
+                        batch = batch.slice(0, max(0, batch.num_rows - meter.rows + budget.rows))
                     batches.append(batch)
                     stopped = True
                     break

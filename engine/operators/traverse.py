@@ -186,6 +186,13 @@ class _Space:
         assert key is not None
         return key
 
+    def unpack(self, keys: Ints) -> list[Ints]:
+        """The columns of rows that have no NULL."""
+        return [
+            keys // stride % size + low
+            for low, size, stride in zip(self.lows, self.sizes, self.strides, strict=True)
+        ]
+
 
 class Traverse(Vertex):
     """Input 0 is the anchor, the others are the relations; sends the whole answer.
@@ -480,20 +487,22 @@ class _Bitmap:
 
 
 _FEW = 8
+_AT_ONCE = 64  # small steps between two looks at the bounds
 
 
 class _Small:
-    """Steps of a few rows each, without arrays: a chain of 20,000 steps has one row in each."""
+    """Steps of a few rows each, without arrays: a chain of 20,000 steps has one row in each.
+
+    A row is its number. What a row of the relation adds to the number of a derived row is known
+    beforehand, as is where the deriving row's number has the rest.
+    """
 
     def __init__(self, program: Program, relation: Relation, space: _Space, seen: _Bitmap) -> None:
-        self.key = program.keys[0]
-        self.low, self.span = relation.low, relation.span
-        self.starts = relation.starts.data
-        self.columns = [c.data for c in relation.columns]
-        self.outputs = [o.index for o in program.outputs if isinstance(o, Slot)]
         self.space = space
         self.seen = seen
-        self.bits = seen.seen.view(np.uint8).data
+        self._program = program
+        self._relation = relation
+        self._parts: list[int] | None = None
 
     @staticmethod
     def fits(program: Program, relations: Sequence[Relation]) -> bool:
@@ -506,51 +515,79 @@ class _Small:
             and all(isinstance(o, Slot) for o in program.outputs)
         )
 
+    def _prepare(self) -> list[int]:
+        space, relation = self.space, self._relation
+        own = self._program.columns
+        parts = np.zeros(len(relation), dtype=np.int64)
+        self._base = 0
+        self._taken: list[tuple[int, int, int]] = []  # (stride, size) of a column, new stride
+        for i, output in enumerate(self._program.outputs):
+            assert isinstance(output, Slot)
+            low, stride, slot = space.lows[i], space.strides[i], output.index
+            if slot >= own:
+                parts += (relation.columns[slot - own] - low) * stride
+            else:
+                self._taken.append((space.strides[slot], space.sizes[slot], stride))
+                self._base += (space.lows[slot] - low) * stride
+        return parts.tolist()
+
     def run(
         self, columns: list[Ints], iteration: int, meter: Meter, chunks: list[list[Ints]]
     ) -> tuple[int, list[Ints]]:
         """Go on while the steps are small; the next iteration and the rows it is to look at."""
-        rows = list(zip(*(c.tolist() for c in columns), strict=True))
-        starts, bits, key, outputs = self.starts, self.bits, self.key, self.outputs
-        lows, strides = self.space.lows, self.space.strides
-        found: list[tuple[int, ...]] = []
+        if self._parts is None:
+            self._parts = self._prepare()
+        parts, base, taken = self._parts, self._base, self._taken
+        space, key, span = self.space, self._program.keys[0], self._relation.span
+        stride, size = space.strides[key], space.sizes[key]
+        shift = space.lows[key] - self._relation.low
+        starts, bits = self._relation.starts.data, self.seen.seen.view(np.uint8).data
+        budget, width = meter.budget, 8 * len(space.sizes)
+        last_step = budget.iterations or 1 << 62
+        room = min(budget.rows or 1 << 62, (budget.bytes or 1 << 62) // width) - meter.rows
+        counts: list[int] = []  # of steps that the meter has not been told of
         numbers: list[int] = []
+        rows: list[int] = space.pack(columns, False, True).tolist()
         while True:
-            new: list[tuple[int, ...]] = []
+            new: list[int] = []
             for row in rows:
-                at = row[key] - self.low
-                if not 0 <= at < self.span:
+                at = row // stride % size + shift
+                if not 0 <= at < span:
                     continue
-                for j in range(starts[at], starts[at + 1]):
-                    slots = (*row, *(c[j] for c in self.columns))
-                    out = tuple([slots[o] for o in outputs])
-                    number = 0
-                    for value, low, stride in zip(out, lows, strides, strict=True):
-                        number += (value - low) * stride
+                first = base
+                for old_stride, old_size, new_stride in taken:
+                    first += row // old_stride % old_size * new_stride
+                for part in parts[starts[at] : starts[at + 1]]:
+                    number = first + part
                     if not bits[number]:
                         bits[number] = 1
-                        numbers.append(number)
-                        new.append(out)
+                        new.append(number)
             iteration += 1
             rows = new
-            found += new
+            numbers += new
             if len(rows) > _FEW or not rows:
                 break
-            if (
-                bound := meter.spend(iteration, len(rows), len(rows) * 8 * len(outputs))
-            ) is not None:
-                raise meter.error(bound)
+            counts.append(len(rows))
+            if len(counts) == _AT_ONCE or iteration > last_step or len(numbers) > room:
+                bound = meter.spend_all(iteration, counts, width)
+                counts = []
+                if bound is not None and budget.on_limit == "error":
+                    raise meter.error(bound)
+                if bound is not None:
+                    del numbers[len(numbers) - len(rows) :]
+                    rows = []
+                    break
+        if counts:
+            # (the step of `rows` is counted by the caller)
+            meter.spend_all(iteration - 1, counts, width)
+        found = np.array(numbers, dtype=np.int64)
         # The last rows are given back as if they were not seen: the caller adds them.
-        last = numbers[len(numbers) - len(rows) :] if rows else []
-        for number in last:
-            bits[number] = 0
-        kept = found[: len(found) - len(rows)]
-        self.seen.touched.append(np.array(numbers, dtype=np.int64))
+        kept = len(found) - len(rows)
+        self.seen.seen[found[kept:]] = False
+        self.seen.touched.append(found)
         if kept:
-            chunks.append([np.array(c, dtype=np.int64) for c in zip(*kept, strict=True)])
-        if not rows:
-            return iteration, [np.zeros(0, dtype=np.int64) for _ in outputs]
-        return iteration, [np.array(c, dtype=np.int64) for c in zip(*rows, strict=True)]
+            chunks.append(space.unpack(found[:kept]))
+        return iteration, space.unpack(found[kept:])
 
 
 class _Runs:

@@ -376,3 +376,18 @@ def test_a_limit_over_values_that_still_improve(fusion):
         assert con.execute(query + " ORDER BY n LIMIT 2").fetchall() == [(1, 0.0), (2, 2.5)]
         for row in con.execute(query + " LIMIT 2").fetchall():
             assert row in [(1, 0.0), (2, 2.5), (3, 1.5)]
+
+
+@pytest.mark.parametrize("union", ["UNION", "UNION ALL"])
+@pytest.mark.parametrize("limit", [5, 100])
+def test_a_chain_up_to_a_bound(con, union, limit):
+    con.execute("CREATE TABLE chain AS SELECT range::INT AS a, range::INT + 1 AS b FROM range(300)")
+    query = f"WITH RECURSIVE t(x) AS (SELECT 0 {union} SELECT b FROM t JOIN chain ON a = x) SELECT count(*), max(x) FROM t"
+    for setting, rows in (("max_iterations", limit + 1), ("max_recursive_rows", limit)):
+        con.execute(f"SET {setting} = {limit}")
+        with pytest.raises(tidewheel.OperationalError, match=setting):
+            con.execute(query)
+        con.execute("SET on_limit = 'return'")
+        assert con.execute(query).fetchall() == [(rows, rows - 1)]
+        con.execute(f"RESET {setting}; RESET on_limit")
+    assert con.execute(query).fetchall() == [(301, 300)]

@@ -280,11 +280,12 @@ def counted(e: Rows, f: Rows, k: int) -> tuple[str, set[tuple[int, ...]]]:
 def negated(e: Rows, f: Rows, k: int) -> tuple[str, set[tuple[int, ...]]]:
     """What Materialize's form allows: the complement of a recursion, and a recursion over it.
 
-    All are evaluated in order, again and again, so `v` may keep what `u` had too early.
+    All are evaluated in order, again and again, so `v` may keep what `u` had too early; on a cycle
+    of f it goes round for ever.
     """
     r: set[int] = set()
     v: set[int] = set()
-    while True:
+    for _ in range(20):
         before = r, v
         r = {k} | {b for a, b in e if a in r}
         u = {a for a, _ in f} - r
@@ -292,7 +293,8 @@ def negated(e: Rows, f: Rows, k: int) -> tuple[str, set[tuple[int, ...]]]:
         if (r, v) == before:
             break
     sql = (
-        f"WITH MUTUALLY RECURSIVE r(x INT) AS (SELECT {k} UNION SELECT e.b FROM r, e "
+        "WITH MUTUALLY RECURSIVE (RETURN AT RECURSION LIMIT 20) "
+        f"r(x INT) AS (SELECT {k} UNION SELECT e.b FROM r, e "
         "WHERE e.a = r.x), u(x INT) AS (SELECT a FROM f EXCEPT SELECT x FROM r), "
         "v(x INT) AS (SELECT x FROM u UNION SELECT f.b FROM v, f WHERE f.a = v.x) SELECT x FROM v"
     )
