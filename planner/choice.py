@@ -35,9 +35,13 @@ _CHEAP = 0.003  # seconds: no loop takes less
 
 @dataclass
 class Choice:
-    """What is known of the two ways to run `query`; kept with its plan."""
+    """What is known of the two ways to run `query`; kept with its plan.
+
+    `limited`: the loop may have no end but its bounds, where DuckDB stops at a LIMIT.
+    """
 
     query: Block
+    limited: bool = False
     whole: float | None = None  # seconds that DuckDB took
     loop: float | None = None
     runs: int = 0
@@ -51,12 +55,23 @@ class Choice:
             return 0
         self.runs += 1
         if self.loop is None and self.whole is None:
+            if self.limited:
+                return LONGEST
             return FIRST if _rows(self.query.scans, context) <= SMALL else 0
-        if self.whole is not None and self.whole <= (self.loop or _CHEAP):
-            return min(4 * self.whole + FIRST, LONGEST)
+        if self.whole is not None and self.alone:
+            return LONGEST if self.limited else min(4 * self.whole + FIRST, LONGEST)
         if self.loop is not None and self.runs & (self.runs - 1) == 0:
             return min(self.loop, LONGEST)
         return 0
+
+    @property
+    def alone(self) -> bool:
+        """Is DuckDB known to be the better one?"""
+        if self.whole is None:
+            return False
+        if self.loop is None:
+            return self.limited or self.whole <= _CHEAP
+        return self.whole <= self.loop
 
     def run(self, seconds: float, context: Context) -> pa.Table | None:
         """DuckDB's answer, if it has it in time; what it refuses the loop will report."""
@@ -77,6 +92,7 @@ class Choice:
         finally:
             guard.leave()
             timer.cancel()
+            timer.join()
 
     def note_whole(self, seconds: float, ended: bool) -> None:
         """How long DuckDB took."""
@@ -93,12 +109,17 @@ class Choice:
             for name, seconds in (("DuckDB alone", self.whole), ("the loop", self.loop))
             if seconds is not None
         ]
-        if self.loop is None and self.whole is None:
+        if self.loop is None and self.whole is None and self.limited:
+            known.append(
+                f"DuckDB is asked for the whole answer first, for {LONGEST * 1000:.0f} ms: "
+                "it stops at the LIMIT"
+            )
+        elif self.loop is None and self.whole is None:
             known.append(
                 f"where its tables have up to {SMALL:,} rows DuckDB is asked for the whole answer "
                 f"first, for {FIRST * 1000:.0f} ms"
             )
-        elif self.whole is not None and self.whole <= (self.loop or _CHEAP):
+        elif self.alone:
             known.append("DuckDB runs it alone")
         else:
             again = 1 << self.runs.bit_length()

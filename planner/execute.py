@@ -76,10 +76,12 @@ def physical(node: Node, settings: Settings) -> Physical:
     labels = None if _is_whole(node) else tuple(c.label for c in node.schema)
     if labels is not None:
         node = rewritten(node)
-    whole = node.whole if isinstance(node, LetRec) and settings.fusion else None
+    choice = None
+    if isinstance(node, LetRec) and node.whole is not None and settings.fusion:
+        choice = Choice(node.whole, node.limited)
     flow = lower(node, settings.fusion)
     kernels = tuple(fuse(flow, settings.fusion))
-    return Physical(flow, kernels, labels, choice=None if whole is None else Choice(whole))
+    return Physical(flow, kernels, labels, choice=choice)
 
 
 def run(node: Node, context: Context) -> BatchStream:

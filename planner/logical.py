@@ -326,7 +326,8 @@ class Binding:
     The new rows are those of all `steps` together. `key` holds the positions of the key columns of
     `improve` and `using_key`; `merge` the aggregate of each column, None for a column of the key.
     `native` is the same relation as one statement that DuckDB runs alone, where it can and surely
-    comes to an end; `structural` describes a step that needs no SQL.
+    comes to an end; `structural` describes a step that needs no SQL. `same`: DuckDB's recursion has
+    this meaning, whether it ends or not.
     """
 
     variable: str
@@ -338,6 +339,7 @@ class Binding:
     merge: tuple[str | None, ...] = ()
     native: Block | None = None
     structural: Structural | None = None
+    same: bool = False
 
     @property
     def label(self) -> str:
@@ -351,7 +353,8 @@ class LetRec(Node):
 
     `limit` bounds the iterations, and says whether reaching it is an error or the answer. `enough`:
     the body looks at that many rows at most, any of them. `whole`: the query that this is the plan
-    of, where each recursion in it means the same to DuckDB.
+    of, where each recursion in it means the same to DuckDB; `limited` if a recursion of it may go
+    on for ever, but a LIMIT may be what ends it.
     """
 
     bindings: tuple[Binding, ...]
@@ -359,6 +362,7 @@ class LetRec(Node):
     limit: tuple[Literal["return", "error"], int] | None = None
     enough: int | None = None
     whole: Block | None = None
+    limited: bool = False
 
     @property
     def children(self) -> tuple[Node, ...]:

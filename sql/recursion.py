@@ -220,17 +220,22 @@ class _Planner:
         described = self.columns(rest, whole)
         columns = tuple(Column(f"r_{i}", label, t) for i, (label, t) in enumerate(described))
         node = _around(lets, self.block(rest, columns, "reads a recursion"))
-        if isinstance(node, LetRec):
-            node = replace(node, whole=self.whole(lets))
+        if isinstance(node, LetRec) and all(map(_same, lets)):
+            node = replace(node, whole=self.whole(), limited=self.limited(lets))
         return Plan(node, rest.sql, ())
 
-    def whole(self, lets: list[LetRec]) -> Block | None:
+    def whole(self) -> Block:
         """The query as DuckDB can run it, where it means the same there."""
-        if any(x.enough or len(x.bindings) > 1 or not x.bindings[0].native for x in lets):
-            return None
         text = Cutter(self.scan).part(Span(0, len(self.scan.text)))
         read = {r.key for r in self.scan.references if self.scan.resolve(r) is None}
         return Block(text.sql, (), (), (), "DuckDB runs it whole", tuple(sorted(read)))
+
+    def limited(self, lets: list[LetRec]) -> bool:
+        """May a recursion go on for ever, but for a LIMIT?"""
+        found = [b for x in lets for b in x.bindings]
+        if all(b.kind == "union" and b.native is not None for b in found):
+            return False
+        return any(t.kind == "word" and t.text.upper() == "LIMIT" for t in self.scan.tokens)
 
     def prepare(self, span: Span) -> None:
         """Plan the recursions that `span` defines or reads."""
@@ -543,6 +548,7 @@ class _Planner:
             merge=style.merge,
             native=self.native(member, members, style),
             structural=self.structural(member, members, spans, style),
+            same=len(members) == 1 and style.native and kind in ("union", "union_all"),
         )
 
     def structural(
@@ -718,6 +724,14 @@ def _reads_more(binding: Binding) -> bool:
             return True
         todo.extend(node.children)
     return False
+
+
+def _same(node: Node) -> bool:
+    """Does DuckDB's own recursion mean the same, in every recursion of a plan?"""
+    if isinstance(node, LetRec):
+        parts = [p for b in node.bindings for p in (b.anchor, *b.steps) if p is not None]
+        return all(b.same for b in node.bindings) and all(map(_same, parts))
+    return all(map(_same, node.children))
 
 
 def _first(scanned: Scan, span: Span) -> int:

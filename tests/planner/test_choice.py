@@ -99,3 +99,35 @@ def test_the_faster_one_is_kept() -> None:
     assert found.begin(context) > 0.05
     found.note_whole(0.3, ended=False)
     assert found.begin(context) == 0
+
+
+@pytest.mark.parametrize("union", ["UNION", "UNION ALL"])
+@pytest.mark.parametrize(
+    ("reader", "rows"),
+    [
+        ("SELECT x FROM t WHERE x % 7 = 0 LIMIT 3", [7, 14, 21]),
+        ("SELECT q.x * 2 FROM t AS q WHERE q.x > 5000 LIMIT 2 OFFSET 1", [10004, 10006]),
+        ("SELECT sum(x) FROM (SELECT x FROM t WHERE x > 5 LIMIT 4)", [30]),
+        ("SELECT x FROM t JOIN (VALUES (3), (5)) v(y) ON x = y LIMIT 2", [3, 5]),
+    ],
+)
+def test_a_limit_ends_what_has_no_end(con, union: str, reader: str, rows: list[int]) -> None:
+    query = f"WITH RECURSIVE t(x) AS (SELECT 1 {union} SELECT x + 1 FROM t) {reader}"
+    assert "stops at the LIMIT" in explained(con, query)
+    for _ in range(4):
+        assert [x for (x,) in con.execute(query).fetchall()] == rows
+
+
+def test_a_limit_that_is_never_reached(con, monkeypatch) -> None:
+    monkeypatch.setattr(choice, "LONGEST", 0.05)
+    query = "WITH RECURSIVE t(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM t) SELECT x FROM t WHERE x < 0 LIMIT 2"
+    with pytest.raises(tidewheel.OperationalError, match="max_iterations"):
+        con.execute(query)
+
+
+def test_what_has_another_meaning_here_is_never_given_to_duckdb(con) -> None:
+    mutual = "WITH RECURSIVE t(x) AS (SELECT 1 UNION SELECT b FROM s, e WHERE a = x), s(x) AS (SELECT x FROM t) SELECT count(*) FROM t"
+    grouped = "WITH RECURSIVE t(x, n) AS (SELECT 1, 0 UNION SELECT b, min(n + 1) FROM t, e WHERE a = x GROUP BY b) SELECT count(*) FROM t"
+    nested = f"WITH RECURSIVE o(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM o, ({grouped}) WHERE x < 3) SELECT count(*) FROM o"
+    for query in (mutual, grouped, nested):
+        assert explained(con, query).startswith("#0")
