@@ -127,7 +127,7 @@ class SparkQueries:
                 if any(_reads(step, {cte.alias.lower()}) for t in taken for step in t.steps):
                     self._hoist(cte, scope)
                 scope.append(cte)
-            if len(taken) == 1 and _linear(taken[0]):
+            if len(taken) == 1 and (taken[0].union_all or _linear(taken[0])):
                 frames = [self._semi_naive(taken[0], scope)]
             else:
                 frames = self._fixpoint(taken, scope)
@@ -218,8 +218,8 @@ class SparkQueries:
         for recursion in group:
             if recursion.union_all:
                 raise SparkError(
-                    f"{recursion.name}: mutual or non-linear recursion with UNION ALL has no "
-                    "least solution; nothing to compare"
+                    f"{recursion.name}: mutual recursion with UNION ALL has no least solution; "
+                    "nothing to compare"
                 )
         anchors: list[DataFrame] = []
         for recursion in group:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 def is_about(statement: Statement) -> bool:
     """CREATE, DROP or ALTER VIEW?"""
-    return statement.words[0] in ("CREATE", "DROP", "ALTER") and "VIEW" in statement.words[1:5]
+    return statement.words[0] in ("CREATE", "DROP", "ALTER") and "VIEW" in statement.words[1:6]
 
 
 def handled(statement: Statement, views: Views) -> bool:

@@ -35,7 +35,8 @@ from ..planner.logical import (
 from ..planner.text import used_parameters
 from . import diagnose, errors
 from . import recursion_check as check
-from .recursion_branches import Parts, parts
+from .recursion_branches import Parts, other_set_operation, parts
+from .recursion_branches import opened as opened_bodies
 from .recursion_linear import linear
 from .recursion_native import COUNTER, counted, ends
 from .recursion_scan import Cte, Reference, Scan, Span, scan
@@ -94,6 +95,7 @@ def plan(text: str, describe: Describe, is_query: bool = True, rewrite: bool = T
     scanned = scan(text)
     if not any(w.recursive for w in scanned.withs):
         return None
+    scanned = opened_bodies(scanned)
     if any(c.search or c.cycle for w in scanned.withs for c in w.ctes):
         scanned = scan(desugar(scanned))
     rewritten = linear(scanned, _groups) if rewrite else None
@@ -134,7 +136,7 @@ class Opened:
 
 def opened(text: str, describe: Describe) -> Opened:
     """Plan a query and tell where its recursive tables stand. Raises as `plan` does."""
-    scanned = scan(text)
+    scanned = opened_bodies(scan(text))
     if any(c.search or c.cycle for w in scanned.withs for c in w.ctes):
         scanned = scan(desugar(scanned))
     planner = _Planner(scanned, describe)
@@ -198,6 +200,8 @@ class _Planner:
         self.tables: dict[Span, RecursiveTable] = {}
         self.settled: set[int] = set()  # tables that are planned, or left to DuckDB
         self.count = 0
+        # The loops compare keys without collations; DuckDB's USING KEY heeds them.
+        self.collates = any(t.text.upper() == "COLLATE" for t in tokens(scanned.text))
 
     # -- the statement
 
@@ -255,7 +259,7 @@ class _Planner:
             self.prepare(cte.body)
             return
         self.settled.update(id(c) for c in group)
-        if any(check.is_aggregated(c) for c in group):
+        if any(check.is_aggregated(c) for c in group) or (group[0].using_key and self.collates):
             return
         before = dict(self.cutter.splices)
         try:
@@ -450,6 +454,16 @@ class _Planner:
 
     def no_anchor(self, member: _Member) -> errors.ProgrammingError:
         label = member.cte.label
+        other = other_set_operation(self.scan, member.cte)
+        if other is not None:
+            return errors.ProgrammingError(
+                f"{other.text.upper()} can't join anchor and step of recursive table "
+                f'"{label}": only UNION and UNION ALL can',
+                hint="Write UNION, or WITH MUTUALLY RECURSIVE, which repeats any query.",
+                text=self.scan.text,
+                position=other.start,
+                length=len(other.text),
+            )
         return errors.ProgrammingError(
             f'recursive table "{label}" has no anchor',
             hint=f'Write: anchor UNION [ALL] step, where the anchor does not refer to "{label}".',

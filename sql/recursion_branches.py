@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from . import errors
 from .recursion_scan import Cte, Reference, Scan, Span
+from .recursion_scan import scan as rescan
+from .statements import Token
 
 Operator = Literal["union", "union_all"]
 
@@ -52,6 +55,34 @@ def prelude(scan: Scan, body: Span) -> Span:
                 continue
             return Span(with_.head.start, with_.ctes[-1].definition.end)
     return Span(body.start, body.start)
+
+
+def opened(scan: Scan) -> Scan:
+    """`scan` with blanks for the parentheses around whole bodies of recursive tables."""
+    text = scan.text
+    for with_ in scan.withs:
+        for cte in with_.ctes if with_.recursive else ():
+            lead = prelude(scan, cte.body)
+            inner = scan.within(Span(lead.end, cte.body.end))
+            while _enclosed(inner) and not (lead.end > lead.start and _is(inner[1], "WITH")):
+                for token in (inner[0], inner[-1]):
+                    text = f"{text[: token.start]} {text[token.start + 1 :]}"
+                inner = inner[1:-1]
+    return scan if text == scan.text else opened(rescan(text))
+
+
+def _enclosed(tokens: Sequence[Token]) -> bool:
+    """Do the first and the last token enclose the others?"""
+    depth = 0
+    for i, token in enumerate(tokens):
+        depth += _is(token, "(") - _is(token, ")")
+        if depth == 0:
+            return i > 1 and i == len(tokens) - 1
+    return False
+
+
+def _is(token: Token, word: str) -> bool:
+    return token.kind in ("word", "punctuation") and token.text.upper() == word
 
 
 def split(scan: Scan, cte: Cte) -> list[Branch]:
@@ -155,23 +186,34 @@ def _reads_back(
     ]
 
 
-def _no_trailing_clause(scan: Scan, cte: Cte, last: Branch) -> None:
+def other_set_operation(scan: Scan, cte: Cte) -> Token | None:
+    """The INTERSECT or EXCEPT between the branches of a query, if one is there."""
+    return next(_outside(scan, cte.body, ("INTERSECT", "EXCEPT")), None)
+
+
+def _outside(scan: Scan, span: Span, words: tuple[str, ...]) -> Iterator[Token]:
+    """Those of `words` in `span` that stand outside of parentheses."""
     depth = 0
-    for token in scan.within(last.span):
+    for token in scan.within(span):
         if token.kind not in ("word", "punctuation"):
             continue
         word = token.text.upper()
         depth += (word in ("(", "[", "{")) - (word in (")", "]", "}"))
-        if depth == 0 and word in ("ORDER", "LIMIT", "OFFSET", "EXCEPT", "INTERSECT"):
-            if word in ("EXCEPT", "INTERSECT"):
-                hint = "A recursive query is: anchor UNION [ALL] step. Put the step in parentheses."
-            else:
-                hint = "Put it into the query that reads the table, or the step in parentheses."
-            raise errors.ProgrammingError(
-                f'{word} applies to the whole of recursive table "{cte.label}", '
-                "which is not allowed",
-                hint=hint,
-                text=scan.text,
-                position=token.start,
-                length=len(token.text),
-            )
+        if depth == 0 and word in words:
+            yield token
+
+
+def _no_trailing_clause(scan: Scan, cte: Cte, last: Branch) -> None:
+    for token in _outside(scan, last.span, ("ORDER", "LIMIT", "OFFSET", "EXCEPT", "INTERSECT")):
+        word = token.text.upper()
+        if word in ("EXCEPT", "INTERSECT"):
+            hint = "A recursive query is: anchor UNION [ALL] step. Put the step in parentheses."
+        else:
+            hint = "Put it into the query that reads the table, or the step in parentheses."
+        raise errors.ProgrammingError(
+            f'{word} applies to the whole of recursive table "{cte.label}", which is not allowed',
+            hint=hint,
+            text=scan.text,
+            position=token.start,
+            length=len(token.text),
+        )

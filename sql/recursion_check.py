@@ -9,7 +9,6 @@ all are linear it is found from the new rows of each step.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -69,7 +68,7 @@ def judge(scanned: Scan, cte: Cte, split: Parts, group: list[Cte]) -> Style:
         return _using_key(scanned, cte, split, group)
     counts = [_count(scanned, b.span, cte, group) for b in branches]
     alone = len(group) == 1
-    if alone and max(counts) <= 1:
+    if alone and (max(counts) <= 1 or split.operator == "union_all"):
         return _linear(scanned, cte, split, group)
     uses = {id(b): _uses(scanned, b, cte, group) for b in branches}
     for branch in branches:
@@ -81,12 +80,10 @@ def judge(scanned: Scan, cte: Cte, split: Parts, group: list[Cte]) -> Style:
     if split.operator == "union":
         return Style("union", reads_all=not linear, terms=linear and nonlinear)
     if split.operator == "union_all" and (nonlinear or not linear):
-        if alone and linear and all(_apart(scanned, b.span, cte, group) for b in branches):
-            return Style("union_all")
         place = _back(scanned, branches[0].span, cte, group)[-1]
         raise errors.ProgrammingError(
             f'recursive table "{cte.label}" is not linear: its step refers to the recursion '
-            "more than once, which has no meaning with UNION ALL",
+            "more than once, which has no meaning with UNION ALL in a mutual recursion",
             hint="Write UNION for the least set of rows that satisfies the query.",
             text=scanned.text,
             position=place.name.start,
@@ -116,7 +113,10 @@ def _using_key(scanned: Scan, cte: Cte, split: Parts, group: list[Cte]) -> Style
 
 
 def _linear(scanned: Scan, cte: Cte, split: Parts, group: list[Cte]) -> Style:
-    """SQL's own recursion: the step sees the last step's rows, whatever it does with them."""
+    """SQL's own recursion: the step sees the last step's rows, whatever it does with them.
+
+    Under UNION ALL this is so however often it refers to them: no set of rows is the least there.
+    """
     native = len(split.steps) == 1 and all(
         b.span.end <= split.steps[0].span.start for b in split.anchors
     )
@@ -306,33 +306,6 @@ def _uses(
         # The group is read through tables of the query's own WITH clause.
         found.extend(_through_local(scanned, span, cte, group, query, top_aggregates, seen))
     return found
-
-
-def _apart(scanned: Scan, span: Span, cte: Cte, group: list[Cte]) -> bool:
-    """Does each reference stand in another branch of a UNION ALL? Then the step is their sum."""
-    references = _back(scanned, span, cte, group)
-    query = parsed(scanned, span)
-    if query is None:
-        return False
-    starts = {r.name.start - span.start for r in references}
-    above = [
-        [table, *_parents(table)]
-        for table in query.find_all(exp.Table)
-        if table.this is not None and table.this.meta.get("start") in starts
-    ]
-    for i, one in enumerate(above):
-        for other in above[:i]:
-            meeting = next(node for node in one if any(node is n for n in other))
-            if not isinstance(meeting, exp.Union) or meeting.args.get("distinct"):
-                return False
-    return len(above) == len(references)
-
-
-def _parents(node: exp.Expr) -> Iterator[exp.Expr]:
-    parent = node.parent
-    while parent is not None:
-        yield parent
-        parent = parent.parent
 
 
 def _through_local(

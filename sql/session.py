@@ -303,7 +303,16 @@ class Session:
         return None
 
     def _transaction(self, statement: Statement) -> None:
-        verb = statement.words[0]
+        verb, *rest = statement.words
+        if verb in ("BEGIN", "START"):
+            self._count(statement, None)
+            self.in_transaction = True
+            self.catalog.changed()
+            self.views.begin()
+            return
+        if rest not in ([], ["TRANSACTION"], ["WORK"]):
+            self._count(statement, None)  # DuckDB says what is wrong with it; nothing has ended
+            return
         try:
             if verb in ("COMMIT", "END") and self.in_transaction:
                 self.in_transaction = False
@@ -311,12 +320,9 @@ class Session:
                 return
             self._count(statement, None)
         finally:
-            self.in_transaction = verb in ("BEGIN", "START")
+            self.in_transaction = False
             self.catalog.changed()
-        if self.in_transaction:
-            self.views.begin()
-        else:
-            self.views.rollback()
+        self.views.rollback()
 
     def _change(self, statement: Statement, given: Parameters) -> tuple[Result | None, int]:
         """DML: the changes of watched tables are captured, and in autocommit mode are an epoch."""

@@ -101,19 +101,26 @@ def unquoted(token: Token) -> str:
 def parse_create(statement: Statement, plain: bool = False) -> CreateView:
     """Read CREATE MATERIALIZED VIEW; ProgrammingError with the place if it is malformed.
 
-    `plain`: CREATE [TEMP] VIEW.
+    `plain`: CREATE [TEMP] [RECURSIVE] VIEW. The query of a recursive one is given with the WITH
+    RECURSIVE that it stands for.
     """
     cursor = _Cursor(statement)
     cursor.expect("CREATE")
     replace = cursor.accept("OR", "REPLACE")
+    recursive = False
     if not plain:
         cursor.expect("MATERIALIZED")
-    elif not cursor.accept("TEMP"):
-        cursor.accept("TEMPORARY")
+    else:
+        if not cursor.accept("TEMP"):
+            cursor.accept("TEMPORARY")
+        recursive = cursor.accept("RECURSIVE")
     cursor.expect("VIEW")
     if_not_exists = cursor.accept("IF", "NOT", "EXISTS")
     parts, name_at, name_length = cursor.name()
     columns: list[str] = []
+    listed = cursor.at
+    if recursive and cursor.peek() != "(":
+        cursor.fail("expected the columns of the recursive view")
     if cursor.accept("("):
         while True:
             if not is_name(cursor.parts[min(cursor.at, len(cursor.parts) - 1)]):
@@ -123,6 +130,7 @@ def parse_create(statement: Statement, plain: bool = False) -> CreateView:
             if cursor.accept(")"):
                 break
             cursor.expect(",")
+    listed_end = cursor.at - 1
     cursor.expect("AS")
     if cursor.at >= len(cursor.parts):
         cursor.fail("expected a query")
@@ -130,13 +138,19 @@ def parse_create(statement: Statement, plain: bool = False) -> CreateView:
     last = cursor.parts[-1]
     end = last.start + len(last.text)
     query = statement.text[start:end]
+    lead = ""
+    if recursive:
+        table, opened, closed = (cursor.parts[i] for i in (listed - 1, listed, listed_end))
+        names = statement.text[opened.start : closed.start + 1]
+        lead = f"WITH RECURSIVE {table.text}{names} AS ("
+        query = f"{lead}{query}\n) SELECT * FROM {table.text}"
     return CreateView(
         parts,
         name_at,
         name_length,
         tuple(columns),
         query,
-        statement.start + start,
+        statement.start + start - len(lead),
         replace,
         if_not_exists,
     )

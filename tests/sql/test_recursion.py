@@ -203,7 +203,15 @@ REFUSED = [
     ("WITH RECURSIVE §t(x, y) AS (SELECT 1 UNION ALL SELECT x FROM t) FROM t", "1 columns"),
     ("WITH RECURSIVE t(x) AS (SELECT 1 UNION ALL SELECT §yy FROM t) FROM t", '"yy" not found'),
     ("WITH RECURSIVE t(x) AS (SELECT 1 UNION ALL SELECT x FROM t §LIMIT 3) FROM t", "LIMIT"),
-    ("WITH RECURSIVE t(x) AS (SELECT 1 UNION ALL SELECT t.x FROM t, §t u) FROM t", "not linear"),
+    (
+        "WITH RECURSIVE t(x) AS (SELECT 1 UNION ALL SELECT u.x FROM u, §u v), "
+        "u AS (SELECT x FROM t) FROM t",
+        "not linear",
+    ),
+    ("WITH RECURSIVE t AS (SELECT 1 x §EXCEPT SELECT x + 1 FROM t) FROM t", "EXCEPT can't join"),
+    ("WITH RECURSIVE t AS (SELECT 1 x §INTERSECT FROM t) FROM t", "only UNION and UNION ALL can"),
+    ("CREATE RECURSIVE VIEW v (x) AS SELECT 1 UNION SELECT §yy FROM v", '"yy" not found'),
+    ("CREATE RECURSIVE VIEW v §AS SELECT 1 UNION SELECT x FROM v", "expected the columns"),
     (
         "WITH RECURSIVE t(n) AS (SELECT 0 UNION SELECT n + 1 FROM u), "
         "u AS (SELECT max(n) n FROM §t) FROM t",
