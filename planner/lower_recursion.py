@@ -7,6 +7,7 @@ anchor ──▶ ingress ─▶ iterate ─┬─▶ pick ─▶ step ─▶ fee
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, cast
 
@@ -138,12 +139,12 @@ def _fused(low: Lowering, node: LetRec, binding: Binding, structural: Structural
     native = binding.native
 
     def make(context: Any) -> Vertex:
-        otherwise = None
-        if native is not None and not native.inputs:
+        otherwise = partial(_run_loops, binding, context)
+        if native is not None and not native.inputs and context.record is None:
             otherwise = partial(_run_native, native, context)
-        vertex = Traverse(traversal, budget(context), otherwise)
-        if otherwise is not None:
-            vertex.exclusive = id(context.connection)
+        record = partial(context.record, binding.variable) if context.record else None
+        vertex = Traverse(traversal, budget(context), otherwise, record)
+        vertex.exclusive = id(context.connection)
         return vertex
 
     joins = len(structural.relations)
@@ -223,6 +224,21 @@ def _parameters(sql: str, context: Context) -> Any:
 def _run_native(native: Block, context: Context) -> pa.Table:
     sql = native.sql
     return run_table(context.connection, context.lock, sql, None, _parameters(sql, context))
+
+
+def _run_loops(binding: Binding, context: Context) -> pa.Table:
+    """A recursion as a loop context, while the plan that it belongs to waits."""
+    from tidewheel.planner import execute  # which imports this
+
+    named = ", ".join(f'"{c.name}"' for c in binding.columns)
+    reader = RecRef(binding.variable, binding.columns)
+    text = f'SELECT {named} FROM "__tw_rows"'
+    body = Block(text, (reader,), ("__tw_rows",), binding.columns, "all rows")
+    loop = LetRec((replace(binding, native=None, structural=None),), body)
+    settings = replace(context.settings, threads=1)
+    stream = execute.run(loop, replace(context, settings=settings, in_transaction=True))
+    rows = pa.Table.from_batches(list(stream), stream.schema)
+    return rows.rename_columns([c.name for c in binding.columns])
 
 
 def _ordered(sources: Sequence[exp.Expr]) -> exp.Query:

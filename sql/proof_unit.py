@@ -234,6 +234,8 @@ class Unit:
         )
         name = quoted(self.fact_name(b.variable))
         limit = next((x for x in limits if x[0] == table.group), None)
+        if limit is not None and table.exact and b.kind == "union":
+            return limit[2] - 1  # where the row was looked for; it is added once
         found = self._runner.ask(
             f"SELECT DISTINCT {ITERATION} FROM {name} WHERE {match} ORDER BY 1"
         )
@@ -271,10 +273,13 @@ def literal(value: Value, kind: str) -> str:
 
 
 def _as_loops(node: Node) -> Node:
-    """A plan whose loops all run as loop contexts, which can be recorded."""
+    """A plan whose loops all tell of their iterations."""
     if not isinstance(node, LetRec):
         return node
-    bindings = tuple(dataclasses.replace(b, native=None, structural=None) for b in node.bindings)
+    bindings = tuple(
+        dataclasses.replace(b, native=None, structural=b.structural if b.kind == "union" else None)
+        for b in node.bindings
+    )
     return dataclasses.replace(node, bindings=bindings, body=_as_loops(node.body), enough=None)
 
 

@@ -197,15 +197,18 @@ class _Space:
 class Traverse(Vertex):
     """Input 0 is the anchor, the others are the relations; sends the whole answer.
 
-    `otherwise` computes the answer where the values do not fit (see `Unfit`).
+    `otherwise` computes the answer where the values do not fit (see `Unfit`). `record` is given
+    what each iteration of a UNION added; one iteration may be told of in parts.
     """
 
     def __init__(
         self,
         traversal: Traversal,
         budget: Budget,
-        otherwise: Callable[[], pa.Table] | None = None,
+        otherwise: Callable[[], pa.Table],
+        record: Callable[[tuple[int, ...], pa.Table], None] | None = None,
     ) -> None:
+        self._record = record
         self._plan = traversal
         self._budget = budget
         self._otherwise = otherwise
@@ -222,19 +225,20 @@ class Traverse(Vertex):
         tables = [pa.concat_tables(a) for a in self._arrived]
         self._arrived = [[] for _ in self._arrived]
         anchor = tables[0]
-        inputs = [[_integers(c) for c in t.columns] for t in tables]
         try:
-            result = self._improve(inputs) if self._plan.merge else self._union(inputs)
+            inputs = [[_integers(c) for c in t.columns] for t in tables]
+            if self._plan.merge:
+                result = self._improve(inputs)
+            else:
+                result = self._union(inputs, anchor.schema)
             table = _table(result, anchor.schema)
         except Unfit:
-            if self._otherwise is None:
-                raise
             table = self._otherwise()
         self.send_by(0, table, time)
 
     # -- union
 
-    def _union(self, inputs: list[list[Ints]]) -> list[list[Ints]]:
+    def _union(self, inputs: list[list[Ints]], schema: pa.Schema) -> list[list[Ints]]:
         plan = self._plan
         space = self._space(inputs)
         nulls = _has_nulls(inputs)
@@ -242,7 +246,9 @@ class Traverse(Vertex):
         meter = Meter(self._budget, f'"{plan.label}"', "union")
         carried = plan.carried
         if space.size <= _BITMAP or carried is None:
-            return self._run(inputs[0], relations, space, nulls, meter)
+            found = self._run(inputs[0], relations, space, nulls, meter)
+            self._told(found, schema)
+            return found
         # Rows that differ in the carried column never meet: one part of its values at a time.
         part = max(1, _BITMAP // (space.size // space.sizes[carried]))
         chunks: list[list[Ints]] = []
@@ -262,11 +268,19 @@ class Traverse(Vertex):
             lows[carried], sizes[carried] = 0, len(distinct) + 1
             own = _Space(lows, sizes)
             meter.deltas.clear()
-            for columns in self._run(anchor, relations, own, nulls, meter):
+            found = self._run(anchor, relations, own, nulls, meter)
+            for columns in found:
                 columns[carried] = distinct[columns[carried]]
-                chunks.append(columns)
+            self._told(found, schema)
+            chunks += found
             low_index = high_index
         return chunks
+
+    def _told(self, chunks: list[list[Ints]], schema: pa.Schema) -> None:
+        """Record the rows of a run, a chunk per iteration."""
+        if self._record is not None:
+            for iteration, columns in enumerate(chunks):
+                self._record((iteration,), _table([columns], schema))
 
     def _run(
         self,
@@ -281,7 +295,9 @@ class Traverse(Vertex):
         columns = anchor
         program = self._plan.program
         small = None
-        if isinstance(seen, _Bitmap) and not nulls and _Small.fits(program, relations):
+        few = isinstance(seen, _Bitmap) and not nulls and self._record is None
+        if few and _Small.fits(program, relations):
+            assert isinstance(seen, _Bitmap)
             small = _Small(program, relations[0], space, seen)
         iteration = 0
         key = program.keys[0]

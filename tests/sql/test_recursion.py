@@ -399,3 +399,17 @@ def test_a_chain_up_to_a_bound(con, union, limit):
         assert con.execute(query).fetchall() == [(rows, rows - 1)]
         con.execute(f"RESET {setting}; RESET on_limit")
     assert con.execute(query).fetchall() == [(301, 300)]
+
+
+FAR = [
+    ("t(x) AS (SELECT min(a) FROM far UNION SELECT b FROM t JOIN far ON a = x) SELECT count(*), max(x) // {s} FROM t", (41, 40)),
+    ("t(x, y) AS (SELECT a, b FROM far UNION SELECT x, b FROM t JOIN far ON a = y) SELECT count(*), max(y) // {s} FROM t", (820, 40)),
+    ("t(x, v) AS (SELECT min(a), 0::BIGINT FROM far UNION SELECT b, min(v + w) FROM t JOIN far ON a = x GROUP BY b) SELECT count(*), max(v) FROM t", (41, 780)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("query", "wanted"), FAR)
+@pytest.mark.parametrize("step", [10**9, 10**12, 10**17])
+def test_values_that_are_far_apart(con, query, wanted, step):
+    con.execute(f"CREATE TABLE far AS SELECT range::BIGINT * {step} AS a, (range + 1)::BIGINT * {step} AS b, range::BIGINT AS w FROM range(40)")  # fmt: skip
+    assert con.execute("WITH RECURSIVE " + query.format(s=step)).fetchall() == [wanted]
