@@ -67,11 +67,15 @@ class Incremental:
         """Take everything that there is through the circuit, as one delta per table."""
         for placed, sql in self._low.constants:
             self._push(placed, run(sql))
+        read: dict[str, pa.Table] = {}
         for source in self._low.inputs:
             columns = ", ".join(to_sql(identifier(c)) for c in source.columns)
-            table = self._table_of(source.key)
-            rows = run(f"SELECT {columns} FROM {table}")
+            sql = f"SELECT {columns} FROM {self._table_of(source.key)}"
+            rows = read.get(sql)
+            if rows is None:
+                rows = read[sql] = run(sql)
             self.held[source.key] = self._push(source.node, rows)
+        read.clear()
         self._advance()
 
     def _table_of(self, key: str) -> str:

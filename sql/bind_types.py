@@ -7,7 +7,6 @@ node in one statement.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,7 +17,7 @@ from tidewheel.planner.context import Context
 from tidewheel.planner.logical import Column
 from tidewheel.planner.text import to_sql, typed_nulls, used_parameters
 
-from . import hidden
+from . import functions, hidden
 from .bind_scope import NotTaken
 
 _VOLATILE = {"random", "uuid", "gen_random_uuid", "uuidv4", "uuidv7", "nextval", "setseed"}
@@ -29,8 +28,6 @@ class Oracle:
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._aggregates: frozenset[str] | None = None
-        self._macros: frozenset[str] = frozenset()
         self._described: dict[str, list[tuple[str, str]]] = {}
         self.parameters: Any = context.parameters
 
@@ -70,30 +67,18 @@ class Oracle:
             types = [next(answers)[1] if t is None else t for t in types]
         return [t for t in types if t is not None]
 
+    @property
+    def _functions(self) -> functions.Functions:
+        with self._context.lock:
+            return functions.of(self._context.connection)
+
     def aggregates(self) -> frozenset[str]:
         """The names of aggregate functions."""
-        if self._aggregates is None:
-            rows = self.rows(
-                "SELECT DISTINCT function_name, function_type, macro_definition "
-                "FROM duckdb_functions() WHERE function_type IN ('aggregate', 'macro')"
-            )
-            names = frozenset(r[0].lower() for r in rows if r[1] == "aggregate")
-            self._aggregates = names
-            self._macros = frozenset(
-                r[0].lower()
-                for r in rows
-                if r[1] == "macro"
-                and any(
-                    word.lower() in names or word.lower() in ("select", "unnest")
-                    for word in re.findall(r"\w+", r[2] or "")
-                )
-            )
-        return self._aggregates
+        return self._functions.aggregates
 
     def macros(self) -> frozenset[str]:
         """The names of macros that use aggregates, subqueries or UNNEST."""
-        self.aggregates()
-        return self._macros
+        return self._functions.aggregating
 
     def settings(self, *names: str) -> dict[str, str]:
         """Current settings, as text in lower case."""

@@ -22,7 +22,7 @@ from sqlglot import exp
 from ..planner import execute
 from ..planner.context import Context
 from ..planner.logical import Node
-from . import recursion
+from . import functions, recursion
 from .proof_select import VALUE, Column, Item, branches, search
 from .proof_text import Mark, Opaque
 from .proof_unit import Limits, Row, Source, Unit, equal
@@ -35,10 +35,6 @@ from .recursion_text import quoted
 GROUP_ROWS = 20
 """So many rows of a group are shown and followed."""
 MAX_STEPS = 10_000
-
-_AGGREGATES = """
-SELECT DISTINCT lower(function_name) FROM duckdb_functions() WHERE function_type = 'aggregate'
-"""
 
 
 @dataclass(frozen=True)
@@ -143,8 +139,7 @@ class Prover:
     @cached_property
     def aggregates(self) -> frozenset[str]:
         """The names of DuckDB's aggregate functions."""
-        found = self.ask(_AGGREGATES)
-        return frozenset(str(name) for (name,) in found)
+        return functions.of(self._context.connection).aggregates
 
     # -- views
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from copy import copy
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 import duckdb
 
 from tidewheel.planner.maintain import Path
+from tidewheel.sql import functions
 from tidewheel.sql.statements import Token, tokens
 
 if TYPE_CHECKING:
@@ -22,14 +22,6 @@ FROM duckdb_tables() WHERE NOT internal
 UNION ALL
 SELECT database_name, schema_name, view_name, 'view', temporary, sql
 FROM duckdb_views() WHERE NOT internal
-"""
-_MACROS = """
-SELECT DISTINCT lower(function_name), macro_definition FROM duckdb_functions()
-WHERE macro_definition IS NOT NULL AND NOT internal
-"""
-_UNSTABLE = """
-SELECT DISTINCT lower(function_name) FROM duckdb_functions()
-WHERE stability IN ('VOLATILE', 'CONSISTENT_WITHIN_QUERY') AND function_name <> 'error'
 """
 _BARE = {"current_date", "current_timestamp", "current_time", "localtime", "localtimestamp"}
 
@@ -77,10 +69,10 @@ class Names:
         self.home = path_of(found[0], [*found[1], found[2]])
         self._connection = connection
 
-    @cached_property
+    @property
     def macros(self) -> dict[str, str]:
         """The macros' definitions, by their names in lower case."""
-        return dict(self._connection.execute(_MACROS).fetchall())
+        return functions.of(self._connection).macros
 
     def find(self, parts: list[str]) -> Relation | None:
         """The relation that `name`, `schema.name`, `database.name` or all three mean here."""
@@ -207,7 +199,7 @@ def unstable_call(
 
     A call inside a macro is reported at the macro's own call.
     """
-    unstable = {row[0] for row in connection.execute(_UNSTABLE).fetchall()}
+    unstable = functions.of(connection).unstable
     parts = list(tokens(text))
     bad_macros = {
         name

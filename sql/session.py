@@ -20,6 +20,7 @@ from ..planner import direct
 from ..planner.context import Context, Parameters, Settings
 from . import (
     errors,
+    functions,
     hidden,
     plain_view,
     planning,
@@ -322,6 +323,7 @@ class Session:
         finally:
             self.in_transaction = False
             self.catalog.changed()
+            functions.changed()
         self.views.rollback()
 
     def _change(self, statement: Statement, given: Parameters) -> tuple[Result | None, int]:
@@ -406,6 +408,8 @@ class Session:
             statement, lambda: self._duckdb(statement, given)
         )
         self.views.note_prepare(statement)
+        if functions.may_change(statement):
+            functions.changed()  # others see it since the commit just now
         return found
 
     def table(self, sql: str) -> pa.Table:
@@ -538,6 +542,8 @@ class Session:
         finally:
             if statement.kind is Kind.OTHER:
                 self.catalog.changed()
+                if functions.may_change(statement):
+                    functions.changed()
         if table.num_rows == 0 and table.column_names == ["Success"]:
             return None, -1
         count = table.num_rows if statement.kind is Kind.CHANGE else -1

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from tidewheel.engine.state.change import Change
     from tidewheel.planner import logical as L
     from tidewheel.planner.logical import Node
+    from tidewheel.sql.catalog import Catalog
     from tidewheel.sql.dbapi import Connection
 
 SCHEMA = "__tidewheel"
@@ -60,6 +61,7 @@ class Host(Protocol):
     """What a session offers to its views."""
 
     connection: duckdb.DuckDBPyConnection
+    catalog: Catalog
     database: Database
     in_transaction: bool
     safe_mode: bool
@@ -95,6 +97,7 @@ class Views:
         self._anew: set[str] = set()
         self._away: str | None = None
         """The search path to go back to when the transaction has ended."""
+        self._found_path: tuple[int, maintain.Path, str] | None = None
         self._start_epoch = -1
         self._registered: dict[str, pa.Table | None] = {}
         self._own_rows: dict[str, pa.Table] = {}
@@ -509,12 +512,8 @@ class Views:
     @contextmanager
     def at(self, home: maintain.Path) -> Iterator[None]:
         """Look for names in these schemas, in this order."""
-        con = self.host.connection
-        here, setting = con.execute(
-            "SELECT (current_database(), list_append(current_schemas(false), current_schema())), "
-            "current_setting('search_path')"
-        ).fetchall()[0]
-        if not home or home == path_of(*here.values() if isinstance(here, dict) else here):
+        here, setting = self._path()
+        if not home or home == here:
             yield
             return
         wanted = ",".join(f"{quote(d)}.{quote(s)}" for d, s in home)
@@ -527,7 +526,20 @@ class Views:
             except duckdb.Error:
                 self._away = setting  # a transaction that failed takes no statement
 
+    def _path(self) -> tuple[maintain.Path, str]:
+        """Where the session looks for names, and the setting that says so."""
+        version = self.host.catalog.version
+        if self._found_path is None or self._found_path[0] != version:
+            ((database, schemas, schema, setting),) = self.host.connection.execute(
+                "SELECT current_database(), current_schemas(false), current_schema(), "
+                "current_setting('search_path')"
+            ).fetchall()
+            here = path_of(database, [*schemas, schema])
+            self._found_path = version, here, setting
+        return self._found_path[1:]
+
     def _set_path(self, path: str) -> None:
+        self._found_path = None
         self._do(f"SET search_path = '{path.replace(chr(39), chr(39) * 2)}'")
 
     def _stale_here(self, view: MaintainedView) -> bool:

@@ -16,6 +16,7 @@ from tidewheel.engine.state.delta import Delta, Int64s, KeySpec, Schema, groups
 
 _LARGE: Final = 4096
 _WORTH: Final = 32  # probes times this are worth a directory
+_CROWD: Final = 256  # so many rows of one key may be the same and not consolidated
 
 Rank = Callable[[Sequence[Col], int], Int64s]
 """Gives each row a 64-bit place within its key: runs are sorted by it (see `ordered.py`)."""
@@ -42,7 +43,7 @@ class Layout:
         return Rows(
             self,
             self.key.keys(delta.cols, n) if keys is None else keys,
-            self.rest.keys(delta.cols, n) if self.rest is not None else None,
+            None,
             self.rank(delta.cols, n) if self.rank is not None else None,
             times,
             delta.weights,
@@ -53,10 +54,11 @@ class Layout:
 class Rows:
     """Rows with keys. `weights` has shape (n,) or, for running sums, (n, parts).
 
-    `times` has shape (n, depth), None outside loops. `rest` identifies, with the key, the row.
+    `times` has shape (n, depth), None outside loops. `rest` identifies, with the key, the row; it
+    is made when it is asked for, as most rows are never compared with others of their key.
     """
 
-    __slots__ = ("_directory", "cols", "keys", "layout", "rank", "rest", "times", "weights")
+    __slots__ = ("_directory", "_rest", "cols", "keys", "layout", "rank", "times", "weights")
 
     def __init__(
         self,
@@ -70,7 +72,7 @@ class Rows:
     ) -> None:
         self.layout = layout
         self.keys = keys
-        self.rest = rest
+        self._rest = rest
         self.rank = rank
         self.times = times
         self.weights = weights
@@ -79,6 +81,14 @@ class Rows:
 
     def __len__(self) -> int:
         return len(self.keys)
+
+    @property
+    def rest(self) -> Int64s | None:
+        """A key of the columns that are not in the key; None where all are."""
+        spec = self.layout.rest
+        if self._rest is None and spec is not None:
+            self._rest = spec.keys(self.cols, len(self.keys))
+        return self._rest
 
     def find(self, probes: Int64s) -> tuple[Index, Index]:
         """In sorted rows, where the rows of each key begin, and how many there are.
@@ -110,7 +120,7 @@ class Rows:
     def nbytes(self) -> int:
         """Bytes held."""
         index = None if self._directory is None else self._directory[1]
-        arrays = (self.keys, self.rest, self.rank, self.times, self.weights, index)
+        arrays = (self.keys, self._rest, self.rank, self.times, self.weights, index)
         return sum(a.nbytes for a in arrays if a is not None) + sum(
             columns_.nbytes(c) for c in self.cols
         )
@@ -120,7 +130,7 @@ class Rows:
         return Rows(
             self.layout,
             self.keys[index],
-            None if self.rest is None else self.rest[index],
+            None if self._rest is None else self._rest[index],
             None if self.rank is None else self.rank[index],
             None if self.times is None else self.times[index],
             self.weights[index],
@@ -136,7 +146,7 @@ class Rows:
         return Rows(
             self.layout,
             self.keys[begin:end],
-            None if self.rest is None else self.rest[begin:end],
+            None if self._rest is None else self._rest[begin:end],
             None if self.rank is None else self.rank[begin:end],
             None if self.times is None else self.times[begin:end],
             self.weights[begin:end],
@@ -149,7 +159,7 @@ class Rows:
 
     def untimed(self) -> Rows:
         """The same rows without counters: what they add up to once all of them count."""
-        return Rows(self.layout, self.keys, self.rest, self.rank, None, self.weights, self.cols)
+        return Rows(self.layout, self.keys, self._rest, self.rank, None, self.weights, self.cols)
 
 
 def concat_rows(parts: Sequence[Rows]) -> Rows:
@@ -157,10 +167,11 @@ def concat_rows(parts: Sequence[Rows]) -> Rows:
     if len(parts) == 1:
         return parts[0]
     first = parts[0]
+    rests = [p._rest for p in parts if p._rest is not None]
     return Rows(
         first.layout,
         np.concatenate([p.keys for p in parts]),
-        None if first.rest is None else np.concatenate([p.rest for p in parts]),
+        np.concatenate(rests) if len(rests) == len(parts) else None,
         None if first.rank is None else np.concatenate([p.rank for p in parts]),
         None if first.times is None else np.concatenate([p.times for p in parts]),
         np.concatenate([p.weights for p in parts]),
@@ -195,6 +206,31 @@ def sort_rows(rows: Rows) -> Rows:
     out = rows.take(order[starts[keep]])
     out.weights = sums[keep]
     return out
+
+
+def sort_run(rows: Rows) -> Rows:
+    """Rows as a run: sorted, and consolidated where a key may find many rows that are the same.
+
+    Most of what a table is filled with has few rows per key, all different. To find out that they
+    are takes much longer than to sort them.
+    """
+    weights = rows.weights
+    if len(rows) < _LARGE or rows.times is not None or weights.ndim != 1 or weights.min() <= 0:
+        return sort_rows(rows)
+    pairs = _sorted_pairs(rows)
+    if pairs is not None:
+        return pairs
+    keys = rows.keys
+    ascending = bool((keys[1:] >= keys[:-1]).all())
+    order: Index | None = None
+    if rows.rank is not None:
+        order = np.lexsort([rows.rank, keys])
+    elif not ascending:
+        order = _argsort(keys)
+    sorted_keys = keys if order is None else keys[order]
+    if (sorted_keys[_CROWD:] == sorted_keys[:-_CROWD]).any():
+        return sort_rows(rows)
+    return rows if order is None else rows.take(order)
 
 
 def _nonzero(weights: Int64s) -> Mask:
@@ -252,13 +288,15 @@ def _sorted_pairs(rows: Rows) -> Rows | None:
 
     This is what a table of edges is filled with; it takes a quarter of the time. None for others.
     """
-    layout, rest = rows.layout, rows.rest
-    if len(layout.schema) != 2 or rest is None or layout.rest is None or rows.rank is not None:
+    layout = rows.layout
+    if len(layout.schema) != 2 or layout.rest is None or rows.rank is not None:
         return None
     if rows.times is not None or rows.weights.ndim != 1:
         return None
     if not (layout.key.exact(rows.cols) and layout.rest.exact(rows.cols)):
         return None
+    rest = rows.rest
+    assert rest is not None
     weight = int(rows.weights[0])
     if weight == 0 or (rows.weights != weight).any():
         return None

@@ -17,7 +17,7 @@ import numpy as np
 
 from tidewheel.engine.state.columns import Index
 from tidewheel.engine.state.delta import Int64s
-from tidewheel.engine.state.run import Layout, Rows, concat_rows, sort_rows
+from tidewheel.engine.state.run import Layout, Rows, concat_rows, sort_rows, sort_run
 
 HEAD: Final = 64
 RATIO: Final = 8  # a run is merged with the next smaller one unless it is this much larger
@@ -54,7 +54,7 @@ class Merge:
             piece = concat_rows(
                 [self.larger.slice(begin, end), self.smaller.slice(other, other_end)]
             )
-            self._done.append(sort_rows(piece))
+            self._done.append(sort_run(piece))
             self._from_larger, self._from_smaller = end, other_end
             fuel -= len(piece)
         return fuel
@@ -100,7 +100,7 @@ class Spine:
             if self._head_size:
                 rows = concat_rows([*self._head, rows])
                 self._head, self._head_size, self._sorted_head = [], 0, None
-            self._push(sort_rows(rows))
+            self._push(sort_run(rows))
         self._work(FUEL * n)
 
     def _push(self, run: Rows) -> None:

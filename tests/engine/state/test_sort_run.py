@@ -1,0 +1,70 @@
+"""What a run is filled with: sorted, but equal rows of a key are put together only in crowds."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import tidewheel
+from tidewheel.engine.state import run
+from tidewheel.engine.state.delta import Delta, Schema
+from tidewheel.engine.state.run import Layout, sort_run
+
+SCHEMA = Schema(("k", "s", "x"), (pa.int64(), pa.string(), pa.int32()))
+
+
+@pytest.mark.parametrize("ascending", [True, False])
+@pytest.mark.parametrize("crowd", [3, 2_000])
+def test_sorted_by_key(ascending: bool, crowd: int) -> None:
+    rng = np.random.default_rng(5)
+    k = rng.permutation(np.arange(9_000) // 3)
+    k[:crowd] = 70
+    if ascending:
+        k.sort()
+    s = pa.array([f"s{i % 2}" for i in range(len(k))])
+    x = np.zeros(len(k), np.int32)
+    rows = sort_run(Layout(SCHEMA, [0]).rows(Delta(SCHEMA, [k, s, x], np.ones(len(k), np.int64))))
+    assert (np.diff(rows.keys) >= 0).all()
+    assert (rows.keys == rows.cols[0]).all()
+    got: Counter[tuple[int, str]] = Counter()
+    for key, text, weight in zip(
+        rows.cols[0].tolist(), rows.cols[1].to_pylist(), rows.weights.tolist(), strict=True
+    ):
+        got[key, text] += weight
+    assert got == Counter(zip(k.tolist(), s.to_pylist(), strict=True))
+    in_crowd = int((rows.keys == 70).sum())
+    assert in_crowd == (2 if crowd > run._CROWD else int((k == 70).sum()))
+
+
+def test_views_over_rows_that_are_there_more_than_once() -> None:
+    views = {
+        "joined": "SELECT t.k, t.s, u.n FROM t JOIN u ON u.k = t.k",
+        "kept": "SELECT k, n FROM u WHERE EXISTS (FROM t WHERE t.k = u.k AND t.s = 's1')",
+        "outer_": "SELECT u.k, t.s, t.x FROM u LEFT JOIN t ON t.k = u.k AND t.x = 0",
+        "least": "SELECT k, min(s) AS l, max(x) AS m, count(DISTINCT s) AS d FROM t GROUP BY k",
+        "top": "SELECT k, s FROM t ORDER BY s DESC, k, x LIMIT 7",
+        "first": "SELECT k, s FROM t QUALIFY row_number() OVER (PARTITION BY k ORDER BY s, x) < 3",
+    }
+    with tidewheel.connect() as con:
+        con.execute("CREATE TABLE t (k INTEGER, s VARCHAR, x INTEGER)")
+        con.execute("INSERT INTO t SELECT i % 100, 's' || i % 3, i % 2 FROM range(12_000) r(i)")
+        con.execute("CREATE TABLE u AS SELECT i AS k, i * 2 AS n FROM range(0, 120, 3) r(i)")
+        for name, query in views.items():
+            con.execute(f"CREATE MATERIALIZED VIEW {name} AS {query}")
+            con.execute(f"SELECT count(*) FROM {name}").fetchall()
+        for change in (
+            "DELETE FROM t WHERE k = 3 AND rowid % 200 > 3",
+            "INSERT INTO t SELECT 3, 's1', 1 FROM range(300)",
+            "DELETE FROM t WHERE k = 3",
+            "DELETE FROM t WHERE s = 's1' AND k < 9",
+            "UPDATE t SET s = 's0' WHERE k = 6",
+            "INSERT INTO t SELECT i % 7, 's9', 0 FROM range(5000) r(i)",
+            "DELETE FROM t WHERE s = 's9'",
+            "DELETE FROM t WHERE k >= 9",
+        ):
+            con.execute(change)
+            for name in views:
+                assert not con.execute(f"VERIFY VIEW {name}").fetchall(), (change, name)
