@@ -34,7 +34,7 @@ def insert(views: Views, key: str, info: TableInfo, row: Row, plans: Repeated) -
 
     None: nothing is done, run the statement as written.
     """
-    if info.has_triggers or info.plain is None:
+    if info.has_triggers:
         return None
     known = _known(row, info) if views.registry.incremental(key) else None
     if known is not None:
