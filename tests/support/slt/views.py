@@ -37,7 +37,8 @@ ORDER BY column_index
 # What a maintained view may refuse, in its own words.
 REFUSALS = re.compile(
     r"can't call|can't read|changes while no table does|only this connection has"
-    r"|can't PIVOT on values|is read again and again|without a least fixpoint|more than one column named"
+    r"|can't PIVOT on values|is read again and again|without a least fixpoint"
+    r"|more than one column named"
 )
 
 
