@@ -65,7 +65,7 @@ def _let_rec(low: Lowering, node: LetRec) -> Operator:
     outer = dict(low.variables)
     names = [b.variable for b in node.bindings]
     loop = Loop("_".join(names), low.loop, frozenset(names))
-    anchors = [low(b.anchor or _nothing(b)) for b in node.bindings]
+    anchors = [low(_each_time(low, node, b.anchor or _nothing(b))) for b in node.bindings]
     ingresses = [low.flow.ingress(loop, a) for a in anchors]
     feedbacks = [[low.flow.feedback(loop, b.columns) for _ in b.steps] for b in node.bindings]
     wanted = _wanted(node)
@@ -249,6 +249,30 @@ def _ordered(sources: Sequence[exp.Expr]) -> exp.Query:
 
 def _nothing(binding: Binding) -> Node:
     return Block(typed_nulls(binding.columns), (), (), binding.columns, "starts empty")
+
+
+def _each_time(low: Lowering, node: LetRec, anchor: Node) -> Node:
+    """An anchor that comes at each counter of the loop around, even if it does not change there.
+
+    A loop is run again when rows of its anchor arrive; what its steps read may have changed.
+    """
+    if low.loop is None or low.free(anchor) & low.loop.variables:
+        return anchor
+    around = tuple(r for r in _references(node) if r.variable in low.loop.variables)
+    names = ", ".join(f'"{c.name}"' for c in anchor.schema)
+    aliases = ("__tw_anchor", *(f"__tw_around{i}" for i in range(len(around))))
+    sql = f'SELECT {names} FROM "__tw_anchor"'
+    return Block(sql, (anchor, *around), aliases, anchor.schema, "at each counter around")
+
+
+def _references(node: Node) -> list[RecRef]:
+    if isinstance(node, RecRef):
+        return [node]
+    found: dict[tuple[str, str], RecRef] = {}
+    for child in node.children:
+        found.update({(r.variable, r.part): r for r in _references(child)})
+    own = {b.variable for b in node.bindings} if isinstance(node, LetRec) else set()
+    return [r for r in found.values() if r.variable not in own]
 
 
 def _pick(low: Lowering, node: LetRec, head: Operator, i: int, part: Part) -> Operator:

@@ -68,7 +68,7 @@ def _let_rec(low: ViewLowering, node: L.LetRec) -> Stream:
     loop = Loop(outer.depth, Watch(node.bindings[0]), name=f"recursion {first}")
     inner = loop.inner
     inside = _Inside(low, loop)
-    mutual = any(b.kind == "mutual" for b in node.bindings)
+    mutual = all(b.kind == "mutual" for b in node.bindings)
     anchors: dict[str, Placed | None] = {}
     heads: dict[str, Placed] = {}
     schemas: dict[str, Schema] = {}

@@ -307,16 +307,8 @@ class _Planner:
     def prepare_outside(self, span: Span, group: list[Cte]) -> None:
         """Plan what the group reads, and what its anchors define, before the group itself."""
         for cte in self.cutter.needed(span):
-            inside = cte.with_.mutually and any(c.body.holds(cte.definition) for c in group)
-            if inside and len(group) > 1:
-                raise errors.NotSupportedError(
-                    f'"{cte.label}" stands in a WITH MUTUALLY RECURSIVE inside another one '
-                    "that has several tables",
-                    hint="Let its tables stand in the outer WITH MUTUALLY RECURSIVE.",
-                    text=self.scan.text,
-                    position=cte.name.start,
-                    length=cte.name.end - cte.name.start,
-                )
+            if any(c.body.holds(cte.definition) for c in group):
+                continue  # found through a reference to its table; planned with that table's body
             if cte not in group:
                 self.prepare_cte(cte)
 
@@ -357,6 +349,7 @@ class _Planner:
                 raise self.no_anchor(todo[0])
             self.with_frame(members, ready.cte.body)
             text = self.cutter.query(ready.cte.body)
+            self.undo()
             ready.columns = self.named(ready, self.columns(text, ready.cte.body))
             todo.remove(ready)
 

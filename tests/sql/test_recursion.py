@@ -253,12 +253,6 @@ REFUSED = [
         "may fail the condition",
     ),
     ("WITH MUTUALLY RECURSIVE §t(x) AS (SELECT 1 UNION SELECT x FROM t) FROM t", "typed"),
-    (
-        "WITH MUTUALLY RECURSIVE u(x INT) AS (SELECT 1 UNION SELECT x FROM t), t(x INT) AS ("
-        "WITH MUTUALLY RECURSIVE §s(y INT) AS (SELECT b FROM e UNION SELECT x FROM u, s) FROM s"
-        ") FROM t",
-        "inside another one",
-    ),
 ]
 
 
