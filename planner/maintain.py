@@ -207,6 +207,8 @@ class MaintainedView:
     last_seconds: float = 0.0
     choice: str = ""
     """Why the last epoch computed it anew; empty if its operators took the change."""
+    read: tuple[object, pa.Table] | None = None
+    """Of a cold view, its rows when it was read, and the state of the database then."""
     pinned: pa.Table | None = None
     """Its rows of the last epoch for other readers, while the next one is being made."""
     rounds: deque[tuple[int, Round]] = field(default_factory=lambda: deque(maxlen=ROUNDS))

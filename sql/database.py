@@ -27,6 +27,8 @@ class WriteLock:
         self._owner: object | None = None
         self._thread = 0
         self._queue: deque[object] = deque()
+        self.turns = 0
+        """Grows when a writer begins and when one ends."""
 
     def held_by(self, owner: object) -> bool:
         """Does `owner` have it?"""
@@ -38,6 +40,7 @@ class WriteLock:
         A thread that has it through another session would wait for itself: refused at once.
         """
         with self._condition:
+            self.turns += 1
             if self._owner is None and not self._queue:
                 self._owner, self._thread = owner, threading.get_ident()
                 return
@@ -74,6 +77,7 @@ class WriteLock:
         with self._condition:
             if self._owner is owner:
                 self._owner, self._thread = None, 0
+                self.turns += 1
                 self._condition.notify_all()
 
 
@@ -178,6 +182,11 @@ class Database:
         """A session uses the database, until it leaves or is nobody's any more."""
         with self.committing, self._guard:
             self._sessions.add(session)
+
+    @property
+    def state(self) -> object:
+        """Another one after every change of tables or catalog, by whichever connection."""
+        return self.epoch, self.catalog_version, self.writer.turns
 
     @property
     def has_others(self) -> bool:

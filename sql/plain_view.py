@@ -40,9 +40,12 @@ def handled(statement: Statement, views: Views) -> bool:
     known = views.registered(parsed.parts)
     if known is None:
         return False
+    if verb == "ALTER" and len(parsed.rest) == 1:
+        views.rename(statement, parsed, known)
+        return True
     if verb == "ALTER":
         raise errors.NotSupportedError(
-            f"{parsed.parts[-1]} can't be altered",
+            f"{parsed.parts[-1]} can be altered by RENAME TO only",
             hint="drop it and create it again",
             text=statement.script,
             position=parsed.name_at,

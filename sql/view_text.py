@@ -174,14 +174,17 @@ def parse_drop(statement: Statement, plain: bool = False) -> ViewName:
 
 
 def parse_altered(statement: Statement) -> ViewName:
-    """Read the name in ALTER [MATERIALIZED] VIEW; what follows is left."""
+    """Read ALTER [MATERIALIZED] VIEW name; `rest` holds the new name of RENAME TO, else nothing."""
     cursor = _Cursor(statement)
     cursor.expect("ALTER")
     cursor.accept("MATERIALIZED")
     cursor.expect("VIEW")
     if_exists = cursor.accept("IF", "EXISTS")
     parts, at, length = cursor.name()
-    return ViewName(parts, at, length, if_exists)
+    rest: tuple[str, ...] = ()
+    if cursor.accept("RENAME", "TO"):
+        rest, _, _ = cursor.name()
+    return ViewName(parts, at, length, if_exists, rest=() if cursor.peek() else rest)
 
 
 def parse_verify(statement: Statement) -> ViewName:

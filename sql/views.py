@@ -375,6 +375,26 @@ class Views:
                     self.drop_one(key)
         self.host.catalog_changed()
 
+    def rename(
+        self, statement: Statement, parsed: view_text.ViewName, view: MaintainedView
+    ) -> None:
+        """ALTER VIEW name RENAME TO another; refused where views read it, by name."""
+        (new,) = parsed.rest
+        with self.writing():
+            if self._maintainer.readers([view.key]):
+                self._refuse_dependents(view.key, statement, parsed.name_at)
+            with self.implicitly():
+                relation = self._relation(view.key)
+                assert relation is not None
+                self._do(f"ALTER VIEW {relation.quoted} RENAME TO {quote(new)}")
+                key = f"{view.key.rsplit('.', 1)[0]}.{new.lower()}"
+                old = [self._stored(key), self._stored(view.key)]
+                self._do(f"UPDATE {SCHEMA}.views SET key = ? WHERE key = ?", old)
+                registry = self._change_registry()
+                registry.remove(view.key)
+                registry.add(replace(view, key=key))
+        self.host.catalog_changed()
+
     def _relation(self, key: str) -> Relation | None:
         return next((r for r in Names(self.host.connection).relations if r.key == key), None)
 
@@ -405,7 +425,8 @@ class Views:
                 self.database.history.broken[key] = self.database.epoch
                 if key in self._registered and key not in after:
                     del self._registered[key]
-                    self.host.connection.unregister(row_name(view.token))
+                    if not any(v.token == view.token for v in after.values()):
+                        self.host.connection.unregister(row_name(view.token))
         self.database.maintainer.views = after
         self.database.maintainer.settle()
         self.database.catalog_version += 1
@@ -499,6 +520,15 @@ class Views:
             return rows
         if view.pinned is not None:
             return view.pinned
+        if not view.hot and not view.plain:
+            # To run the query costs less than to fill the view: that can wait until the view is
+            # read again after a change.
+            state = self.database.state
+            if view.read is None:
+                view.read = state, self._run(view)
+            if view.read[0] == state:
+                return view.read[1]
+            view.read = None
         if not view.hot and (view.plain or not self._heat(key)):
             return self._run(view)
         assert view.plan is not None

@@ -58,7 +58,10 @@ def test_a_view_that_nobody_has_read_is_not_filled(tmp_path: object) -> None:
     with tidewheel.connect(path) as con:
         assert con.execute(query).fetchall() == [(False, None, 0)]
         assert con.execute("FROM tidewheel_vertices()").fetchall() == []
-        con.execute("FROM v")
+        con.execute("FROM v").fetchall()
+        assert con.execute(query).fetchall() == [(False, None, 0)]
+        con.execute("INSERT INTO t VALUES (1)")
+        assert con.execute("FROM v").fetchall() == [(1,)]
         assert con.execute(query).fetchall() == [(True, "incremental", 0)]
     with tidewheel.connect(path, read_only=True) as con:
         assert con.execute(query).fetchall() == [(False, None, 0)]

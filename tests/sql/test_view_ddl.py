@@ -61,8 +61,11 @@ def test_views_go_on(con: tidewheel.Connection, ddl: str, begin: bool) -> None:
         ("ALTER TABLE t RENAME TO tt", "main.v, main.w"),
         ("CREATE OR REPLACE TABLE t (z INTEGER)", "main.v, main.w"),
         ("DROP VIEW v", "v is a maintained view"),
-        ("ALTER VIEW v RENAME TO vv", "can't be altered"),
-        ("ALTER MATERIALIZED VIEW v RENAME TO vv", "can't be altered"),
+        ("ALTER VIEW v RENAME TO vv", "read by maintained views: main.w"),
+        ("ALTER MATERIALIZED VIEW v RENAME TO vv", "read by maintained views: main.w"),
+        ("ALTER MATERIALIZED VIEW w RENAME TO t", "t"),
+        ("ALTER MATERIALIZED VIEW w RENAME TO s.ww", "by RENAME TO only"),
+        ("ALTER MATERIALIZED VIEW w SET SCHEMA s", "by RENAME TO only"),
         ("DROP MATERIALIZED VIEW v", "read by maintained views: main.w"),
     ],
 )
@@ -80,6 +83,47 @@ def test_what_views_stand_against(
     con.execute("INSERT INTO t VALUES (3, 30)")
     assert con.execute("FROM w").fetchall() == [(60,)]
     assert con.execute("VERIFY VIEW w").fetchall() == []
+
+
+def test_renamed(con: tidewheel.Connection) -> None:
+    filled = con._session.views.registry.views["memory.main.w"].plan
+    assert filled is not None
+    with con.subscribe("w") as changes:
+        changes.read(0)
+        con.execute("BEGIN; ALTER MATERIALIZED VIEW w RENAME TO ww; INSERT INTO t VALUES (7, 7)")
+        assert con.execute("FROM ww").fetchall() == [(37,)]
+        con.execute("ROLLBACK")
+        assert con.execute("FROM w").fetchall() == [(30,)]
+        con.execute('ALTER MATERIALIZED VIEW w RENAME TO "W w"')
+        with pytest.raises(tidewheel.OperationalError, match="dropped or made anew"):
+            changes.read(0)
+    con.execute("INSERT INTO t VALUES (7, 7)")
+    assert con.execute('FROM "w W"').fetchall() == [(37,)]
+    assert con._session.views.registry.views["memory.main.w w"].plan is filled
+    con.execute("CREATE MATERIALIZED VIEW w AS SELECT 1 AS one FROM t")
+    con.execute("ALTER VIEW w RENAME TO one")
+    assert con.execute("FROM one").fetchall() == [(1,)] * 3
+    with pytest.raises(tidewheel.ProgrammingError):
+        con.execute("FROM w")
+
+
+def test_renamed_for_other_connections_and_later_ones(tmp_path: Path) -> None:
+    path = str(tmp_path / "a.db")
+    with tidewheel.connect(path) as con, tidewheel.connect(path) as other:
+        con.execute("CREATE TABLE t (x INTEGER); INSERT INTO t VALUES (1)")
+        con.execute("CREATE MATERIALIZED VIEW v AS SELECT sum(x) AS s FROM t")
+        assert other.execute("FROM v").fetchall() == [(1,)]
+        con.execute("ALTER MATERIALIZED VIEW v RENAME TO w")
+        other.execute("INSERT INTO t VALUES (2)")
+        assert other.execute("FROM w").fetchall() == con.execute("FROM w").fetchall() == [(3,)]
+        step = "SELECT b.x + 1 FROM a, a b WHERE b.x < 4"
+        con.execute(f"CREATE VIEW r AS WITH RECURSIVE a(x) AS (SELECT 1 UNION {step}) FROM a")
+        con.execute("ALTER VIEW r RENAME TO q")
+    with tidewheel.connect(path) as con:
+        con.execute("INSERT INTO t VALUES (3)")
+        assert con.execute("FROM w").fetchall() == [(6,)]
+        assert len(con.execute("FROM q").fetchall()) == 4
+        con.execute("DROP MATERIALIZED VIEW w")
 
 
 def test_subscribers_get_the_difference(con: tidewheel.Connection) -> None:
@@ -115,3 +159,31 @@ def test_after_reopening(tmp_path: Path) -> None:
             con.execute("DROP SCHEMA s")
         con.execute("DROP SCHEMA s CASCADE")
         assert con.execute("FROM tidewheel_views()").fetchall() == []
+
+
+def test_a_view_is_filled_when_it_is_read_again_after_a_change(tmp_path: Path) -> None:
+    path = str(tmp_path / "a.db")
+    with tidewheel.connect(path) as con:
+        con.execute("CREATE TABLE t (x INTEGER); INSERT INTO t VALUES (1)")
+        con.execute("CREATE MATERIALIZED VIEW v AS SELECT sum(x) AS s FROM t")
+        con.execute("CREATE MATERIALIZED VIEW w AS SELECT s + 1 AS s FROM v")
+    with tidewheel.connect(path) as con, tidewheel.connect(path) as other:
+
+        def read(reader: tidewheel.Connection) -> tuple[list[object], bool]:
+            rows = [row[0] for row in reader.execute("FROM w").fetchall()]
+            return rows, con._session.views.registry.views["a.main.w"].hot
+
+        assert read(con) == read(other) == ([2], False)
+        con.execute("BEGIN; INSERT INTO t VALUES (2)")
+        assert (read(con), read(other)) == (([4], False), ([2], False))
+        con.execute("ROLLBACK")
+        assert read(other) == ([2], False)
+        con.execute("INSERT INTO t VALUES (3)")
+        assert read(con) == read(other) == ([5], True)
+    with tidewheel.connect(path) as con:
+        assert con.execute("FROM w").fetchall() == [(5,)]
+        con.execute("INSERT INTO t VALUES (3)")
+        con.execute("INSERT INTO t VALUES (3)")
+        assert con.execute("FROM w").fetchall() == [(11,)]
+        con.execute("CREATE OR REPLACE TABLE t AS SELECT 7 AS x")
+        assert con.execute("FROM w").fetchall() == [(8,)]
