@@ -13,7 +13,7 @@ The meaning of each form is written in docs/recursion.md.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -28,25 +28,20 @@ from ..planner.logical import (
     LetRec,
     Node,
     RecKind,
-    RecPart,
     RecRef,
-    Structural,
 )
 from ..planner.text import used_parameters
-from . import diagnose, errors
+from . import errors
 from . import recursion_check as check
-from .recursion_branches import Parts, other_set_operation, parts
+from .recursion_branches import Parts, parts
 from .recursion_branches import opened as opened_bodies
+from .recursion_groups import groups
 from .recursion_linear import linear
-from .recursion_native import COUNTER, counted, ends
+from .recursion_member import Describe, Member, Native, Texts
 from .recursion_scan import Cte, Reference, Scan, Span, scan
 from .recursion_search import desugar
-from .recursion_structure import structure
-from .recursion_text import Cutter, Input, Splice, Text, quoted, renamed
-from .statements import Statement, mentions_recursion, split, tokens
-
-Describe = Callable[[str], Sequence[tuple[str, str]]]
-"""Names and types of a query's columns, from DuckDB's binder; raises duckdb.Error."""
+from .recursion_text import Cutter, Text
+from .statements import Statement, mentions_recursion, tokens
 
 
 @dataclass(frozen=True)
@@ -98,7 +93,7 @@ def plan(text: str, describe: Describe, is_query: bool = True, rewrite: bool = T
     scanned = opened_bodies(scanned)
     if any(c.search or c.cycle for w in scanned.withs for c in w.ctes):
         scanned = scan(desugar(scanned))
-    rewritten = linear(scanned, _groups) if rewrite else None
+    rewritten = linear(scanned) if rewrite else None
     if rewritten is not None:
         with suppress(errors.Error, duckdb.Error):  # told of the text as it is written
             found = _Planner(scan(rewritten), describe).statement(is_query)
@@ -173,37 +168,19 @@ class _Frame:
     spliced: list[Span] = field(default_factory=list)
 
 
-class _Native(Exception):
-    """DuckDB runs it, or refuses it, itself.
-
-    It depends on the rows of a query around it, which DuckDB decorrelates, or is not well formed.
-    """
-
-
-@dataclass
-class _Member:
-    """One table of a group while it is planned."""
-
-    cte: Cte
-    parts: Parts
-    variable: str
-    columns: tuple[Column, ...] = ()
-
-
 class _Planner:
     def __init__(self, scanned: Scan, describe: Describe) -> None:
         self.scan = scanned
         self.describe = describe
         self.cutter = Cutter(scanned)
+        self.texts = Texts(scanned, describe, self.cutter)
         self.frames = [_Frame(frozenset())]
-        self.groups = _groups(scanned)
+        self.groups = groups(scanned)
         self.tables: dict[Span, RecursiveTable] = {}
         self.settled: set[int] = set()  # tables that are planned, or left to DuckDB
         self.count = 0
         # The loops compare keys without collations; DuckDB's USING KEY heeds them.
         self.collates = any(t.text.upper() == "COLLATE" for t in tokens(scanned.text))
-
-    # -- the statement
 
     def statement(self, is_query: bool) -> Plan | None:
         whole = Span(0, len(self.scan.text))
@@ -221,9 +198,9 @@ class _Planner:
         if not is_query:
             sources = tuple((i.alias, _around(lets, i.node)) for i in rest.inputs)
             return Plan(Block(rest.sql, (), (), (), "a statement"), rest.sql, sources)
-        described = self.columns(rest, whole)
+        described = self.texts.columns(rest, whole)
         columns = tuple(Column(f"r_{i}", label, t) for i, (label, t) in enumerate(described))
-        node = _around(lets, self.block(rest, columns, "reads a recursion"))
+        node = _around(lets, self.texts.block(rest, columns, "reads a recursion"))
         if isinstance(node, LetRec) and all(map(_same, lets)):
             node = replace(node, whole=self.whole(), limited=self.limited(lets))
         return Plan(node, rest.sql, ())
@@ -264,10 +241,8 @@ class _Planner:
         before = dict(self.cutter.splices)
         try:
             self.group(group)
-        except _Native:
+        except Native:
             self.cutter.splices = before
-
-    # -- groups
 
     def group(self, group: list[Cte]) -> None:
         with_ = group[0].with_
@@ -278,7 +253,7 @@ class _Planner:
             self.count += 1
             name = re.sub(r"\W", "_", cte.label)
             taken_apart = whole if with_.mutually else parts(self.scan, cte, back)
-            members.append(_Member(cte, taken_apart, f"{name}_{self.count}"))
+            members.append(Member(cte, taken_apart, f"{name}_{self.count}"))
         for member in members:
             for span in self.outside(member):
                 self.prepare_outside(span, group)
@@ -287,7 +262,7 @@ class _Planner:
         else:
             self.type_members(members, group)
             bindings = tuple(self.bind(m, members, group) for m in members)
-        self.define(members, "delta")
+        self.texts.define(members, "delta")
         for member, binding in zip(members, bindings, strict=True):
             exact = len(members) == 1 and not _reads_more(binding)
             variables = tuple(m.variable for m in members)
@@ -300,7 +275,7 @@ class _Planner:
     def is_back(self, reference: Reference, cte: Cte, group: list[Cte]) -> bool:
         return cte.body.holds(reference.name) and self.scan.resolve(reference) in group
 
-    def outside(self, member: _Member) -> list[Span]:
+    def outside(self, member: Member) -> list[Span]:
         anchor = member.parts.anchor
         return [member.cte.body] if anchor is None else [anchor, member.cte.body]
 
@@ -327,9 +302,7 @@ class _Planner:
                 break
         frame.lets.append(let)
 
-    # -- columns
-
-    def type_members(self, members: list[_Member], group: list[Cte]) -> None:
+    def type_members(self, members: list[Member], group: list[Cte]) -> None:
         """Columns of every member: an anchor's, or its query's once its companions have theirs."""
         todo = list(members)
         for member in members:
@@ -337,23 +310,24 @@ class _Planner:
             if anchor is None and member.parts.operator is None and len(members) > 1:
                 continue
             if anchor is None:
-                raise self.no_anchor(member)
+                raise self.texts.no_anchor(member)
             self.prepare(anchor)
-            member.columns = self.named(member, self.columns(self.anchor_text(member), anchor))
+            text = self.texts.anchor_text(member)
+            member.columns = self.texts.named(member, self.texts.columns(text, anchor))
             todo.remove(member)
         while todo:
             typed = [m for m in members if m.columns]
-            self.define(typed, "delta")
+            self.texts.define(typed, "delta")
             ready = next((m for m in todo if self.reads_only(m, typed, group)), None)
             if ready is None:
-                raise self.no_anchor(todo[0])
+                raise self.texts.no_anchor(todo[0])
             self.with_frame(members, ready.cte.body)
             text = self.cutter.query(ready.cte.body)
             self.undo()
-            ready.columns = self.named(ready, self.columns(text, ready.cte.body))
+            ready.columns = self.texts.named(ready, self.texts.columns(text, ready.cte.body))
             todo.remove(ready)
 
-    def reads_only(self, member: _Member, typed: list[_Member], group: list[Cte]) -> bool:
+    def reads_only(self, member: Member, typed: list[Member], group: list[Cte]) -> bool:
         known = {id(m.cte) for m in typed}
         return all(
             id(self.scan.resolve(r)) in known
@@ -361,7 +335,7 @@ class _Planner:
             if self.is_back(r, member.cte, group)
         )
 
-    def with_frame(self, members: list[_Member], span: Span) -> list[LetRec]:
+    def with_frame(self, members: list[Member], span: Span) -> list[LetRec]:
         """Plan what a part inside the loop of `members` needs; the loops that stand inside."""
         frame = _Frame(frozenset(m.variable for m in members))
         before = set(self.cutter.splices)
@@ -386,163 +360,32 @@ class _Planner:
         for span in spans:
             del self.cutter.splices[span]
 
-    def named(self, member: _Member, described: Sequence[tuple[str, str]]) -> tuple[Column, ...]:
-        given = member.cte.columns
-        if len(given) > len(described):
-            raise errors.ProgrammingError(
-                f'table "{member.cte.label}" has {len(described)} columns, '
-                f"but {len(given)} names are given",
-                hint="Give at most one name per column.",
-                text=self.scan.text,
-                position=member.cte.name.start,
-                length=len(member.cte.label),
-            )
-        labels = [*given, *(label for label, _ in described[len(given) :])]
-        return tuple(
-            Column(f"{member.variable}_{i}", label, t)
-            for i, (label, (_, t)) in enumerate(zip(labels, described, strict=True))
-        )
-
-    def columns(self, text: Text, span: Span) -> Sequence[tuple[str, str]]:
-        """Names and types of the columns of `text`, which was cut from `span`."""
-        heads = [f"{quoted(i.alias)} AS ({i.empty})" for i in text.inputs]
-        lead = "WITH " + ", ".join(heads) + "\n" if heads else ""
-        try:
-            return self.describe(f"{lead}SELECT * FROM (\n{text.sql}\n)")
-        except duckdb.Error as error:
-            raise self.refused(error, span) from None
-
-    def refused(self, error: duckdb.Error, span: Span) -> Exception:
-        """What to raise when DuckDB's binder refuses a part: its own words, at the right place."""
-        statement = split(self.scan.text)[0]
-        report = diagnose.read(error)
-        if report is None:
-            return error
-        try:
-            self.describe(self.scan.text)
-        except duckdb.Error:
-            pass
-        else:
-            return _Native()
-        found = diagnose.translate(error, report, statement, as_written=False)
-        place = self.named_in(found.message, span)
-        return type(found)(
-            found.message,
-            hint=found.hint,
-            text=self.scan.text,
-            position=place[0],
-            length=place[1],
-        )
-
-    def named_in(self, message: str, span: Span) -> tuple[int, int]:
-        """Where a part has the first name that a message quotes and the part has; else its
-        start.
-        """
-        for name in re.findall(r'"([^"]+)"|name (\w+)', message):
-            wanted = (name[0] or name[1]).lower()
-            for token in self.scan.within(span):
-                if token.text.strip('"').lower() == wanted:
-                    return token.start, len(token.text)
-        return _first(self.scan, span), 1
-
-    def no_anchor(self, member: _Member) -> errors.ProgrammingError:
-        label = member.cte.label
-        other = other_set_operation(self.scan, member.cte)
-        if other is not None:
-            return errors.ProgrammingError(
-                f"{other.text.upper()} can't join anchor and step of recursive table "
-                f'"{label}": only UNION and UNION ALL can',
-                hint="Write UNION, or WITH MUTUALLY RECURSIVE, which repeats any query.",
-                text=self.scan.text,
-                position=other.start,
-                length=len(other.text),
-            )
-        return errors.ProgrammingError(
-            f'recursive table "{label}" has no anchor',
-            hint=f'Write: anchor UNION [ALL] step, where the anchor does not refer to "{label}".',
-            text=self.scan.text,
-            position=member.cte.name.start,
-            length=member.cte.name.end - member.cte.name.start,
-        )
-
-    # -- texts
-
-    def define(self, members: list[_Member], part: RecPart) -> None:
-        """Let the text read the members' rows where it defined them."""
-        for member in members:
-            wanted = Input(member.variable, part, member.columns)
-            span = member.cte.definition
-            text = f"{quoted(member.cte.label)} AS ({wanted.select})"
-            self.cutter.splices[span] = Splice(span, text, (wanted,))
-            head = member.cte.with_.head
-            if member.cte.with_.mutually:
-                self.cutter.splices[head] = Splice(head, "WITH")
-
-    def anchor_text(self, member: _Member, casts: tuple[bool, ...] = ()) -> Text:
-        anchor = member.parts.anchor
-        assert anchor is not None
-        local: dict[Span, Splice] = {}
-        for step in member.parts.steps:
-            if anchor.holds(step.span):  # anchors on both sides of it
-                joint = step.operator_span if step.operator else step.span
-                drop = Span(joint.start, step.span.end)
-                local[drop] = Splice(drop, " ")
-        text = self.cutter.query(anchor, member.columns, casts, local)
-        return text
-
-    def step_text(self, member: _Member, local: dict[Span, Splice], span: Span) -> Text:
-        described = self.columns(self.cutter.query(span, local=local), span)
-        if len(described) != len(member.columns):
-            raise errors.ProgrammingError(
-                f'the step of recursive table "{member.cte.label}" has {len(described)} columns, '
-                f"its anchor has {len(member.columns)}",
-                hint="Anchor and step must give the same columns in the same order.",
-                text=self.scan.text,
-                position=_first(self.scan, span),
-                length=6,
-            )
-        casts = tuple(
-            have != want.type for (_, have), want in zip(described, member.columns, strict=True)
-        )
-        return self.cutter.query(span, member.columns, casts, local)
-
-    def block(self, text: Text, columns: tuple[Column, ...], reason: str) -> Block:
-        return Block(
-            text.sql,
-            tuple(i.node for i in text.inputs),
-            tuple(i.alias for i in text.inputs),
-            columns,
-            reason,
-        )
-
-    # -- bindings
-
-    def bind(self, member: _Member, members: list[_Member], group: list[Cte]) -> Binding:
+    def bind(self, member: Member, members: list[Member], group: list[Cte]) -> Binding:
         """Anchor, step and kind of one member."""
         cte, found = member.cte, member.parts
         style = check.judge(self.scan, cte, found, group)
         labels = {c.label.lower() for c in member.columns}
         if not labels >= {k.strip('"').lower() for k in style.keys}:
-            raise _Native  # DuckDB says that there is no such column
+            raise Native  # DuckDB says that there is no such column
         anchor: Node | None = None
         if found.anchors:
-            anchor = self.block(self.anchor_text(member), member.columns, "anchor")
+            anchor = self.texts.block(self.texts.anchor_text(member), member.columns, "anchor")
         spans = _step_spans(found, cte)
         blocks: list[Node] = []
         lets: list[LetRec] = []
         for span in spans:
-            self.define(members, "all" if style.reads_all else "delta")
+            self.texts.define(members, "all" if style.reads_all else "delta")
             inner = self.with_frame(members, span)
             lets.extend(inner)
             texts = [
-                self.step_text(member, local, span)
-                for local in self.terms(span, members, group, style)
+                self.texts.step_text(member, local, span)
+                for local in self.texts.terms(span, members, group, style)
             ]
             text = Text()
             for i, term in enumerate(texts):
                 text.add("\nUNION ALL\n" if i else "")
                 text.add(f"({term.sql})" if len(texts) > 1 else term.sql, term.inputs)
-            blocks.append(_around(inner, self.block(text, member.columns, "step")))
+            blocks.append(_around(inner, self.texts.block(text, member.columns, "step")))
             self.undo()
         kind: RecKind = style.kind
         return Binding(
@@ -553,118 +396,12 @@ class _Planner:
             kind,
             key=style.key(member.columns),
             merge=style.merge,
-            native=self.native(member, members, style),
-            structural=self.structural(member, members, spans, style),
+            native=self.texts.native(member, members, style),
+            structural=self.texts.structural(member, members, spans, style),
             same=len(members) == 1 and style.native and kind in ("union", "union_all"),
         )
 
-    def structural(
-        self, member: _Member, members: list[_Member], spans: list[Span], style: check.Style
-    ) -> Structural | None:
-        """The step as a program without SQL, where it is one."""
-        if len(members) > 1 or len(spans) > 1 or len(member.parts.steps) > 1 or style.reads_all:
-            return None
-        if style.kind not in ("union", "improve") or style.terms or not member.parts.anchors:
-            return None
-        if style.merge and [m for m in style.merge if m] not in (["min"], ["max"]):
-            return None
-        tables = [c for c in self.cutter.needed(spans[0]) if c is not member.cte]
-
-        def describe(sql: str) -> Sequence[tuple[str, str]]:
-            return self.columns(self.cutter.within(Text(sql), tables), spans[0])
-
-        step = check.parsed(self.scan, spans[0])
-        try:
-            found = structure(step, member.cte.label, member.columns, describe, style.merge)
-        except (_Native, errors.Error):
-            return None
-        if found is None:
-            return None
-        relations = []
-        for n, sql in enumerate(found.relations):
-            width = found.program.widths[n] + 1
-            columns = tuple(
-                Column(f"{member.variable}_k{n}_{i}", f"c{i}", "BIGINT") for i in range(width)
-            )
-            text = self.cutter.within(renamed(Text(sql), columns, (True,) * width), tables)
-            relations.append(self.block(text, columns, "joined in a loop"))
-        return Structural(
-            found.program, tuple(relations), found.sources, found.bounds, found.carried
-        )
-
-    def terms(
-        self, span: Span, members: list[_Member], group: list[Cte], style: check.Style
-    ) -> list[dict[Span, Splice]]:
-        """Per term of the step, what its references read (see docs/recursion.md, "Non-linear").
-
-        With references r1 … rk the new rows are those of k terms: in term i, ri reads the last
-        step's rows, those before it all rows, those behind it all but the last step's.
-        """
-        by_cte = {id(m.cte): m for m in members}
-        direct: list[tuple[Reference, _Member]] = []
-        fixed: dict[Span, Splice] = {}
-        for reference in self.scan.references:
-            if not span.holds(reference.name):
-                continue
-            target = self.scan.resolve(reference)
-            found = by_cte.get(id(target))
-            if found is None:
-                continue
-            if reference.recurring:
-                fixed[reference.name] = _read(reference, found, "all")
-            else:
-                direct.append((reference, found))
-        if not style.terms or len(direct) < 2:
-            return [fixed]
-        result = []
-        for i in range(len(direct)):
-            local = dict(fixed)
-            for j, (reference, found) in enumerate(direct):
-                part: RecPart = "delta" if j == i else "all" if j < i else "old"
-                local[reference.name] = _read(reference, found, part)
-            result.append(local)
-        return result
-
-    def native(self, member: _Member, members: list[_Member], style: check.Style) -> Block | None:
-        """The relation as DuckDB's own recursion: its meaning is the same, and it ends.
-
-        For UNION ALL the iteration is one more column.
-        """
-        cte, split = member.cte, member.parts
-        if len(members) > 1 or not style.native or style.kind == "using_key":
-            return None
-        own = [r for r in self.scan.references if self.is_back(r, cte, [cte])]
-        columns = member.columns
-        if style.kind == "union_all":
-            definition = counted(self.scan, cte, split, own, [c.label for c in columns])
-            nested = any(w.recursive and cte.body.holds(w.head) for w in self.scan.withs)
-            if definition is None or nested:
-                return None
-            columns = (*columns, Column(f"{member.variable}_n", COUNTER, "INTEGER"))
-        elif not ends(check.parsed(self.scan, split.step), cte.label):
-            return None
-        else:
-            definition = ""
-        kept = self.cutter.splices.pop(cte.definition)
-        if definition:
-            self.cutter.splices[cte.definition] = Splice(cte.definition, definition)
-        try:
-            body = Text(f"SELECT * FROM {quoted(cte.label)}")
-            tables = [cte, *(c for c in self.cutter.needed(cte.body) if c is not cte)]
-            text = self.cutter.within(renamed(body, columns), tables)
-        finally:
-            self.cutter.splices[cte.definition] = kept
-        if text.inputs:
-            return None
-        try:
-            self.describe(text.sql)
-        except duckdb.Error:
-            return None  # the iteration cannot be handed through: an aggregate, for instance
-        return self.block(text, columns, "DuckDB's own recursion")
-
-    # -- WITH MUTUALLY RECURSIVE
-
-    def mutual(self, members: list[_Member]) -> tuple[Binding, ...]:
+    def mutual(self, members: list[Member]) -> tuple[Binding, ...]:
         """Bindings that start empty and are evaluated again, in order, until nothing changes."""
         for member in members:
             cte = member.cte
@@ -676,40 +413,21 @@ class _Planner:
                     position=cte.name.start,
                     length=cte.name.end - cte.name.start,
                 )
-            types = self.column_types(cte)
+            types = self.texts.column_types(cte)
             member.columns = tuple(
                 Column(f"{member.variable}_{i}", label, t)
                 for i, (label, t) in enumerate(zip(cte.columns, types, strict=True))
             )
         bindings = []
-        self.define(members, "all")
+        self.texts.define(members, "all")
         for member in members:
             body = member.cte.body
             lets = self.with_frame(members, body)
-            text = self.step_text(member, {}, body)
-            step = _around(lets, self.block(text, member.columns, "binding"))
+            text = self.texts.step_text(member, {}, body)
+            step = _around(lets, self.texts.block(text, member.columns, "binding"))
             self.undo()
             bindings.append(Binding(member.variable, member.columns, None, (step,), "mutual"))
         return tuple(bindings)
-
-    def column_types(self, cte: Cte) -> list[str]:
-        items = ", ".join(f"CAST(NULL AS {t})" for t in cte.types)
-        try:
-            return [t for _, t in self.describe(f"SELECT {items}")]
-        except duckdb.Error as error:
-            report = diagnose.read(error)
-            raise errors.ProgrammingError(
-                report.message if report is not None else str(error),
-                text=self.scan.text,
-                position=cte.name.start,
-                length=len(cte.label),
-            ) from None
-
-
-def _read(reference: Reference, member: _Member, part: RecPart) -> Splice:
-    wanted = Input(member.variable, part, member.columns)
-    alias = "" if reference.aliased else f" AS {quoted(reference.label)}"
-    return Splice(reference.name, f"({wanted.select}){alias}", (wanted,))
 
 
 def _step_spans(split: Parts, cte: Cte) -> list[Span]:
@@ -741,11 +459,6 @@ def _same(node: Node) -> bool:
     return all(map(_same, node.children))
 
 
-def _first(scanned: Scan, span: Span) -> int:
-    tokens = scanned.within(span)
-    return tokens[0].start if tokens else span.start
-
-
 def _around(lets: Sequence[LetRec], node: Node) -> Node:
     for let in reversed(lets):
         node = replace(let, body=node)
@@ -762,41 +475,3 @@ def _free(node: Node) -> set[str]:
     if isinstance(node, LetRec):
         found -= {b.variable for b in node.bindings}
     return found
-
-
-def _groups(scanned: Scan) -> dict[int, list[Cte]]:
-    """For each table that is recursive: the tables that it and that refer to each other."""
-    groups: dict[int, list[Cte]] = {}
-    for with_ in scanned.withs:
-        if not with_.recursive:
-            continue
-        if with_.mutually:
-            groups.update((id(c), with_.ctes) for c in with_.ctes)
-            continue
-        reads = {
-            id(c): {
-                id(target)
-                for r in scanned.references
-                if c.body.holds(r.name)
-                and (target := scanned.resolve(r)) is not None
-                and target.with_ is with_
-            }
-            for c in with_.ctes
-        }
-        reach = {k: set(v) for k, v in reads.items()}
-        changed = True
-        while changed:
-            changed = False
-            for found in reach.values():
-                more = set().union(*(reach[m] for m in found)) if found else set()
-                if not more <= found:
-                    found |= more
-                    changed = True
-        for cte in with_.ctes:
-            if id(cte) in reach[id(cte)]:
-                groups[id(cte)] = [
-                    c
-                    for c in with_.ctes
-                    if c is cte or (id(c) in reach[id(cte)] and id(cte) in reach[id(c)])
-                ]
-    return groups

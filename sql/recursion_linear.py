@@ -13,8 +13,6 @@ E and T·Q·E. The latter finds a product once, not once for every place to cut 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from sqlglot import exp
 
 from . import errors
@@ -22,11 +20,12 @@ from . import recursion_check as check
 from .bind_names import conjuncts
 from .bind_types import is_volatile
 from .recursion_branches import Parts, parts
+from .recursion_groups import groups
 from .recursion_scan import Cte, Reference, Scan, Span
 from .recursion_text import Cutter, Splice, quoted
 
 
-def linear(scanned: Scan, groups: Callable[[Scan], dict[int, list[Cte]]]) -> str | None:
+def linear(scanned: Scan) -> str | None:
     """The statement with such steps made linear; None if there are none."""
     own = groups(scanned)
     cutter = Cutter(scanned)

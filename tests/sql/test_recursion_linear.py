@@ -8,7 +8,6 @@ import random
 import pytest
 
 import tidewheel
-from tidewheel.sql.recursion import _groups
 from tidewheel.sql.recursion_linear import linear
 from tidewheel.sql.recursion_scan import scan
 
@@ -43,7 +42,7 @@ ANCHORS = [
 
 
 def rewritten(text: str) -> str | None:
-    return linear(scan(text), _groups)
+    return linear(scan(text))
 
 
 @pytest.mark.parametrize("step", PRODUCTS)
