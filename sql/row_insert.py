@@ -22,14 +22,14 @@ from tidewheel.sql.capture import TableInfo, weighted
 
 if TYPE_CHECKING:
     from tidewheel.sql.repeated import Repeated, Row
-    from tidewheel.sql.views import Views
+    from tidewheel.sql.view_epochs import Epochs
 
 
 class _AsWritten(Exception):
     """The statement failed in a form that is not its own: it is undone, and run as written."""
 
 
-def insert(views: Views, key: str, info: TableInfo, row: Row, plans: Repeated) -> int | None:
+def insert(views: Epochs, key: str, info: TableInfo, row: Row, plans: Repeated) -> int | None:
     """Insert a row into a table that views read; how many that were.
 
     None: nothing is done, run the statement as written.

@@ -1,0 +1,187 @@
+"""CREATE MATERIALIZED VIEW: what it may be, and how it comes into the catalog and the registry."""
+
+from __future__ import annotations
+
+import secrets
+from typing import TYPE_CHECKING
+
+import duckdb
+
+from tidewheel.engine.arrow import pa
+from tidewheel.sql import errors, introspection, plain_view, view_text
+from tidewheel.sql.capture import quote
+from tidewheel.sql.reads import Names, Relation, pivots_by_data, unstable_call
+from tidewheel.sql.statements import Statement, tokens, writing_cte
+from tidewheel.sql.view_epochs import Epochs
+from tidewheel.sql.view_reading import Maintenance
+from tidewheel.sql.view_registry import CATALOG, SCHEMA, row_name
+
+if TYPE_CHECKING:
+    from tidewheel.planner import logical as L
+
+
+class Creation(Epochs):
+    """How a view is made."""
+
+    def create(self, statement: Statement, plain: list[L.Column] | None = None) -> None:
+        """CREATE [OR REPLACE] MATERIALIZED VIEW [IF NOT EXISTS] name [(columns)] AS query.
+
+        `plain`: the columns of the query of a plain view (see `plain_view`).
+        """
+        parsed = view_text.parse_create(statement, plain is not None)
+        con = self.host.connection
+        with self.writing():
+            names = Names(con)
+            relation, key, target = self._name(parsed, names)
+            replaced = key in self._maintainer.views
+            if relation is not None:
+                if parsed.if_not_exists:
+                    return
+                alike = plain is not None and relation.kind == "view"
+                if replaced:
+                    alike = self._maintainer.views[key].plain == (plain is not None)
+                if not (parsed.replace and alike):
+                    what = "maintained view" if replaced else relation.kind
+                    raise errors.ProgrammingError(
+                        f"{what} {parsed.parts[-1]} exists already",
+                        hint="CREATE OR REPLACE MATERIALIZED VIEW" if replaced and alike else None,
+                        text=statement.script,
+                        position=parsed.name_at,
+                        length=parsed.name_length,
+                    )
+                if self._maintainer.readers([key]):
+                    self._refuse_dependents(key, statement, parsed.name_at)
+            self._check_query(parsed, statement, names, plain is not None)
+            with self.implicitly():
+                if replaced:
+                    self.drop_one(key)
+                elif relation is not None:
+                    self._do(f"DROP VIEW {relation.quoted}")
+                self._do(CATALOG)
+                if plain is not None:
+                    rows = plain_view.no_rows(con, plain)
+                else:
+                    read = frozenset(names.reads(parsed.query, self._keys()))
+                    rows = self._no_rows(parsed.query, read)
+                columns = self._columns(rows, parsed, statement)
+                token = f"{key.split('.', 1)[1]}~{secrets.token_hex(4)}"
+                con.register(row_name(token), rows.rename_columns(columns))
+                self._registered.pop(key, None)
+                select = f"SELECT {', '.join(map(quote, columns))} FROM {quote(row_name(token))}"
+                self._do(f"CREATE VIEW {target} AS {select}")
+                sql = parsed.query
+                if parsed.columns:
+                    listed = ", ".join(map(quote, columns))
+                    sql = f"WITH __tw_view({listed}) AS ({sql}\n) SELECT * FROM __tw_view"
+                self._do(
+                    f"INSERT INTO {SCHEMA}.views "
+                    f"SELECT ?, ?, coalesce(max(position), 0) + 1, ?, ?, ? FROM {SCHEMA}.views",
+                    [self._stored(key), sql, plain is not None, token, self._kept(names.home)],
+                )
+                view = self._view(key, sql, names, plain is not None, token, names.home)
+                self._change_registry().add(view)
+                if not self.host.in_transaction and plain is None:
+                    # in a transaction of the user's the view stays cold until it is committed
+                    filled = self._maintainer.heat(view.key, Maintenance(self)).plan
+                    if filled is not None and filled.rows().schema.types != rows.schema.types:
+                        # Arrow has another type than the plan: DuckDB's view must know that one
+                        con.register(row_name(token), filled.rows().rename_columns(columns))
+                        self._do(f"CREATE OR REPLACE VIEW {target} AS {select}")
+        self.host.catalog_changed()
+
+    def _no_rows(self, sql: str, reads: frozenset[str]) -> pa.Table:
+        """A table of a query's columns: its rows come when the view is filled."""
+        if not self.host.in_transaction:
+            for key in sorted(reads & self._keys(), key=self._order):
+                self._register(key, self._rows(key))
+            try:
+                bound = self.host.bind(sql)
+                self._bound = (sql, bound)  # it is wanted again when the view is filled
+                if bound.schema:  # else it is kept whole, and only DuckDB knows its columns
+                    return plain_view.no_rows(self.host.connection, list(bound.schema))
+            except (errors.Error, duckdb.Error):
+                pass
+        return self.host_query(sql, reads)  # also for its error
+
+    def _columns(
+        self, rows: pa.Table, parsed: view_text.CreateView, statement: Statement
+    ) -> list[str]:
+        columns: list[str] = list(rows.column_names)
+        if parsed.columns:
+            if len(parsed.columns) > len(columns):
+                raise errors.ProgrammingError(
+                    f"the list names {len(parsed.columns)} columns, the query gives {len(columns)}",
+                    text=statement.script,
+                    position=parsed.name_at,
+                )
+            columns[: len(parsed.columns)] = parsed.columns
+        lower = [c.lower() for c in columns]
+        for i, name in enumerate(lower):
+            if name in lower[:i]:
+                raise errors.ProgrammingError(
+                    f"column {columns[i]} appears twice in the view",
+                    hint="give one of them another name with AS",
+                    text=statement.script,
+                    position=parsed.query_at,
+                )
+        return columns
+
+    def _check_query(
+        self, parsed: view_text.CreateView, statement: Statement, names: Names, plain: bool
+    ) -> None:
+        verb = writing_cte(tokens(parsed.query))
+        if verb is not None:
+            raise errors.NotSupportedError(
+                f"a view can't {verb.text.upper()}: it is read again and again",
+                hint="run the statement by itself",
+                text=statement.script,
+                position=parsed.query_at + verb.start,
+                length=len(verb.text),
+            )
+        pivot = None if plain else pivots_by_data(parsed.query, self.host.connection)
+        if pivot is not None:
+            raise errors.NotSupportedError(
+                "a maintained view can't PIVOT on values that it finds: its columns are fixed",
+                hint="list the values: PIVOT … ON column IN (value, …)",
+                text=statement.script,
+                position=parsed.query_at + pivot.start,
+                length=len(pivot.text),
+            )
+        for what in () if plain else introspection.named(parsed.query):
+            raise errors.NotSupportedError(
+                f"a maintained view can't read {what}(): it changes while no table does",
+                hint="use a plain view",
+                text=statement.script,
+                position=parsed.query_at,
+            )
+        call = None if plain else unstable_call(parsed.query, self.host.connection, names)
+        if call is not None:
+            token, word = call
+            raise errors.NotSupportedError(
+                f"a maintained view can't call {word}: its value changes while no table does",
+                hint="use a plain view, or filter by it when you read the view",
+                text=statement.script,
+                position=parsed.query_at + token.start,
+                length=len(token.text),
+            )
+        # a registered frame is a temporary view, through which `reads` looks
+        read = [*names.reads(parsed.query, self._keys()).values(), *names.mentioned(parsed.query)]
+        for relation in read:
+            if relation.temporary and not relation.name.startswith("__tw_rows_"):
+                raise errors.NotSupportedError(
+                    f"a maintained view can't read {relation.name}: only this connection has it",
+                    hint=f"copy it into a table: CREATE TABLE … AS FROM {relation.name}",
+                    text=statement.script,
+                    position=parsed.query_at,
+                )
+
+    def _name(self, parsed: view_text.CreateView, names: Names) -> tuple[Relation | None, str, str]:
+        """What has the name now, the key, and the qualified name as SQL."""
+        relation = names.find(list(parsed.parts))
+        if relation is not None:
+            return relation, relation.key, relation.quoted
+        *qualifiers, name = parsed.parts
+        schema = qualifiers[-1] if qualifiers else names.schema
+        database = qualifiers[0] if len(qualifiers) == 2 else names.database
+        target = ".".join(map(quote, (database, schema, name)))
+        return None, f"{database}.{schema}.{name}".lower(), target

@@ -1,0 +1,350 @@
+"""A session's transactions: an epoch is a committed transaction.
+
+Its changes are captured while it runs (`sql.capture`) and taken through the views just before
+DuckDB commits; if either fails both are undone (views are rebuilt from the tables, which is slow
+and always right).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+
+from tidewheel.engine.arrow import pa
+from tidewheel.planner import maintain
+from tidewheel.sql import errors, view_text
+from tidewheel.sql.capture import Capture, Outcome, TableInfo
+from tidewheel.sql.reads import Names
+from tidewheel.sql.repeated import Repeated, Row
+from tidewheel.sql.statements import Statement
+from tidewheel.sql.view_reading import Maintenance, Reading
+from tidewheel.sql.view_registry import row_name
+from tidewheel.sql.watched import table_info
+
+if TYPE_CHECKING:
+    from tidewheel.engine.state.change import Change
+
+
+class Epochs(Reading):
+    """What a transaction changes, and how it becomes an epoch."""
+
+    def change(self, statement: Statement, given: Any) -> Outcome | None:
+        """INSERT, UPDATE, DELETE, MERGE, COPY or EXECUTE; None: nothing watches, run it as written.
+
+        In autocommit mode this is a whole epoch; within a transaction its changes are kept.
+        """
+        kind, parts, at = view_text.target(statement)
+        key = self.target_key(statement)
+        if key is not None and key in self._maintainer.views:
+            raise errors.ProgrammingError(
+                f"{parts[-1]} is a maintained view: its rows follow from the tables it reads",
+                hint="change those tables",
+                text=statement.script,
+                position=at,
+                length=len(parts[-1]),
+            )
+        self.recover()
+        watched = self.watched_tables()
+        if not watched or (key is not None and key not in watched):
+            return None
+        if kind == "other" and not parts and not self._writes_when_executed(statement):
+            return None
+        capture = Capture(self.host.connection, watched, self.host.connection.cursor)
+        touched = frozenset(self._changes)
+        self.prepare(statement.text)
+        with self.implicitly():
+            outcome = capture.run(kind, statement.text, given, key, touched)
+            self._own_rows.clear()
+            for name, delta in outcome.changes.items():
+                self.note(name, delta)
+        return outcome
+
+    def note(self, key: str, delta: pa.Table) -> None:
+        """The transaction changed a watched table."""
+        if delta.num_rows:
+            self._changes.setdefault(key, []).append(delta)
+
+    def insert(self, row: Row, plans: Repeated) -> int | None:
+        """INSERT of a row in autocommit mode by a plan that is kept; None: run it as written."""
+        key = self.target_key(row.form.statement)
+        if key is None or key in self._maintainer.views:
+            return None
+        self.recover()
+        info = self.watched_tables().get(key)
+        if info is not None:
+            # Imported here: it takes long to load, and not everybody has views.
+            from tidewheel.sql import row_insert
+
+            return row_insert.insert(self, key, info, row, plans)
+        try:
+            return int(plans.run(row, returning=False).fetchall()[0][0])
+        except duckdb.Error:
+            return None
+
+    def _writes_when_executed(self, statement: Statement) -> bool:
+        return len(statement.words) > 1 and statement.words[1].lower() in self._prepared_writes
+
+    def note_prepare(self, statement: Statement) -> None:
+        """After PREPARE name AS …: remember whether EXECUTE name will write."""
+        words = statement.words
+        if words[0] == "PREPARE" and len(words) > 1:
+            body = re.search(r"\bAS\b(.*)", statement.text, re.IGNORECASE | re.DOTALL)
+            first = body.group(1).split() if body else []
+            if first and first[0].upper() not in ("SELECT", "FROM", "VALUES"):
+                self._prepared_writes.add(words[1].lower())
+
+    def target_key(self, statement: Statement) -> str | None:
+        """The key of the table that DML writes, if it is known."""
+        _, parts, _ = view_text.target(statement)
+        if not parts:
+            return None
+        version, known = self._targets
+        if version != self.database.catalog_version:
+            known = {}
+            self._targets = (self.database.catalog_version, known)
+        name = "\x00".join(parts).lower()
+        if name not in known:
+            relation = Names(self.host.connection).find(list(parts))
+            known[name] = None if relation is None else relation.key
+        return known[name]
+
+    def watched_tables(self) -> dict[str, TableInfo]:
+        """The base tables that hot views read. A view that turns hot changes the version."""
+        version = (self.database.catalog_version << 20) + sum(
+            v.hot for v in self._maintainer.views.values()
+        )
+        if self._tables[0] != version:
+            keys = self._maintainer.watched()
+            self._tables = (version, table_info(self.host.connection, keys) if keys else {})
+        return self._tables[1]
+
+    def lock_for_write(self) -> None:
+        """A statement is about to write: wait for other writers, hold until the epoch ends."""
+        if not self.database.writer.held_by(self):
+            self.database.writer.acquire(self)
+
+    def implicitly(self) -> _Implicit:
+        """A transaction around a block, if none is open."""
+        return _Implicit(self)
+
+    def begin(self) -> None:
+        """After DuckDB's BEGIN."""
+        self._start_epoch = self.database.epoch
+        self._own_rows.clear()
+
+    def commit(self) -> None:
+        """Take the transaction's changes through the views and commit both."""
+        with self.database.committing:
+            self._commit()
+
+    def _commit(self) -> None:
+        con = self.host.connection
+        self.implicit = True  # until DuckDB has committed, views are computed inside it
+        try:
+            deltas: dict[str, Change] = {}
+            self._pin(self._changes)
+            try:
+                watched = self._maintainer.watched() if self._changes else ()
+                merged = {
+                    key: maintain.change(pa.concat_tables(parts, promote_options="permissive"))
+                    for key, parts in self._changes.items()
+                    if parts and key in watched
+                }
+                if merged:
+                    deltas = self._maintainer.step(merged, Maintenance(self))
+                deltas |= self._refill()
+            except BaseException:
+                con.rollback()
+                self._undo(self._changes)
+                raise
+            with self.database.reading:
+                try:
+                    con.commit()
+                except BaseException:
+                    self._undo(self._changes)
+                    raise
+                self._unpin()
+                replaced = self._install()
+                if self._changes or self._anew or replaced:
+                    self.database.publish(deltas)
+        finally:
+            self._end()
+
+    def _pin(self, changed: Iterable[str]) -> None:
+        """Keep the rows of views that are about to change for those who read in the meantime."""
+        if self.database.has_others:
+            registry = self.database.maintainer
+            with self.database.reading:
+                for key in {*registry.readers(changed), *self._anew} & set(registry.views):
+                    view = registry.views[key]
+                    view.pinned = None if view.plan is None else view.plan.rows()
+
+    def _unpin(self) -> None:
+        for view in self.database.maintainer.views.values():
+            view.pinned = None
+
+    def step_ahead(self, key: str, change: Change, write: Callable[[], object]) -> bool:
+        """An epoch of one change that is known before `write` commits it, as a statement by itself.
+
+        Returns False if DuckDB refused: then nothing has happened. The views that read the table
+        must be incremental.
+        """
+        maintenance = Maintenance(self)
+        try:
+            with self.database.committing:
+                self._pin([key])
+                deltas = self._maintainer.step({key: change}, maintenance)
+                with self.database.reading:
+                    try:
+                        write()
+                    except (duckdb.IntegrityError, duckdb.DataError, duckdb.ProgrammingError):
+                        self._maintainer.step({key: change.negated()}, maintenance)
+                        self._unpin()
+                        return False
+                    self._unpin()
+                    self.database.publish(deltas)
+            return True
+        except duckdb.Error:
+            self._undo([key])
+            return False
+        except BaseException:
+            self._undo([key])
+            raise
+
+    def rollback(self) -> None:
+        """After DuckDB's ROLLBACK, or when the transaction ended with an error."""
+        self._unsettle()
+        self._end()
+
+    def _unsettle(self) -> None:
+        """DuckDB's rollback took back what was registered since the transaction began."""
+        self._registered = dict.fromkeys(self._registered)
+        if self._overlay is not None:
+            self._overlay = None
+            self.database.catalog_version += 1
+
+    def _undo(self, changed: Iterable[str]) -> None:
+        """An epoch failed half way: what the views hold is rebuilt from the tables when needed."""
+        with self.database.reading:
+            self._unpin()
+            self._unsettle()
+            keys = {*self._maintainer.readers(changed), *self._anew}
+            self.database.lapsed |= {k for k in keys if self._maintainer.views[k].hot}
+            self._maintainer.cool(keys)
+            self.database.catalog_version += 1
+
+    def recover(self) -> None:
+        """Fill the views that a failed epoch emptied, before a change that they must take part in.
+
+        The session has the write lock and has changed nothing yet.
+        """
+        lapsed = self.database.lapsed
+        if not lapsed:
+            return
+        current = not self.host.in_transaction or self._start_epoch == self.database.epoch
+        for key in [v.key for v in self._maintainer.ordered() if v.key in lapsed]:
+            try:
+                if self._changes or not current:
+                    raise errors.OperationalError("another state of the tables")
+                self._maintainer.heat(key, Maintenance(self))
+            except (errors.Error, duckdb.Error):
+                with self.database.reading:
+                    self.database.history.broken[key] = self.database.epoch
+                    self.database.publish({})
+        lapsed.clear()
+
+    def _refill(self) -> dict[str, Change]:
+        """What `make_anew` changes in the views that were filled."""
+        deltas: dict[str, Change] = {}
+        for view in self._maintainer.ordered() if self._anew else ():
+            old = self.database.maintainer.views.get(view.key)
+            if view.key in self._anew and old is not None and old.plan is not None:
+                rows = old.plan.rows()
+                new = self._maintainer.heat(view.key, Maintenance(self)).plan
+                assert new is not None
+                delta = maintain.difference(rows, new.rows(), self._scratch)
+                if delta.num_rows:
+                    deltas[view.key] = maintain.change(delta)
+        return deltas
+
+    def _install(self) -> bool:
+        """After the commit: what it did to the registry holds for everybody.
+
+        Returns whether a view went, or became another one.
+        """
+        if self._overlay is None:
+            return False
+        replaced = False
+        before, after = self.database.maintainer.views, self._overlay.views
+        for key, view in before.items():
+            if key not in after or (after[key] is not view and key not in self._anew):
+                replaced = True
+                self.database.history.broken[key] = self.database.epoch
+                if key in self._registered and key not in after:
+                    del self._registered[key]
+                    if not any(v.token == view.token for v in after.values()):
+                        self.host.connection.unregister(row_name(view.token))
+        self.database.maintainer.views = after
+        self.database.maintainer.settle()
+        self.database.catalog_version += 1
+        return replaced
+
+    def _end(self) -> None:
+        self.implicit = False
+        self._changes = {}
+        self._overlay = None
+        self._anew = set()
+        self._own_rows.clear()
+        self._start_epoch = -1
+        if self._away is not None:
+            away, self._away = self._away, None
+            self._set_path(away)
+        self.database.writer.release(self)
+
+    def release(self) -> None:
+        """The autocommitted statement has ended: the next writer may go on."""
+        self.database.writer.release(self)
+
+    def close(self) -> None:
+        """The connection has ended."""
+        self.release()
+        self._own_rows.clear()
+        self._registered.clear()
+        if self._scratch_connection is not None:
+            self._scratch_connection.close()
+            self._scratch_connection = None  # plans that others step may want a new one
+        self.database.leave(self)
+
+
+class _Implicit:
+    """A transaction around a block in autocommit mode; within a user's transaction, nothing."""
+
+    def __init__(self, views: Epochs) -> None:
+        self._views = views
+        self._mine = False
+
+    def __enter__(self) -> None:
+        views = self._views
+        views.lock_for_write()
+        self._mine = not views.host.in_transaction
+        if self._mine:
+            views.host.connection.begin()
+            views.implicit = True
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self._views.forget_bound()
+        if not self._mine:
+            return
+        views = self._views
+        if kind is None:
+            views.commit()
+            return
+        views.implicit = False
+        try:
+            views.host.connection.rollback()
+        except duckdb.Error:
+            pass  # the error has ended it already
+        views.rollback()

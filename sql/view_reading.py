@@ -1,0 +1,253 @@
+"""Reading maintained views: which ones a text names, and what their rows are here and now.
+
+A transaction that has changed something reads its own views by running their queries; all other
+readers see the last epoch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import duckdb
+
+from tidewheel.engine.arrow import pa
+from tidewheel.planner import maintain
+from tidewheel.planner.maintain import MaintainedView
+from tidewheel.sql import errors, introspection
+from tidewheel.sql.capture import quote
+from tidewheel.sql.reads import Names, path_of
+from tidewheel.sql.statements import tokens
+from tidewheel.sql.view_registry import Registry, row_name
+
+if TYPE_CHECKING:
+    from tidewheel.engine.operators.circuit import Circuit
+    from tidewheel.planner.logical import Node
+
+
+class Reading(Registry):
+    """How rows of views come to DuckDB."""
+
+    def needed(self, text: str) -> list[str]:
+        """The views that a text may read, through plain views and macros; inputs first."""
+        wanted = self._wanted(text)
+        return [v.key for v in self._maintainer.ordered() if v.key in wanted] if wanted else []
+
+    def _wanted(self, text: str) -> set[str]:
+        """Keys of views that a text may read, and the functions of `introspection`."""
+        wanted = set(introspection.named(text))
+        if not self._maintainer.views:
+            return wanted
+        version, words = self._words
+        if version != self.database.catalog_version:
+            words = self._word_index()
+            self._words = (self.database.catalog_version, words)
+        for token in tokens(text):
+            wanted |= words.get(token.text.strip("\"'").lower(), frozenset())
+        return wanted
+
+    def _word_index(self) -> dict[str, frozenset[str]]:
+        """Per name in lower case, the views that a text with this name may read."""
+        names = Names(self.host.connection)
+        keys = self._keys()
+        words: dict[str, frozenset[str]] = {}
+        for key in keys:
+            words[key.rsplit(".", 1)[1]] = words.get(key.rsplit(".", 1)[1], frozenset()) | {key}
+        for relation in names.relations:
+            if relation.kind == "view" and relation.key not in keys and relation.sql:
+                read = keys & set(names.reads(f"FROM {relation.quoted}", keys))
+                read |= set(introspection.named(relation.sql))
+                if read:
+                    word = relation.name.lower()
+                    words[word] = words.get(word, frozenset()) | read
+        for macro, definition in names.macros.items():
+            read = keys & set(names.reads(definition, keys))
+            if read:
+                words[macro] = words.get(macro, frozenset()) | read
+        return words
+
+    def prepare(self, text: str) -> None:
+        """Register the rows of every view that `text` may read. Hold `database.reading`."""
+        wanted = self._wanted(text)
+        if not wanted:
+            return
+        with self.database.reading:
+            for view in self._maintainer.ordered():
+                if view.key in wanted:
+                    self._register(view.key, self._rows(view.key))
+        for what in introspection.FUNCTIONS & wanted:
+            # seen by no other connection, so kernels must not use another one
+            self.host.temporary = True
+            introspection.provide(self.host.connection, what, self._maintainer)
+
+    def _register(self, key: str, rows: pa.Table) -> None:
+        if self._registered.get(key) is not rows:
+            token = self._maintainer.views[key].token
+            self.host.connection.register(row_name(token), rows)
+            self._registered[key] = rows
+
+    def stand_in(self, key: str, rows: pa.Table) -> None:
+        """Register a table as a view's rows, until somebody asks for the rows themselves."""
+        self.host.connection.register(row_name(self._maintainer.views[key].token), rows)
+        self._registered[key] = None
+
+    def _rows(self, key: str) -> pa.Table:
+        view = self._maintainer.views[key]
+        if self._stale_here(view):
+            rows = self._own_rows.get(key)
+            if rows is None:
+                rows = self._own_rows[key] = self._run(view)
+            return rows
+        if view.pinned is not None:
+            return view.pinned
+        if not view.hot and not view.plain:
+            # To run the query costs less than to fill the view: that can wait until the view is
+            # read again after a change.
+            state = self.database.state
+            if view.read is None:
+                view.read = state, self._run(view)
+            if view.read[0] == state:
+                return view.read[1]
+            view.read = None
+        if not view.hot and (view.plain or not self._heat(key)):
+            return self._run(view)
+        assert view.plan is not None
+        return view.plan.rows()
+
+    def _stale_here(self, view: MaintainedView) -> bool:
+        """Must this session run the view's query, because its transaction sees other tables?"""
+        if not self.host.in_transaction:
+            return False
+        if self._start_epoch != self.database.epoch or not view.hot:
+            return True
+        touched = [k for k, deltas in self._changes.items() if deltas]
+        return view.key in self._maintainer.readers(touched)
+
+    def _run(self, view: MaintainedView) -> pa.Table:
+        """What the view's query gives here and now."""
+        with self.at(view.home):
+            return self.host_query(view.sql, view.reads)
+
+    def host_query(self, sql: str, reads: Iterable[str]) -> pa.Table:
+        """Run a view's query here and now; the views that it reads are registered first."""
+        for key in sorted(set(reads) & self._keys(), key=self._order):
+            self._register(key, self._rows(key))
+        return self.host.table(sql)
+
+    def _heat(self, key: str) -> bool:
+        """Hydrate a cold view, unless another connection is writing just now."""
+        writer = self.database.writer
+        if not writer.held_by(self) and not writer.try_acquire(self):
+            return False
+        try:
+            self._maintainer.heat(key, Maintenance(self))
+        finally:
+            if not self.host.in_transaction:
+                writer.release(self)
+        return True
+
+    def circuit(self, key: str) -> tuple[Circuit | None, str]:
+        """The operators that keep a view; None, and why, for one that is recomputed.
+
+        A view that nobody has read yet is filled. Hold `database.reading`.
+        """
+        view = self._maintainer.views[key]
+        if not view.hot and not self._heat(key):
+            raise errors.OperationalError(
+                "the view is not filled yet, and another connection is writing just now",
+                hint="try again when its transaction has ended",
+            )
+        assert view.plan is not None
+        return view.plan.circuit, view.plan.reason
+
+    @contextmanager
+    def at(self, home: maintain.Path) -> Iterator[None]:
+        """Look for names in these schemas, in this order."""
+        here, setting = self._path()
+        if not home or home == here:
+            yield
+            return
+        wanted = ",".join(f"{quote(d)}.{quote(s)}" for d, s in home)
+        self._set_path(wanted)
+        try:
+            yield
+        finally:
+            try:
+                self._set_path(setting)
+            except duckdb.Error:
+                self._away = setting  # a transaction that failed takes no statement
+
+    def _path(self) -> tuple[maintain.Path, str]:
+        """Where the session looks for names, and the setting that says so."""
+        version = self.host.catalog.version
+        if self._found_path is None or self._found_path[0] != version:
+            ((database, schemas, schema, setting),) = self.host.connection.execute(
+                "SELECT current_database(), current_schemas(false), current_schema(), "
+                "current_setting('search_path')"
+            ).fetchall()
+            here = path_of(database, [*schemas, schema])
+            self._found_path = version, here, setting
+        return self._found_path[1:]
+
+    def _set_path(self, path: str) -> None:
+        self._found_path = None
+        self._do(f"SET search_path = '{path.replace(chr(39), chr(39) * 2)}'")
+
+    def run_for_maintenance(self, sql: str) -> pa.Table:
+        """A query of the epoch being made: views that it reads are taken as they are now."""
+        self.provide(sql)
+        return self.host.table(sql)
+
+    def provide(self, sql: str) -> None:
+        """Register the views that `sql` reads as they are now, in the epoch being made."""
+        for key in self.needed(sql):
+            plan = self._maintainer.views[key].plan
+            if plan is not None:
+                self._register(key, plan.rows())
+
+    def bound(self, sql: str) -> Node:
+        """The logical plan of a view's query."""
+        known, self._bound = self._bound, None
+        return known[1] if known is not None and known[0] == sql else self.host.bind(sql)
+
+    def forget_bound(self) -> None:
+        """The statement is over: names may mean something else in the next one."""
+        self._bound = None
+
+    def _scratch(self, sql: str, **tables: pa.Table) -> pa.Table:
+        """Run SQL over Arrow tables, away from the session's transaction."""
+        con = self._scratch_connection
+        if con is None:
+            access = {"enable_external_access": not self.host.safe_mode}
+            con = self._scratch_connection = duckdb.connect(config={"threads": 1, **access})
+            con.execute("SET arrow_lossless_conversion = true")
+        for name, table in tables.items():
+            con.register(name, table)
+        try:
+            return con.sql(sql).to_arrow_table()
+        finally:
+            for name in tables:
+                con.unregister(name)
+
+
+class Maintenance:
+    """What plans may ask of the session in whose transaction they are filled and stepped."""
+
+    def __init__(self, views: Reading, home: maintain.Path = ()) -> None:
+        self._views = views
+        self._home = home
+        self.epoch = views.database.epoch
+        self.shared = views.database.maintainer.shared
+
+    def of(self, view: MaintainedView) -> Maintenance:
+        return Maintenance(self._views, view.home)
+
+    def __call__(self, sql: str) -> pa.Table:
+        with self._views.at(self._home):
+            return self._views.run_for_maintenance(sql)
+
+    def bind(self, sql: str) -> Node:
+        with self._views.at(self._home):
+            self._views.provide(sql)
+            return self._views.bound(sql)

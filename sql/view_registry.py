@@ -1,0 +1,247 @@
+"""The registry of maintained views as one session's transaction sees it.
+
+Rows of a maintained view reach DuckDB as an Arrow table that is registered in the connection under
+`row_name(key)`; in the catalog the view is a plain view over that name. So any SELECT reads it as
+written. What makes it a maintained one is a row in `SCHEMA`.views.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, Protocol
+
+import duckdb
+
+from tidewheel.engine.arrow import pa
+from tidewheel.planner import maintain
+from tidewheel.planner.maintain import MaintainedView, Maintainer
+from tidewheel.sql import errors
+from tidewheel.sql.capture import TableInfo
+from tidewheel.sql.database import Database
+from tidewheel.sql.reads import Names, Relation
+from tidewheel.sql.statements import Statement
+
+if TYPE_CHECKING:
+    from tidewheel.planner.logical import Node
+    from tidewheel.sql.catalog import Catalog
+    from tidewheel.sql.dbapi import Connection
+
+SCHEMA = "__tidewheel"
+CATALOG = f"""
+CREATE SCHEMA IF NOT EXISTS {SCHEMA};
+CREATE TABLE IF NOT EXISTS {SCHEMA}.views
+    (key VARCHAR PRIMARY KEY, sql VARCHAR NOT NULL, position INTEGER NOT NULL, plain BOOLEAN,
+     token VARCHAR, home VARCHAR)
+"""
+# A database is named by '' where it is the one that holds the table: a file may be renamed.
+
+
+def row_name(token: str) -> str:
+    """The name under which a view's rows are registered."""
+    return f"__tw_rows_{token}"
+
+
+class Host(Protocol):
+    """What a session offers to its views."""
+
+    connection: duckdb.DuckDBPyConnection
+    catalog: Catalog
+    database: Database
+    in_transaction: bool
+    safe_mode: bool
+    temporary: bool
+
+    def bind(self, sql: str) -> Node:
+        """The logical plan of a view's query."""
+
+    def table(self, sql: str) -> pa.Table:
+        """Run a query through the planner, on the session's connection, to its end."""
+
+    def catalog_changed(self) -> None:
+        """Forget cached plans."""
+
+    def python(self) -> Connection:
+        """The session as a connection."""
+
+
+PlanFactory = Callable[[str, frozenset[str], Callable[..., "pa.Table"]], maintain.Plan]
+
+
+class Registry:
+    """The views that there are, and those that the open transaction makes or drops."""
+
+    def __init__(self, host: Host, make_plan: PlanFactory) -> None:
+        self.host = host
+        self.database = host.database
+        self._make_plan = make_plan
+        self.implicit = False
+        """Is a transaction open that the user did not begin?"""
+        self._changes: dict[str, list[pa.Table]] = {}
+        self._overlay: Maintainer | None = None
+        self._anew: set[str] = set()
+        self._away: str | None = None
+        """The search path to go back to when the transaction has ended."""
+        self._found_path: tuple[int, maintain.Path, str] | None = None
+        self._start_epoch = -1
+        self._registered: dict[str, pa.Table | None] = {}
+        self._own_rows: dict[str, pa.Table] = {}
+        self._words: tuple[int, dict[str, frozenset[str]]] = (-1, {})
+        self._targets: tuple[int, dict[str, str | None]] = (-1, {})
+        self._tables: tuple[int, dict[str, TableInfo]] = (-1, {})
+        self._prepared_writes: set[str] = set()
+        self._bound: tuple[str, Node] | None = None
+        self._scratch_connection: duckdb.DuckDBPyConnection | None = None
+        self.database.enter(self)
+        with self.database.reading:
+            if not self.database.loaded:
+                self.database.loaded = True
+                self._load()
+
+    @property
+    def _maintainer(self) -> Maintainer:
+        """The registry; within a transaction that changed it, what it will be after the commit."""
+        return self.database.maintainer if self._overlay is None else self._overlay
+
+    def _change_registry(self) -> Maintainer:
+        """The registry as this transaction leaves it: others see it when that is committed."""
+        if self._overlay is None:
+            base = self.database.maintainer
+            self._overlay = Maintainer(base.views, base.shared)
+        self.database.catalog_version += 1
+        return self._overlay
+
+    @property
+    def registry(self) -> Maintainer:
+        """The views, as this session's transaction leaves them."""
+        return self._maintainer
+
+    @property
+    def any(self) -> bool:
+        """Does the database have a maintained view?"""
+        return bool(self._maintainer.views)
+
+    def _load(self) -> None:
+        con = self.host.connection
+        found = con.execute(
+            "SELECT count(*) FROM duckdb_tables() WHERE schema_name = ? AND table_name = 'views' "
+            "AND database_name = current_database()",
+            [SCHEMA],
+        ).fetchall()
+        if not found[0][0]:
+            return
+        rows = con.execute(f"FROM {SCHEMA}.views ORDER BY position").fetchall()
+        names = Names(con)
+        for key, sql, _, plain, token, home in rows:
+            key = names.database.lower() + key if key.startswith(".") else key
+            path = tuple((d or names.database, s) for d, s in json.loads(home))
+            self.database.maintainer.add(self._view(key, sql, names, plain, token, path))
+        self.database.catalog_version += 1
+
+    def _view(
+        self, key: str, sql: str, names: Names, plain: bool, token: str, home: maintain.Path
+    ) -> MaintainedView:
+        reads = frozenset(names.at(home).reads(sql, self._keys()))
+        plan = partial(self._make_plan, sql, reads, self._scratch)
+        return MaintainedView(key, sql, reads, plan, token, home, plain)
+
+    def _scratch(self, sql: str, **tables: pa.Table) -> pa.Table:
+        """Run SQL over Arrow tables, away from the session's transaction."""
+        raise NotImplementedError
+
+    @cached_property
+    def _own(self) -> str:
+        """The database that holds the catalog of views."""
+        found = self.host.connection.execute("SELECT lower(current_database())").fetchall()
+        return str(found[0][0])
+
+    def _kept(self, home: maintain.Path) -> str:
+        """A path as the catalog has it."""
+        return json.dumps([("" if d.lower() == self._own else d, s) for d, s in home])
+
+    def _stored(self, key: str) -> str:
+        """A view's key as the catalog has it."""
+        own = self._own + "."
+        return key[len(own) - 1 :] if key.startswith(own) else key
+
+    def _relation(self, key: str) -> Relation | None:
+        return next((r for r in Names(self.host.connection).relations if r.key == key), None)
+
+    def _do(self, sql: str, parameters: list[Any] | None = None) -> None:
+        """Run a statement to its end: an open result would block the connection."""
+        self.host.connection.execute(sql, parameters).fetchall()
+
+    def drop_one(self, key: str) -> None:
+        """Take a view out of the catalog and the registry."""
+        relation = self._relation(key)
+        if relation is not None:
+            self._do(f"DROP VIEW {relation.quoted}")
+        self._do(f"DELETE FROM {SCHEMA}.views WHERE key = ?", [self._stored(key)])
+        self._change_registry().remove(key)
+
+    def rewrite(self, key: str, sql: str) -> None:
+        """Give a view a query with the same columns."""
+        self._do(f"UPDATE {SCHEMA}.views SET sql = ? WHERE key = ?", [sql, self._stored(key)])
+        registry = self._change_registry()
+        old = registry.views[key]
+        names = Names(self.host.connection)
+        registry.views[key] = self._view(key, sql, names, old.plain, old.token, old.home)
+
+    def make_anew(self, keys: Iterable[str]) -> None:
+        """Forget what views hold; those that were filled are filled again at the commit."""
+        registry = self._change_registry()
+        for key in keys:
+            registry.views[key] = replace(registry.views[key], plan=None)
+            self._anew.add(key)
+        self._own_rows.clear()
+
+    def _keys(self) -> frozenset[str]:
+        return frozenset(self._maintainer.views)
+
+    def _order(self, key: str) -> int:
+        return [v.key for v in self._maintainer.ordered()].index(key)
+
+    def queries(self) -> dict[str, str]:
+        """The queries of the maintained views, by key."""
+        return {key: view.sql for key, view in self._maintainer.views.items()}
+
+    def registered(self, parts: tuple[str, ...]) -> MaintainedView | None:
+        """What the registry has by that name, a plain view too."""
+        relation = Names(self.host.connection).find(list(parts))
+        return None if relation is None else self._maintainer.views.get(relation.key)
+
+    def resolve(self, parts: tuple[str, ...], statement: Statement, position: int) -> str:
+        """The key of a maintained view; an error with the near miss if there is none."""
+        relation = Names(self.host.connection).find(list(parts))
+        known = None if relation is None else self._maintainer.views.get(relation.key)
+        if relation is None or known is None or known.plain:
+            raise errors.ProgrammingError(
+                f"there is no maintained view {'.'.join(parts)}",
+                hint=self._near(parts[-1]),
+                text=statement.script,
+                position=position,
+                length=len(parts[-1]),
+            )
+        return relation.key
+
+    def _near(self, name: str) -> str | None:
+        from difflib import get_close_matches
+
+        known = [k.rsplit(".", 1)[1] for k in self._maintainer.views]
+        near = get_close_matches(name.lower(), known, 1)
+        return f"did you mean {near[0]}?" if near else None
+
+    def _refuse_dependents(self, key: str, statement: Statement, position: int) -> None:
+        names = ", ".join(k.split(".", 1)[1] for k in self._maintainer.readers([key]))
+        raise errors.ProgrammingError(
+            f"{key.split('.', 1)[1]} is read by maintained views: {names}",
+            hint="drop those first, or use CASCADE",
+            text=statement.script,
+            position=position,
+        )
+
+    def writing(self) -> Any:
+        """Hold the write lock for a block."""
+        return self.database.writing(self)
