@@ -214,7 +214,7 @@ class _Planner:
     def limited(self, lets: list[LetRec]) -> bool:
         """May a recursion go on for ever, but for a LIMIT?"""
         found = [b for x in lets for b in x.bindings]
-        if all(b.kind == "union" and b.native is not None for b in found):
+        if all(b.kind == "union" and (b.native or b.structural) for b in found):
             return False
         return any(t.kind == "word" and t.text.upper() == "LIMIT" for t in self.scan.tokens)
 

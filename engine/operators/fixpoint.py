@@ -290,7 +290,7 @@ class Fixpoint(Operator):
         was, old, epoch = self._was.data, self._old.data, self._epoch
         starts, targets = walk.starts, walk.targets
         valued = self.value is not None
-        fresh: list[int] = []
+        moved: list[int] = []
         level = frontier.tolist()
         ask = rounds
         while 0 < len(level) <= WIDE:
@@ -299,26 +299,38 @@ class Fixpoint(Operator):
             rounds += 1
             following: list[int] = []
             for source in level:
+                if not valued:
+                    for target in targets[starts[source] : starts[source + 1]]:
+                        if parent[target] == ABSENT:
+                            parent[target] = source
+                            following.append(target)
+                    continue
                 value = place[source]
                 for target in targets[starts[source] : starts[source + 1]]:
                     absent = parent[target] == ABSENT
-                    if not (absent or (valued and value < place[target])):
+                    if not absent and value >= place[target]:
                         continue
                     if stamp[target] != epoch:
                         stamp[target] = epoch
                         was[target] = not absent
                         old[target] = place[target]
-                        fresh.append(target)
+                        moved.append(target)
                     parent[target] = source
-                    if valued:
-                        place[target] = value
+                    place[target] = value
                     following.append(target)
+            if not valued:
+                moved += following
             level = following
             if self.rounds is not None:
                 self.rounds.append(((rounds - 1,), len(level)))
         if rounds < ask and self.watch is not None:
             self.watch((rounds,))
-        self._touched.append(np.array(fresh, np.int64))
+        fresh = np.array(moved, np.int64)
+        if not valued:
+            fresh = fresh[self._stamp[fresh] != epoch]
+            self._stamp[fresh] = epoch
+            self._was[fresh] = False
+        self._touched.append(fresh)
         return self._distinct(np.array(level, np.int64)), rounds
 
     def pairs(self) -> tuple[Int64s, Int64s, int] | None:

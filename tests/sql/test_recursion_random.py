@@ -93,6 +93,10 @@ def program(rng: random.Random, rules: list[Rule]) -> str:
         steps = [r for r in rules if r.head == head]
         parts = [r.sql() for r in steps]
         tables.append(f"{head}(a, b) AS ({' UNION '.join(parts)})")
+    if len(heads) > 1 and rng.random() < 0.4:  # one reference through a table without UNION
+        name = rng.choice(heads)
+        tables = [t.replace(f" {name} r", " via r", 1) for t in tables]
+        tables.append(f"via(a, b) AS (WITH n AS (SELECT * FROM {name}) SELECT a, b FROM n)")
     rng.shuffle(tables)
     union = " UNION ALL ".join(f"SELECT '{h}', a, b FROM {h}" for h in heads)
     return f"WITH RECURSIVE {', '.join(tables)} {union}"
