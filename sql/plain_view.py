@@ -7,6 +7,7 @@ run when a statement names it. All other plain views are DuckDB's own.
 from __future__ import annotations
 
 import dataclasses
+from itertools import count
 from typing import TYPE_CHECKING
 
 import duckdb
@@ -103,7 +104,13 @@ def _columns(
     theirs = not any(c.search or c.cycle or c.with_.mutually for c in forms)
     if theirs and _same(plan.node):
         return None
-    return list(plan.node.schema)
+    columns = list(plan.node.schema)
+    for i, column in enumerate(columns):  # as DuckDB names those of its views
+        before = [c.label.lower() for c in columns[:i]]
+        if column.label.lower() in before:
+            n = next(n for n in count(1) if f"{column.label}_{n}".lower() not in before)
+            columns[i] = dataclasses.replace(column, label=f"{column.label}_{n}")
+    return columns
 
 
 def _same(node: L.Node) -> bool:

@@ -198,7 +198,7 @@ class _Planner:
         if not is_query:
             sources = tuple((i.alias, _around(lets, i.node)) for i in rest.inputs)
             return Plan(Block(rest.sql, (), (), (), "a statement"), rest.sql, sources)
-        described = self.texts.columns(rest, whole)
+        described = self.texts.answered(rest, whole)
         columns = tuple(Column(f"r_{i}", label, t) for i, (label, t) in enumerate(described))
         node = _around(lets, self.texts.block(rest, columns, "reads a recursion"))
         if isinstance(node, LetRec) and all(map(_same, lets)):

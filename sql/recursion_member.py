@@ -20,10 +20,15 @@ from .recursion_native import COUNTER, counted, ends
 from .recursion_scan import Cte, Reference, Scan, Span
 from .recursion_structure import structure
 from .recursion_text import Cutter, Input, Splice, Text, quoted, renamed
-from .statements import split
+from .statements import split, tokens
 
 Describe = Callable[[str], Sequence[tuple[str, str]]]
 """Names and types of a query's columns, from DuckDB's binder; raises duckdb.Error."""
+
+
+def _heads(text: Text) -> str:
+    """The tables of a WITH clause that stand for what a text reads."""
+    return ", ".join(f"{quoted(i.alias)} AS ({i.empty})" for i in text.inputs)
 
 
 class Native(Exception):
@@ -71,12 +76,28 @@ class Texts:
 
     def columns(self, text: Text, span: Span) -> Sequence[tuple[str, str]]:
         """Names and types of the columns of `text`, which was cut from `span`."""
-        heads = [f"{quoted(i.alias)} AS ({i.empty})" for i in text.inputs]
-        lead = "WITH " + ", ".join(heads) + "\n" if heads else ""
+        heads = _heads(text)
+        lead = f"WITH {heads}\n" if heads else ""
         try:
             return self.describe(f"{lead}SELECT * FROM (\n{text.sql}\n)")
         except duckdb.Error as error:
             raise self.refused(error, span) from None
+
+    def answered(self, text: Text, span: Span) -> Sequence[tuple[str, str]]:
+        """`columns` of what remains of a whole query: there a name may stand twice."""
+        found = self.columns(text, span)
+        if not text.inputs or not any(re.search(r"_\d+$", label) for label, _ in found):
+            return found
+        words = list(tokens(text.sql))
+        if words[0].text.upper() == "WITH":
+            at = words[2 if words[1].text.upper() == "RECURSIVE" else 1].start
+            sql = f"{text.sql[:at]}{_heads(text)}, {text.sql[at:]}"
+        else:
+            sql = f"WITH {_heads(text)}\n{text.sql}"
+        try:
+            return self.describe(sql)
+        except duckdb.Error:
+            return found
 
     def refused(self, error: duckdb.Error, span: Span) -> Exception:
         """What to raise when DuckDB's binder refuses a part: its own words, at the right place."""

@@ -390,9 +390,12 @@ class Session:
         self.temporary = self.temporary or _is_temporary(statement)
         if plain_view.is_about(statement) and plain_view.handled(statement, self.views):
             return None, -1
-        if _is_table_as(statement):
+        if _is_table_as(statement) or statement.words[0] in ("DESCRIBE", "DESC", "SUMMARIZE"):
             with self._recursions(statement, given) as (statement, given):
-                return self._ddl(statement, given)
+                result, count = self._ddl(statement, given)
+                if result is not None:
+                    result.buffer()  # it reads what is there for this block alone
+                return result, count
         return self._ddl(statement, given)
 
     def _ddl(self, statement: Statement, given: Parameters) -> tuple[Result | None, int]:

@@ -211,3 +211,26 @@ def test_bindings_that_are_not_recursive(
     assert con.execute(query).fetchall() == rows
     con.execute(f"CREATE MATERIALIZED VIEW m AS {query}")
     assert con.execute("FROM m").fetchall() == rows
+
+
+TWICE = (
+    "WITH RECURSIVE t(a, b) AS (SELECT 1, 2 UNION SELECT b, b + 1 FROM u WHERE b < 3), "
+    "u AS (SELECT a, b FROM t) SELECT t.a, u.* FROM t, u"
+)
+
+
+@pytest.mark.parametrize("fusion", ["on", "off"])
+def test_a_name_may_stand_twice_in_an_answer(fusion: str) -> None:
+    con = tidewheel.connect()
+    con.execute(f"SET fusion = '{fusion}'")
+    assert [d[0] for d in con.execute(TWICE).description] == ["a", "a", "b"]
+    con.execute(f"CREATE VIEW v AS {TWICE}")
+    assert [d[0] for d in con.execute("FROM v").description] == ["a", "a_1", "b"]
+
+
+def test_a_mutual_recursion_can_be_described() -> None:
+    con = tidewheel.connect()
+    query = TWICE.replace("t.a, u.*", "t.*")
+    described = con.execute(f"DESCRIBE {query}").fetchall()
+    assert [row[:2] for row in described] == [("a", "INTEGER"), ("b", "INTEGER")]
+    assert [row[0] for row in con.execute(f"SUMMARIZE {query}").fetchall()] == ["a", "b"]
