@@ -258,7 +258,7 @@ def _consolidated(delta: Delta) -> Delta:
                 return delta
     spec = KeySpec(delta.schema, range(len(delta.schema)))
     keys = spec.keys(delta.cols, n)
-    order = keys.argsort(kind="stable")
+    order = keys.argsort()
     starts, order = groups(
         [keys], order, None if spec.exact(delta.cols) else delta.cols, spec.kinds
     )
@@ -309,9 +309,12 @@ def groups(
     n = len(order)
     change = np.empty(n, bool)
     change[0] = True
-    np.not_equal(sort_keys[0][order[1:]], sort_keys[0][order[:-1]], out=change[1:])
-    for key in sort_keys[1:]:
-        change[1:] |= key[order[1:]] != key[order[:-1]]
+    for i, key in enumerate(sort_keys):
+        ordered = key[order]
+        if i == 0:
+            np.not_equal(ordered[1:], ordered[:-1], out=change[1:])
+        else:
+            change[1:] |= ordered[1:] != ordered[:-1]
     if cols is not None:
         same = (~change).nonzero()[0]
         if len(same):

@@ -255,18 +255,57 @@ def _order(rows: Rows) -> tuple[Index, list[Int64s]]:
         return _argsort(packed), [packed]
     # Sorting by key alone is fast, the more so as merged runs are sorted already; only rows that
     # share their key with a neighbour need the finer order.
-    order = rows.keys.argsort(kind="stable")
-    sorted_keys = rows.keys[order]
-    same = sorted_keys[1:] == sorted_keys[:-1]
-    crowded = np.zeros(len(order), bool)
-    crowded[1:] = same
-    crowded[:-1] |= same
-    place = crowded.nonzero()[0]
-    if len(place):
-        members = order[place]
-        finer = [k[members] for k in reversed(keys)]
-        order[place] = members[np.lexsort(finer)]
-    return order, keys
+    return _refined(_argsort(rows.keys), keys), keys
+
+
+def _refined(order: Index, keys: Sequence[Int64s]) -> Index:
+    """`order`, which is one by the first key, with rows that share it put in order by the others.
+
+    Groups of rows that are in order already, as most are where runs are merged, stay untouched.
+    """
+    n = len(order)
+    change = np.ones(n, bool)  # does a row differ from the one before it?
+    first = keys[0][order]
+    np.not_equal(first[1:], first[:-1], out=change[1:])
+    for key in keys[1:]:
+        crowded = ~change
+        crowded[:-1] |= crowded[1:]
+        place = crowded.nonzero()[0]
+        if not len(place):
+            break
+        begins = change[place]
+        values = key[order[place]]
+        wrong = values[1:] < values[:-1]
+        wrong &= ~begins[1:]
+        if wrong.any():
+            group = begins.cumsum() - 1
+            bad = np.zeros(int(group[-1]) + 1, bool)
+            bad[group[1:][wrong]] = True
+            chosen = bad[group].nonzero()[0]
+            at = place[chosen]
+            by = _grouped(group[chosen], values[chosen])
+            order[at] = order[at][by]
+            values[chosen] = values[chosen][by]
+        change[place[1:]] |= values[1:] != values[:-1]
+    return order
+
+
+def _grouped(group: Index, values: Int64s) -> Index:
+    """The order of `values` within groups; `group` ascends. One sort by what fits in 64 bits."""
+    low = int(values.min())
+    bits = (int(values.max()) - low).bit_length()
+    free = 64 - int(group[-1]).bit_length()
+    offset = values.view(np.uint64) - np.uint64(low & 0xFFFF_FFFF_FFFF_FFFF)
+    if bits > free:
+        offset >>= np.uint64(bits - free)
+    bits = min(bits, free)
+    places = group.view(np.uint64) << np.uint64(bits) if bits < 64 else np.uint64(0)
+    by = (places | offset).argsort()
+    if bits == free:  # a few low bits may be missing
+        values = values[by]
+        if ((values[1:] < values[:-1]) & (group[1:] == group[:-1])).any():
+            return np.lexsort([values[np.argsort(by)], group])
+    return by
 
 
 def _packed(keys: Sequence[Int64s]) -> Int64s | None:

@@ -20,7 +20,9 @@ from tidewheel.engine.state.delta import Int64s
 from tidewheel.engine.state.run import Layout, Rows, concat_rows, sort_rows, sort_run
 
 HEAD: Final = 64
-RATIO: Final = 8  # a run is merged with the next smaller one unless it is this much larger
+RATIO: Final = 8  # a run is merged with the next smaller one unless it is this much larger;
+LARGE: Final = 4096  # from this size on, where merging costs more than one more run to look into,
+LARGE_RATIO: Final = 3  # unless it is this much larger
 AT_ONCE: Final = 8192  # merges of so many rows are done at once
 FUEL: Final = 16  # rows merged per row added
 SLICE: Final = 1 << 15
@@ -111,7 +113,7 @@ class Spine:
             larger, smaller = self._runs[-2], self._runs[-1]
             if isinstance(larger, Merge) or isinstance(smaller, Merge):
                 return
-            if len(larger) > RATIO * len(smaller) and len(larger) > HEAD * RATIO:
+            if len(larger) > _ratio(smaller) * len(smaller) and len(larger) > HEAD * RATIO:
                 return
             merge = Merge(larger, smaller)
             self._runs[-2:] = [merge]
@@ -142,7 +144,7 @@ class Spine:
             if (
                 not isinstance(larger, Merge)
                 and not isinstance(smaller, Merge)
-                and len(larger) <= RATIO * len(smaller)
+                and len(larger) <= _ratio(smaller) * len(smaller)
             ):
                 self._runs[i - 1 : i + 1] = [Merge(larger, smaller)]
                 i -= 1
@@ -230,6 +232,10 @@ class Spine:
             by_key = rows.keys.argsort(kind="stable")
             self._sorted_head = (rows, by_key, rows.keys[by_key])
         return self._sorted_head
+
+
+def _ratio(smaller: Rows) -> int:
+    return RATIO if len(smaller) < LARGE else LARGE_RATIO
 
 
 def _probe(
