@@ -23,11 +23,16 @@ from tidewheel.planner import lower_view_aggregate, lower_view_recursion  # noqa
 from tidewheel.planner.lower_view import NoDeltaRule, ViewLowering
 from tidewheel.planner.maintain import Deltas, Recompute, Round, Run, difference
 from tidewheel.planner.rewrites.join_graph import join_graph
+from tidewheel.planner.rewrites.join_order import join_order
 from tidewheel.planner.rewrites.prune import prune
+from tidewheel.planner.rewrites.reduce_groups import reduce_groups
 from tidewheel.planner.text import identifier, to_sql
 
-RULES: tuple[Callable[[L.Node], L.Node], ...] = (join_graph, prune)
-"""Rewrites for views: what DuckDB would do to a query that it gets whole."""
+
+def rewritten(node: L.Node, run: Run) -> L.Node:
+    """The plan after the rewrites for views: what DuckDB would do to a query that it gets whole."""
+    node = join_order(join_graph(node), lambda sql: list(run(sql).to_pylist()[0].values()))
+    return prune(reduce_groups(node))
 
 
 class Incremental:
@@ -36,9 +41,7 @@ class Incremental:
     reason = ""
 
     def __init__(self, node: L.Node, run: Run, rows_prefix: str) -> None:
-        for rule in RULES:
-            node = rule(node)
-        self.node = node
+        self.node = node = rewritten(node, run)
         self.circuit = Circuit()
         self._low = ViewLowering(self.circuit, lambda sql: run(sql).schema, rows_prefix, run.shared)
         self.keeper: object = self._low

@@ -12,7 +12,7 @@ from tidewheel.engine.state import columns as columns_
 from tidewheel.engine.state.arrangement import Arrangement, Counters
 from tidewheel.engine.state.columns import Index
 from tidewheel.engine.state.delta import Delta, Int64s, Schema
-from tidewheel.engine.state.run import Rows
+from tidewheel.engine.state.run import Rows, concat_rows
 
 
 class Arrange(Operator):
@@ -62,7 +62,8 @@ class Join(Operator):
     """Inner join of two arrangements on equal keys; without key columns a cross join. Bilinear.
 
     Inputs are the two `Arrange` operators. Both arrangements already hold the present deltas when
-    this runs, hence δ(L⋈R) = δL⋈R + L⋈δR - δL⋈δR. A delta at counters c that meets a row of
+    this runs, hence δ(L⋈R) = δL⋈R + L⋈δR - δL⋈δR; outside loops one of R and L is taken without its
+    delta instead. A delta at counters c that meets a row of
     counters t speaks about their least upper bound: rows of later iterations that are already
     there get their due ahead of time.
 
@@ -94,9 +95,17 @@ class Join(Operator):
         first, self._begun = not self._begun, True
         if first and left is not None and not counters:
             right = None
+        olds: list[Arrangement] = [self.left, self.right]
+        if left is not None and right is not None and not counters:
+            # One of the terms with what was there before: else all that both sides add, or take
+            # away, comes twice and is taken back once. The smaller delta is subtracted sooner.
+            if len(left) <= len(right):
+                olds[0] = _before(self.left, left, self.right.key.keys(right.cols, len(right)))
+            else:
+                olds[1] = _before(self.right, right, self.left.key.keys(left.cols, len(left)))
         if left is not None:
             keys = self.left.key.keys(left.cols, len(left))
-            found = self.right.match(left.cols, self.left.key, keys)
+            found = olds[1].match(left.cols, self.left.key, keys)
             if found is not None:
                 at, rows = found
                 weights = left.weights[at] * rows.weights
@@ -104,13 +113,13 @@ class Join(Operator):
                 out.extend(at_lub(counters, rows.times, delta))
         if right is not None:
             keys = self.right.key.keys(right.cols, len(right))
-            found = self.left.match(right.cols, self.right.key, keys)
+            found = olds[0].match(right.cols, self.right.key, keys)
             if found is not None:
                 at, rows = found
                 weights = right.weights[at] * rows.weights
                 delta = self._pairs(rows.cols, None, right.cols, at, weights)
                 out.extend(at_lub(counters, rows.times, delta))
-            if left is not None:
+            if left is not None and counters:
                 out.extend(emit(counters, self._both(left, right)))
         return out
 
@@ -137,6 +146,19 @@ class Join(Operator):
             col, at = (left[i], left_at) if side == 0 else (right[i], right_at)
             cols.append(col if at is None else columns_.take(col, at))
         return Delta(self.schema, cols, weights)
+
+
+def _before(arrangement: Arrangement, delta: Delta, keys: Int64s) -> Arrangement:
+    """What an arrangement held under `keys` before `delta`, which it has taken in, was added."""
+    probes = np.unique(keys)
+    small = Arrangement(arrangement.schema, arrangement.key.indices)
+    found = arrangement.fetch(probes)
+    gone = arrangement.layout.rows(delta.negate())
+    place = probes.searchsorted(gone.keys)
+    place[place == len(probes)] = 0
+    gone = gone.where(probes[place] == gone.keys)
+    small.spine.insert(gone if found is None else concat_rows([found, gone]))
+    return small
 
 
 def at_lub(counters: Counters, times: Int64s | None, delta: Delta) -> list[Emission]:

@@ -79,5 +79,8 @@ class Ranking:
         if pa.types.is_decimal128(kind.arrow):
             from tidewheel.engine.state.columns import _words
 
-            return np.asarray(_words(array, 16)[:, 1].view(np.int64).copy())
+            words = _words(array, 16).view(np.int64)
+            low, high = words[:, 0], words[:, 1]
+            # What 64 bits do not hold shares the last place on its side.
+            return np.where(high == low >> 63, low, np.where(high < 0, _MIN, _MAX))
         return np.zeros(n, np.int64)

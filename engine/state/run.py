@@ -189,11 +189,16 @@ def sort_rows(rows: Rows) -> Rows:
         return rows
     if n == 1:
         return rows if rows.weights.any() else rows.take(np.empty(0, np.int64))
-    layout = rows.layout
     if n >= _LARGE:
         sorted_ = _sorted_pairs(rows)
         if sorted_ is not None:
             return sorted_
+    return sort_by(rows)
+
+
+def sort_by(rows: Rows) -> Rows:
+    """`sort_rows` for keys that need not be those of the columns."""
+    n, layout = len(rows), rows.layout
     order, keys = _order(rows)
     identities = [layout.key] if layout.rest is None else [layout.key, layout.rest]
     exact = all(spec.exact(rows.cols) for spec in identities)

@@ -17,7 +17,7 @@ import numpy as np
 
 from tidewheel.engine.state.columns import Index
 from tidewheel.engine.state.delta import Int64s
-from tidewheel.engine.state.run import Layout, Rows, concat_rows, sort_rows, sort_run
+from tidewheel.engine.state.run import Layout, Rows, concat_rows, sort_by, sort_rows, sort_run
 
 HEAD: Final = 64
 RATIO: Final = 8  # a run is merged with the next smaller one unless it is this much larger;
@@ -176,8 +176,8 @@ class Spine:
     def lookup(self, probes: Int64s) -> tuple[Index, Rows] | None:
         """Rows with one of the keys `probes`: (position in `probes`, row), or None if none.
 
-        Each occurrence of a key in `probes` finds its rows. Rows of several runs are not
-        consolidated with each other.
+        Each occurrence of a key in `probes` finds its rows. Outside loops rows that were taken back
+        are left out with what takes them back, though several runs hold them.
         """
         order: Index | None = None
         if len(probes) > 1024:  # neighbouring probes share cache lines
@@ -196,8 +196,10 @@ class Spine:
             _probe(rows, keys, by_key, probes, found_at, found)
         if not found:
             return None
-        at = found_at[0] if len(found_at) == 1 else np.concatenate(found_at)
-        return (at if order is None else order[at]), concat_rows(found)
+        at, rows = found_at[0], found[0]
+        if len(found) > 1:
+            at, rows = _netted(np.concatenate(found_at), concat_rows(found), probes)
+        return (at if order is None else order[at]), rows
 
     def first(self, key: int, wanted: int) -> tuple[list[Rows], int | None]:
         """The first rows of a key by rank: at most `wanted` of each run.
@@ -232,6 +234,25 @@ class Spine:
             by_key = rows.keys.argsort(kind="stable")
             self._sorted_head = (rows, by_key, rows.keys[by_key])
         return self._sorted_head
+
+
+def _netted(at: Index, rows: Rows, probes: Int64s) -> tuple[Index, Rows]:
+    """Found rows without those that cancel."""
+    if rows.times is not None or rows.weights.ndim > 1:
+        return at, rows
+    minus = rows.weights < 0
+    if not minus.any():
+        return at, rows
+    touched = np.zeros(len(probes), bool)
+    touched[at[minus]] = True
+    mask = touched[at]
+    other = (~mask).nonzero()[0]
+    index = mask.nonzero()[0]
+    net = rows.take(index)
+    net.keys = at[index]  # so that the rows of each probe are added up by themselves
+    net = sort_by(net)
+    places, net.keys = net.keys, probes[net.keys]
+    return np.concatenate([at[other], places]), concat_rows([rows.take(other), net])
 
 
 def _ratio(smaller: Rows) -> int:

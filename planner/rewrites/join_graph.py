@@ -126,7 +126,7 @@ def _outer(node: Join, predicates: list[exp.Expr]) -> Node:
     residual: list[exp.Expr] = []
     keys = list(node.keys)
     for p in _conjuncts(node.residual) if node.residual is not None else []:
-        key = _equi_key(p, left_names, right_names)
+        key = equi_key(p, left_names, right_names)
         if key is not None:
             keys.append(key)
         elif node.kind in ("left", "semi", "anti") and references(p) <= right_names:
@@ -143,7 +143,7 @@ def _outer(node: Join, predicates: list[exp.Expr]) -> Node:
     return _filtered(joined, above)
 
 
-def _equi_key(p: exp.Expr, left: set[str], right: set[str]) -> EquiKey | None:
+def equi_key(p: exp.Expr, left: set[str], right: set[str]) -> EquiKey | None:
     if not isinstance(p, exp.EQ | exp.NullSafeEQ):
         return None
     a, b = p.this, p.expression
@@ -161,7 +161,7 @@ def _equi_key(p: exp.Expr, left: set[str], right: set[str]) -> EquiKey | None:
 def _inner(node: Join, predicates: list[exp.Expr]) -> Node:
     relations: list[Node] = []
     found = list(predicates)
-    _flatten(node, relations, found)
+    flatten(node, relations, found)
     names = [_names(r) for r in relations]
     local: list[list[exp.Expr]] = [[] for _ in relations]
     rest: list[exp.Expr] = []
@@ -175,7 +175,7 @@ def _inner(node: Join, predicates: list[exp.Expr]) -> Node:
     tree, have = parts[order], set(names[order])
     while remaining:
         best = next(
-            (i for i in remaining if any(_equi_key(p, have, names[i]) for p in rest)),
+            (i for i in remaining if any(equi_key(p, have, names[i]) for p in rest)),
             remaining[0],
         )
         remaining.remove(best)
@@ -183,7 +183,7 @@ def _inner(node: Join, predicates: list[exp.Expr]) -> Node:
         residual: list[exp.Expr] = []
         later: list[exp.Expr] = []
         for p in rest:
-            key = _equi_key(p, have, names[best])
+            key = equi_key(p, have, names[best])
             if key is not None:
                 keys.append(key)
             elif references(p) <= have | names[best]:
@@ -200,16 +200,16 @@ def _inner(node: Join, predicates: list[exp.Expr]) -> Node:
             conjunction([p.copy() for p in residual]),
         )
     out = _filtered(tree, rest)
-    return _in_order(out, node.schema)
+    return in_order(out, node.schema)
 
 
-def _flatten(node: Node, relations: list[Node], predicates: list[exp.Expr]) -> None:
+def flatten(node: Node, relations: list[Node], predicates: list[exp.Expr]) -> None:
     if isinstance(node, Filter):
         predicates.extend(_conjuncts(node.predicate))
-        _flatten(node.input, relations, predicates)
+        flatten(node.input, relations, predicates)
     elif isinstance(node, Join) and node.kind in ("inner", "cross"):
-        _flatten(node.left, relations, predicates)
-        _flatten(node.right, relations, predicates)
+        flatten(node.left, relations, predicates)
+        flatten(node.right, relations, predicates)
         for key in node.keys:
             kind = exp.NullSafeEQ if key.null_safe else exp.EQ
             predicates.append(kind(this=key.left.copy(), expression=key.right.copy()))
@@ -219,7 +219,7 @@ def _flatten(node: Node, relations: list[Node], predicates: list[exp.Expr]) -> N
         relations.append(node)
 
 
-def _in_order(node: Node, schema: tuple[Column, ...]) -> Node:
+def in_order(node: Node, schema: tuple[Column, ...]) -> Node:
     """Columns where the reader expects them; by name nobody cares, and most read by name."""
     if tuple(c.name for c in node.schema) == tuple(c.name for c in schema):
         return node

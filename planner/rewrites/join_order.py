@@ -1,0 +1,171 @@
+"""Join the relations whose result is smallest first, in any shape of tree.
+
+A maintained join keeps what it joins, so an order that DuckDB would choose anew for each run is
+chosen once here, by the sizes that there are when the view is filled. Any order is right.
+
+Source: Fegaras, "A new heuristic for optimizing large queries" (DEXA 1998): greedy operator
+ordering.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from math import prod
+
+from sqlglot import exp
+
+from tidewheel.planner.logical import (
+    EquiKey,
+    Filter,
+    Join,
+    Node,
+    Project,
+    RecRef,
+    Scan,
+    references,
+)
+from tidewheel.planner.rewrites.join_graph import equi_key, flatten, in_order
+from tidewheel.planner.text import conjunction, defined, identifier, to_sql
+
+Query = Callable[[str], list[int]]
+"""Runs a statement of one row of integers."""
+_UNKNOWN = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A relation, joined of those whose positions are in `members`."""
+
+    node: Node
+    members: tuple[int, ...]
+    rows: float
+    distinct: dict[str, float]  # of the columns that joins compare
+
+    @property
+    def names(self) -> set[str]:
+        return {c.name for c in self.node.schema}
+
+    def values(self, keys: list[exp.Expr]) -> float:
+        """How many different keys there are, about."""
+        known = (self.distinct.get(k.name, self.rows) for k in keys)
+        return max(1.0, min(self.rows, prod(known)))
+
+
+def join_order(node: Node, query: Query) -> Node:
+    """The same relation with inner joins of three relations and more in the order found best."""
+    if isinstance(node, Join) and node.kind in ("inner", "cross"):
+        relations: list[Node] = []
+        conditions: list[exp.Expr] = []
+        flatten(node, relations, conditions)
+        relations = [_kept(join_order(r, query), conditions) for r in relations]
+        if len(relations) > 2 and not any(map(recursive, relations)):
+            return in_order(_ordered(relations, conditions, query), node.schema)
+    changes = {}
+    for name in ("input", "left", "right"):
+        child = getattr(node, name, None)
+        if isinstance(child, Node):
+            changes[name] = join_order(child, query)
+    return replace(node, **changes) if changes else node  # type: ignore[arg-type]
+
+
+def _kept(node: Node, conditions: list[exp.Expr]) -> Node:
+    """A relation with the conditions on it alone, which are taken out of the list."""
+    names = {c.name for c in node.schema}
+    mine = [c for c in conditions if references(c) and references(c) <= names]
+    conditions[:] = [c for c in conditions if not any(c is m for m in mine)]
+    condition = conjunction(mine)
+    return node if condition is None else Filter(node, condition)
+
+
+def recursive(node: Node) -> bool:
+    """Does it depend on a variable of a recursion?"""
+    return isinstance(node, RecRef) or any(map(recursive, node.children))
+
+
+def _ordered(relations: list[Node], conditions: list[exp.Expr], query: Query) -> Node:
+    compared: set[str] = set()
+    for c in conditions:
+        if isinstance(c, exp.EQ | exp.NullSafeEQ):
+            sides = (c.this, c.expression)
+            compared |= {s.name for s in sides if isinstance(s, exp.Column)}
+    parts = [_measured(r, i, compared, query) for i, r in enumerate(relations)]
+    while len(parts) > 1:
+        choices = [
+            (*_cost(a, b, conditions), a.members, b.members, i, j)
+            for i, a in enumerate(parts)
+            for j, b in enumerate(parts)
+            if i < j
+        ]
+        *_, i, j = min(choices)
+        joined = _joined(parts[i], parts[j], conditions)
+        parts = [joined if k == i else p for k, p in enumerate(parts) if k != j]
+    rest = conjunction([c.copy() for c in conditions])
+    return parts[0].node if rest is None else Filter(parts[0].node, rest)
+
+
+def _keys(a: _Part, b: _Part, conditions: list[exp.Expr]) -> list[tuple[exp.Expr, EquiKey]]:
+    found = ((c, equi_key(c, a.names, b.names)) for c in conditions)
+    return [(c, key) for c, key in found if key is not None]
+
+
+def _size(a: _Part, b: _Part, keys: list[EquiKey]) -> float:
+    values = max(a.values([k.left for k in keys]), b.values([k.right for k in keys]))
+    return a.rows * b.rows / values
+
+
+def _cost(a: _Part, b: _Part, conditions: list[exp.Expr]) -> tuple[bool, float]:
+    """Pairs without a common key come last, then the size of what comes out counts."""
+    keys = [k for _, k in _keys(a, b, conditions)]
+    return not keys, _size(a, b, keys) if keys else a.rows * b.rows
+
+
+def _joined(a: _Part, b: _Part, conditions: list[exp.Expr]) -> _Part:
+    """The join of two parts; the conditions that it meets are taken out of the list."""
+    pairs = _keys(a, b, conditions)
+    keys = [k for _, k in pairs]
+    names = a.names | b.names
+    used = [c for c, _ in pairs]
+    residual = [c for c in conditions if references(c) <= names and not any(c is u for u in used)]
+    conditions[:] = [c for c in conditions if not any(c is u for u in (*used, *residual))]
+    node = Join(
+        a.node,
+        b.node,
+        "inner" if keys else "cross",
+        tuple(keys),
+        conjunction([c.copy() for c in residual]),
+    )
+    rows = max(1.0, _size(a, b, keys) if keys else a.rows * b.rows)
+    distinct = {n: min(v, rows) for n, v in (a.distinct | b.distinct).items()}
+    return _Part(node, tuple(sorted((*a.members, *b.members))), rows, distinct)
+
+
+def _measured(node: Node, at: int, compared: set[str], query: Query) -> _Part:
+    columns = [c.name for c in node.schema if c.name in compared]
+    text = _text(node)
+    if text is None:
+        return _Part(node, (at,), _UNKNOWN, dict.fromkeys(columns, _UNKNOWN))
+    counts = (f"approx_count_distinct({to_sql(identifier(c))})" for c in columns)
+    rows, *distinct = query(f"SELECT {', '.join(['count(*)', *counts])} FROM ({text})")
+    return _Part(
+        node,
+        (at,),
+        max(1.0, rows),
+        {c: max(1.0, d) for c, d in zip(columns, distinct, strict=True)},
+    )
+
+
+def _text(node: Node) -> str | None:
+    """A filtered table as SQL; None for anything that takes longer to look at."""
+    if isinstance(node, Scan):
+        pairs = zip(node.source_columns, node.columns, strict=True)
+        items = [f"{to_sql(identifier(s))} AS {to_sql(identifier(c.name))}" for s, c in pairs]
+        return f"SELECT {', '.join(items) or '1'} FROM {node.table}"
+    if isinstance(node, Filter):
+        below = _text(node.input)
+        return below and f"SELECT * FROM ({below}) WHERE {to_sql(node.predicate)}"
+    if isinstance(node, Project):
+        below = _text(node.input)
+        items = [to_sql(defined(e)) for e in node.exprs]
+        return below and f"SELECT {', '.join(items) or '1'} FROM ({below})"
+    return None
