@@ -26,13 +26,14 @@ from tidewheel.planner.rewrites.join_graph import join_graph
 from tidewheel.planner.rewrites.join_order import join_order
 from tidewheel.planner.rewrites.prune import prune
 from tidewheel.planner.rewrites.reduce_groups import reduce_groups
+from tidewheel.planner.rewrites.same_subplans import same_subplans
 from tidewheel.planner.text import identifier, to_sql
 
 
 def rewritten(node: L.Node, run: Run) -> L.Node:
     """The plan after the rewrites for views: what DuckDB would do to a query that it gets whole."""
     node = join_order(join_graph(node), lambda sql: list(run(sql).to_pylist()[0].values()))
-    return prune(reduce_groups(node))
+    return same_subplans(prune(reduce_groups(node)))
 
 
 class Incremental:

@@ -120,9 +120,9 @@ class Keyed(Operator):
         delta = deltas[0]
         if delta is not None and len(delta):
             keys = self.input.key.keys(delta.cols, len(delta))
-            touched.append(unique(keys))
+            touched.append(unique(self._relevant(delta, keys)))
             self.input.insert(delta, counters, keys)
-        if not touched:
+        if not any(map(len, touched)):
             return []
         keys = touched[0] if len(touched) == 1 else unique(np.concatenate(touched))
         now = self._rows(self.input, keys, counters)
@@ -133,6 +133,10 @@ class Keyed(Operator):
         change = consolidate(concat(parts))
         self.output.insert(change, counters)
         return emit(counters, change)
+
+    def _relevant(self, delta: Delta, keys: Int64s) -> Int64s:
+        """The keys (one per row) of the rows that can make a difference."""
+        return keys
 
     def _rows(self, arrangement: Arrangement, keys: Int64s, counters: Counters) -> Delta:
         rows = arrangement.fetch(keys)

@@ -14,6 +14,8 @@ from tidewheel.engine.state.columns import is_null
 from tidewheel.engine.state.delta import Delta, Int64s, Schema, concat, consolidate
 from tidewheel.engine.state.run import Rows, concat_rows, sort_rows
 
+_MAX = np.iinfo(np.int64).max
+
 
 class Ordered(Keyed):
     """Functions that read only the first `count` rows of each group by an order. Law: keyed.
@@ -38,9 +40,15 @@ class Ordered(Keyed):
         super().__init__(input_schema, key, schema, output_key, 0, name)
         self.count = count
         self._evaluate = evaluate
+        self._last: dict[int, int] = {}
 
     def _arrange(self, schema: Schema, key: Sequence[int], depth: int) -> Arrangement:
         return Arrangement(schema, key, depth, self._ranking, name=f"{self.name} input")
+
+    def _relevant(self, delta: Delta, keys: Int64s) -> Int64s:
+        # What comes and goes behind the last row wanted changes nothing.
+        ends = np.array([self._last.get(k, _MAX) for k in keys.tolist()])
+        return keys[self._ranking(delta.cols, len(delta)) <= ends]
 
     def _rows(self, arrangement: Arrangement, keys: Int64s, counters: Counters) -> Delta:
         if arrangement is self.output:
@@ -55,14 +63,27 @@ class Ordered(Keyed):
         while True:
             parts, bound = self.input.spine.first(key, wanted)
             if not parts:
+                self._last.pop(key, None)
                 return None
             rows = concat_rows(parts)
             if bound is not None:
                 rows = rows.where(np.asarray(rows.rank < bound))  # type: ignore[operator]
             rows = sort_rows(rows)
-            if bound is None or int(rows.weights.sum()) >= self.count:
+            sums = rows.weights.cumsum()
+            enough = len(sums) > 0 and int(sums[-1]) >= self.count
+            if bound is None or enough:
+                assert rows.rank is not None
+                if enough:
+                    self._last[key] = int(rows.rank[sums.searchsorted(self.count)])
+                else:
+                    self._last.pop(key, None)
                 return rows
             wanted *= 4
+
+    def abort_epoch(self) -> None:
+        """Forget the times, and what was read in vain."""
+        super().abort_epoch()
+        self._last.clear()
 
     def evaluate(self, keys: Int64s, rows: Delta) -> Delta:
         """One call of the function for all touched groups."""

@@ -103,6 +103,22 @@ def _conjuncts(expression: exp.Expr) -> list[exp.Expr]:
     return [expression]
 
 
+def _implied(predicate: exp.Expr, names: set[str]) -> exp.Expr | None:
+    """What an OR says of some columns alone: one of its branches' parts over them is TRUE."""
+    while isinstance(predicate, exp.Paren):
+        predicate = predicate.this
+    if not isinstance(predicate, exp.Or):
+        return None
+    found: list[exp.Expr] = []
+    for branch in _branches(predicate):
+        mine = [c for c in _conjuncts(branch) if references(c) and references(c) <= names]
+        condition = conjunction([c.copy() for c in mine])
+        if condition is None:
+            return None
+        found.append(exp.Paren(this=condition))
+    return exp.or_(*found, copy=False)
+
+
 def _branches(expression: exp.Expr) -> list[exp.Expr]:
     if isinstance(expression, exp.Paren):
         return _branches(expression.this)
@@ -169,6 +185,11 @@ def _inner(node: Join, predicates: list[exp.Expr]) -> Node:
         reads = references(p)
         home = next((i for i, n in enumerate(names) if reads and reads <= n), None)
         (rest if home is None else local[home]).append(p)
+        if home is None:
+            for i, n in enumerate(names):
+                implied = _implied(p, n)
+                if implied is not None:
+                    local[i].append(implied)
     parts = [_push(r, ps) for r, ps in zip(relations, local, strict=True)]
     remaining = list(range(len(parts)))
     order = remaining.pop(0)
