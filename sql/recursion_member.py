@@ -113,9 +113,14 @@ class Texts:
             return Native()
         found = diagnose.translate(error, report, statement, as_written=False)
         place = self.named_in(found.message, span)
+        hint = found.hint
+        around = self.scan.text[: _first(self.scan, span)].upper().split("WITH", 1)[0]
+        if around.count("(") > around.count(")") and "not found in FROM" in found.message:
+            hint = f"{hint or ''}; DuckDB does not run this recursion, so it can't read the rows "
+            hint = (hint + "of a query around it").lstrip("; ")
         return type(found)(
             found.message,
-            hint=found.hint,
+            hint=hint,
             text=self.scan.text,
             position=place[0],
             length=place[1],

@@ -210,6 +210,11 @@ REFUSED = [
     ),
     ("WITH RECURSIVE t AS (SELECT 1 x §EXCEPT SELECT x + 1 FROM t) FROM t", "EXCEPT can't join"),
     ("WITH RECURSIVE t AS (SELECT 1 x §INTERSECT FROM t) FROM t", "only UNION and UNION ALL can"),
+    (
+        "SELECT (WITH RECURSIVE t(n) AS (SELECT 1 UNION SELECT n + 1 FROM u), "
+        "u(n) AS (SELECT n FROM t WHERE n <= §z) SELECT count(*) FROM t) FROM range(4) r(z)",
+        "can't read the rows of a query around it",
+    ),
     ("CREATE RECURSIVE VIEW v (x) AS SELECT 1 UNION SELECT §yy FROM v", '"yy" not found'),
     ("CREATE RECURSIVE VIEW v §AS SELECT 1 UNION SELECT x FROM v", "expected the columns"),
     (
