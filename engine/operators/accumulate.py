@@ -258,6 +258,8 @@ class Accumulate(Operator):
             for part, limb in zip(s.parts, limbs, strict=True):
                 product = limb * w
                 weights[:, part] = product if nulls is None else np.where(nulls, 0, product)
+        if not self.key:
+            weights, n = weights.sum(axis=0, keepdims=True), 1
         times = times_of(n, counters)
         sums = self.sums.layout.rows(Delta(self._group, group, weights), times)
         sums = sort_rows(sums) if n > 1 else sums

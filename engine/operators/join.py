@@ -93,8 +93,9 @@ class Join(Operator):
         out: list[Emission] = []
         # The first time, the deltas are all that the arrangements hold: one term says it all.
         first, self._begun = not self._begun, True
+        run: Rows | None = None
         if first and left is not None and not counters:
-            right = None
+            right, run = None, self.left.spine.single
         olds: list[Arrangement] = [self.left, self.right]
         if left is not None and right is not None and not counters:
             # One of the terms with what was there before: else all that both sides add, or take
@@ -104,7 +105,10 @@ class Join(Operator):
             else:
                 olds[1] = _before(self.right, right, self.left.key.keys(left.cols, len(left)))
         if left is not None:
-            keys = self.left.key.keys(left.cols, len(left))
+            if run is not None:  # the same rows, sorted: neighbours meet the same rows
+                left, keys = run.delta(), run.keys
+            else:
+                keys = self.left.key.keys(left.cols, len(left))
             found = olds[1].match(left.cols, self.left.key, keys)
             if found is not None:
                 at, rows = found

@@ -190,7 +190,7 @@ def sort_rows(rows: Rows) -> Rows:
     if n == 1:
         return rows if rows.weights.any() else rows.take(np.empty(0, np.int64))
     if n >= _LARGE:
-        sorted_ = _sorted_pairs(rows)
+        sorted_ = _sorted_integers(rows)
         if sorted_ is not None:
             return sorted_
     return sort_by(rows)
@@ -219,12 +219,14 @@ def sort_run(rows: Rows) -> Rows:
     Most of what a table is filled with has few rows per key, all different. To find out that they
     are takes much longer than to sort them.
     """
-    weights = rows.weights
-    if len(rows) < _LARGE or rows.times is not None or weights.ndim != 1 or weights.min() <= 0:
+    weights, whole = rows.weights, rows.layout.rest is None
+    if len(rows) < _LARGE or whole or rows.times is not None or weights.ndim != 1:
         return sort_rows(rows)
-    pairs = _sorted_pairs(rows)
-    if pairs is not None:
-        return pairs
+    if weights.min() <= 0:
+        return sort_rows(rows)
+    sorted_ = _sorted_integers(rows)
+    if sorted_ is not None:
+        return sorted_
     keys = rows.keys
     ascending = bool((keys[1:] >= keys[:-1]).all())
     order: Index | None = None
@@ -234,6 +236,10 @@ def sort_run(rows: Rows) -> Rows:
         order = _argsort(keys)
     sorted_keys = keys if order is None else keys[order]
     if (sorted_keys[_CROWD:] == sorted_keys[:-_CROWD]).any():
+        return sort_rows(rows)
+    middle = slice((len(rows) - _LARGE) // 2, (len(rows) + _LARGE) // 2)
+    some = rows.slice(middle.start, middle.stop) if order is None else rows.take(order[middle])
+    if len(sort_rows(some)) < _LARGE * 7 // 8:
         return sort_rows(rows)
     return rows if order is None else rows.take(order)
 
@@ -327,15 +333,17 @@ def _packed(keys: Sequence[Int64s]) -> Int64s | None:
     return out
 
 
-def _sorted_pairs(rows: Rows) -> Rows | None:
-    """Sort rows that are two integers and have one weight by value: no index, no gathering.
+def _sorted_integers(rows: Rows) -> Rows | None:
+    """Sort rows that are one or two integers and have one weight by value: no index, no gathering.
 
     This is what a table of edges is filled with; it takes a quarter of the time. None for others.
     """
     layout = rows.layout
-    if len(layout.schema) != 2 or layout.rest is None or rows.rank is not None:
+    if rows.times is not None or rows.weights.ndim != 1 or rows.rank is not None:
         return None
-    if rows.times is not None or rows.weights.ndim != 1:
+    if len(layout.schema) == 1 and layout.rest is None:
+        return _sorted_values(rows)
+    if len(layout.schema) != 2 or layout.rest is None:
         return None
     if not (layout.key.exact(rows.cols) and layout.rest.exact(rows.cols)):
         return None
@@ -350,15 +358,7 @@ def _sorted_pairs(rows: Rows) -> Rows | None:
         return None
     packed = ((rows.keys - lows[0]) << bits) | (rest - lows[1])
     packed.sort()
-    first = np.empty(len(packed), bool)
-    first[0] = True
-    np.not_equal(packed[1:], packed[:-1], out=first[1:])
-    if first.all():
-        weights = np.full(len(packed), weight, np.int64)
-    else:
-        starts = first.nonzero()[0]
-        weights = np.diff(starts, append=len(packed)) * weight
-        packed = packed[starts]
+    packed, weights = _counted(packed, weight)
     keys = (packed >> bits) + lows[0]
     packed &= (1 << bits) - 1
     packed += lows[1]
@@ -368,6 +368,28 @@ def _sorted_pairs(rows: Rows) -> Rows | None:
         assert dtype is not None
         cols[spec.indices[0]] = values.astype(dtype, copy=False)
     return Rows(layout, keys, packed, None, None, weights, cols)
+
+
+def _sorted_values(rows: Rows) -> Rows | None:
+    spec = rows.layout.key
+    weight = int(rows.weights[0])
+    if not spec.exact(rows.cols) or weight == 0 or (rows.weights != weight).any():
+        return None
+    keys, weights = _counted(np.sort(rows.keys), weight)
+    dtype = spec.kinds[0].dtype
+    assert dtype is not None
+    return Rows(rows.layout, keys, None, None, None, weights, [keys.astype(dtype, copy=False)])
+
+
+def _counted(ascending: Int64s, weight: int) -> tuple[Int64s, Int64s]:
+    """Each value once, and its weight if every occurrence has `weight`."""
+    first = np.empty(len(ascending), bool)
+    first[0] = True
+    np.not_equal(ascending[1:], ascending[:-1], out=first[1:])
+    if first.all():
+        return ascending, np.full(len(ascending), weight, np.int64)
+    starts = first.nonzero()[0]
+    return ascending[starts], np.diff(starts, append=len(ascending)) * weight
 
 
 def _argsort(keys: Int64s) -> Index:

@@ -166,6 +166,12 @@ class Spine:
                 yield run
         yield from self._head
 
+    @property
+    def single(self) -> Rows | None:
+        """All contents, where they are one run."""
+        run = self._runs[0] if len(self._runs) == 1 else None
+        return None if self._head_size or isinstance(run, Merge) else run
+
     def all(self) -> Rows:
         """The contents as one run."""
         parts = list(self.runs())
@@ -180,8 +186,8 @@ class Spine:
         are left out with what takes them back, though several runs hold them.
         """
         order: Index | None = None
-        if len(probes) > 1024:  # neighbouring probes share cache lines
-            order = probes.argsort()
+        if len(probes) > 1024 and (probes[1:] < probes[:-1]).any():
+            order = probes.argsort()  # neighbouring probes share cache lines
             probes = probes[order]
         found_at: list[Index] = []
         found: list[Rows] = []

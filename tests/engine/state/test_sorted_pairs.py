@@ -36,3 +36,14 @@ def test_sorted_by_value(key: int, weight: int, kind: pa.DataType, low: int) -> 
     want = Counter(zip(a.tolist(), b.tolist(), strict=True))
     assert got == {row: weight * count for row, count in want.items()}
     assert len(got) == len(rows)
+
+
+@pytest.mark.parametrize("weight", [1, -2])
+def test_one_column(weight: int) -> None:
+    schema = Schema(("a",), (pa.int32(),))
+    a = np.random.default_rng(4).integers(-900, 900, 6_000).astype(np.int32)
+    rows = sort_rows(Layout(schema, [0]).rows(Delta(schema, [a], np.full(6_000, weight, np.int64))))
+    values, counts = np.unique(a, return_counts=True)
+    assert rows.keys.tolist() == rows.cols[0].tolist() == values.tolist()
+    assert rows.cols[0].dtype == np.int32
+    assert (rows.weights == counts * weight).all()
