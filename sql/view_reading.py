@@ -50,7 +50,8 @@ class Reading(Registry):
     def _word_index(self) -> dict[str, frozenset[str]]:
         """Per name in lower case, the views that a text with this name may read."""
         names = Names(self.host.connection)
-        keys = self._keys()
+        self._foreign = self._maintained_elsewhere(names)
+        keys = self._keys() | self._foreign
         words: dict[str, frozenset[str]] = {}
         for key in keys:
             words[key.rsplit(".", 1)[1]] = words.get(key.rsplit(".", 1)[1], frozenset()) | {key}
@@ -67,11 +68,28 @@ class Reading(Registry):
                 words[macro] = words.get(macro, frozenset()) | read
         return words
 
+    def _maintained_elsewhere(self, names: Names) -> frozenset[str]:
+        """Maintained views of attached databases: those of a copied file name the same rows."""
+        theirs = (r for r in names.relations if r.kind == "view" and row_name("") in (r.sql or ""))
+        return frozenset(r.key for r in theirs) - self._keys()
+
+    def _refuse_foreign(self, text: str) -> None:
+        names = Names(self.host.connection)
+        read = names.reads(text, self._keys() | self._foreign)
+        for key in sorted(self._foreign & set(read)):
+            database = read[key].database
+            raise errors.NotSupportedError(
+                f"{key} is maintained by whoever opens {database} as a database of its own",
+                hint=f"open it by itself, or run the view's query on the tables of {database}",
+            )
+
     def prepare(self, text: str) -> None:
         """Register the rows of every view that `text` may read. Hold `database.reading`."""
         wanted = self._wanted(text)
         if not wanted:
             return
+        if wanted & self._foreign:
+            self._refuse_foreign(text)
         with self.database.reading:
             for view in self._maintainer.ordered():
                 if view.key in wanted:

@@ -89,6 +89,8 @@ class Registry:
         self._registered: dict[str, pa.Table | None] = {}
         self._own_rows: dict[str, pa.Table] = {}
         self._words: tuple[int, dict[str, frozenset[str]]] = (-1, {})
+        self._foreign: frozenset[str] = frozenset()
+        """The maintained views of attached databases."""
         self._targets: tuple[int, dict[str, str | None]] = (-1, {})
         self._tables: tuple[int, dict[str, TableInfo]] = (-1, {})
         self._prepared_writes: set[str] = set()

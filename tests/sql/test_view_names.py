@@ -116,3 +116,25 @@ def test_a_cte_hides_a_table_or_view_of_its_name() -> None:
         for view, rows in [("x", [(5, 2)]), ("y", [(1,), (2,)]), ("z", [(3,)]), ("w", [(8, 1)])]:
             assert sorted(con.execute(f"FROM {view}").fetchall()) == rows
         con.execute("DROP MATERIALIZED VIEW v")
+
+
+def test_a_copied_database_beside_its_original(tmp_path: Path) -> None:
+    first, second = tmp_path / "a.db", tmp_path / "b.db"
+    with tidewheel.connect(first) as con:
+        con.execute("CREATE TABLE t (x INTEGER); INSERT INTO t VALUES (1)")
+        con.execute("CREATE MATERIALIZED VIEW v AS SELECT sum(x) AS s FROM t")
+        con.execute("CREATE VIEW p AS SELECT s + 1 AS s FROM v")
+    shutil.copy(first, second)
+    with tidewheel.connect(first) as con:
+        con.execute(f"ATTACH '{second}' AS b")
+        con.execute("INSERT INTO b.t VALUES (100)")
+        con.execute("INSERT INTO t VALUES (2)")
+        for text in ("FROM b.v", "SELECT (SELECT s FROM b.v)", "FROM b.main.v, v"):
+            with pytest.raises(tidewheel.NotSupportedError, match=r"b\.main\.v is maintained by"):
+                con.execute(text).fetchall()
+        assert con.execute("SELECT sum(x) FROM b.t").fetchall() == [(101,)]
+        assert con.execute("FROM v, p").fetchall() == [(3, 4)]
+        con.execute("DETACH b")
+        assert con.execute("FROM p").fetchall() == [(4,)]
+    with tidewheel.connect(second) as con:
+        assert con.execute("FROM v").fetchall() == [(101,)]
