@@ -370,6 +370,29 @@ def _sorted_integers(rows: Rows) -> Rows | None:
     return Rows(layout, keys, packed, None, None, weights, cols)
 
 
+def merge_runs(larger: Rows, smaller: Rows) -> Rows:
+    """Two runs as one. Those of one integer column meet by search: only the smaller is moved."""
+    layout = larger.layout
+    key = layout.key
+    plain = layout.rest is None and layout.rank is None and larger.times is None
+    if not (plain and len(larger) and key.integer):
+        return sort_run(concat_rows([larger, smaller]))
+    if not (key.exact(larger.cols) and key.exact(smaller.cols)):
+        return sort_run(concat_rows([larger, smaller]))
+    at = larger.keys.searchsorted(smaller.keys)
+    there = larger.keys[np.minimum(at, len(larger) - 1)] == smaller.keys
+    weights = larger.weights.copy()
+    weights[at[there]] += smaller.weights[there]
+    keys = np.insert(larger.keys, at[~there], smaller.keys[~there])
+    weights = np.insert(weights, at[~there], smaller.weights[~there], axis=0)
+    keep = _nonzero(weights)
+    if not keep.all():
+        keys, weights = keys[keep], weights[keep]
+    dtype = key.kinds[0].dtype
+    assert dtype is not None
+    return Rows(layout, keys, None, None, None, weights, [keys.astype(dtype, copy=False)])
+
+
 def _sorted_values(rows: Rows) -> Rows | None:
     spec = rows.layout.key
     weight = int(rows.weights[0])

@@ -17,7 +17,15 @@ import numpy as np
 
 from tidewheel.engine.state.columns import Index
 from tidewheel.engine.state.delta import Int64s
-from tidewheel.engine.state.run import Layout, Rows, concat_rows, sort_by, sort_rows, sort_run
+from tidewheel.engine.state.run import (
+    Layout,
+    Rows,
+    concat_rows,
+    merge_runs,
+    sort_by,
+    sort_rows,
+    sort_run,
+)
 
 HEAD: Final = 64
 RATIO: Final = 8  # a run is merged with the next smaller one unless it is this much larger;
@@ -53,12 +61,11 @@ class Merge:
                 boundary = self.larger.keys[end - 1]
                 end = int(self.larger.keys.searchsorted(boundary, side="right"))
                 other_end = int(self.smaller.keys.searchsorted(boundary, side="right"))
-            piece = concat_rows(
-                [self.larger.slice(begin, end), self.smaller.slice(other, other_end)]
+            self._done.append(
+                merge_runs(self.larger.slice(begin, end), self.smaller.slice(other, other_end))
             )
-            self._done.append(sort_run(piece))
+            fuel -= end - begin + other_end - other
             self._from_larger, self._from_smaller = end, other_end
-            fuel -= len(piece)
         return fuel
 
     @property

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from tidewheel.engine.state.delta import Delta, Schema
-from tidewheel.engine.state.run import Layout, sort_rows
+from tidewheel.engine.state.run import Layout, merge_runs, sort_rows
 
 
 @pytest.mark.parametrize("key", [0, 1])
@@ -47,3 +47,27 @@ def test_one_column(weight: int) -> None:
     assert rows.keys.tolist() == rows.cols[0].tolist() == values.tolist()
     assert rows.cols[0].dtype == np.int32
     assert (rows.weights == counts * weight).all()
+
+
+@pytest.mark.parametrize("parts", [1, 3])
+@pytest.mark.parametrize("others", [1, 500, 9_000])
+def test_runs_of_one_column_meet(parts: int, others: int) -> None:
+    schema = Schema(("a",), (pa.int32(),))
+    layout = Layout(schema, [0])
+    rng = np.random.default_rng(6)
+    total: Counter[int] = Counter()
+    runs = []
+    for n in (6_000, others):
+        a = rng.integers(-4_000, 4_000, n).astype(np.int32)
+        weights = rng.integers(-1, 2, (n, parts)) if parts > 1 else rng.integers(-1, 2, n)
+        for value, weight in zip(a.tolist(), weights.reshape(n, -1)[:, 0].tolist(), strict=True):
+            total[value] += weight
+        runs.append(sort_rows(layout.rows(Delta(schema, [a], weights))))
+    for first, second in (runs, runs[::-1]):
+        rows = merge_runs(first, second)
+        assert (np.diff(rows.keys) > 0).all()
+        assert rows.cols[0].tolist() == rows.keys.tolist()
+        assert rows.weights.reshape(len(rows), -1).any(axis=1).all()
+        firsts = rows.weights.reshape(len(rows), -1)[:, 0].tolist()
+        found = dict(zip(rows.keys.tolist(), firsts, strict=True))
+        assert {k: w for k, w in found.items() if w} == {k: w for k, w in total.items() if w}
