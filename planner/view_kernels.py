@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 import duckdb
 import pyarrow as pa
 
-from tidewheel.engine.kernels.duckdb import input_name, relation
+from tidewheel.engine.kernels.duckdb import executed, input_name, relation
 from tidewheel.engine.operators.linear import Rewrite
 from tidewheel.engine.operators.regroup import Evaluate
 from tidewheel.engine.state.delta import Delta, Schema
@@ -28,10 +28,6 @@ _NO_FILES = "SET disabled_filesystems = 'LocalFileSystem'"
 
 _SMALL = 50_000
 """Rows up to which planning a statement takes longer than copying what it gives."""
-
-
-_PREPARES = hasattr(duckdb.DuckDBPyConnection, "_result_as_arrow")
-"""Not part of DuckDB's public interface: without it every statement is planned anew."""
 
 
 class Statements:
@@ -91,8 +87,7 @@ class Statements:
 
     def execute(self, name: str) -> pa.Table:
         """The whole result of a prepared statement. Hold the lock."""
-        # `to_arrow_table` would do, but warns of a copy that costs less than planning anew does.
-        return self._opened().execute(f"EXECUTE {name}")._result_as_arrow(_SMALL, reader=False)
+        return executed(self._opened().execute(f"EXECUTE {name}"))
 
 
 class _Given:
@@ -127,7 +122,7 @@ class Prepared:
     def __call__(self, table: pa.Table) -> pa.Table:
         """The result for one input."""
         given = self._given
-        if not _PREPARES or table.num_rows > _SMALL or table.schema != given.empty.schema:
+        if table.num_rows > _SMALL or table.schema != given.empty.schema:
             return self._statements.run(self._sql, table)
         with self._statements._lock:
             given.table = table

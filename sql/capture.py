@@ -14,7 +14,6 @@ A user's own RETURNING list is kept: its columns travel behind the table's own.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -23,13 +22,11 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 
 from tidewheel.engine.arrow import pa
+from tidewheel.engine.kernels.duckdb import executed
 from tidewheel.sql.statements import Token, tokens
 
 if TYPE_CHECKING:
     from tidewheel.engine.state.delta import Schema
-
-# The copy that DuckDB warns of takes less time than planning the statement a second time.
-warnings.filterwarnings("ignore", "Arrow output on a DB-API result", module=__name__)
 
 WEIGHT = "weight"
 _FEW = 256
@@ -57,14 +54,14 @@ class TableInfo:
     def fetched(self, done: duckdb.DuckDBPyConnection) -> pa.Table:
         """The rows of the table that a connection has: a few by way of Python, twice as fast."""
         if self.plain is None:
-            return done.to_arrow_table()
+            return executed(done)
         values = done.fetchmany(_FEW)
         columns = zip(*values, strict=True) if values else [()] * len(self.columns)
         arrays = [pa.array(c, f.type) for c, f in zip(columns, self.plain, strict=True)]
         few = pa.Table.from_arrays(arrays, schema=self.plain)
         if len(values) < _FEW:
             return few
-        rest: pa.Table = done.to_arrow_table()
+        rest = executed(done)
         rest = rest.rename_columns(few.column_names)
         return pa.concat_tables([few, rest], promote_options="permissive")
 
@@ -184,7 +181,7 @@ class Capture:
         done = self.connection.execute(text, params)
         if len(done.description or ()) == len(info.columns):
             return info.fetched(done)
-        return done.to_arrow_table()
+        return executed(done)
 
     def _run(self, text: str, params: dict[str, Any] | None) -> pa.Table | None:
         relation = self.connection.sql(text, params=params)

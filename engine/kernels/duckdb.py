@@ -72,6 +72,21 @@ def run_table(
         return relation(connection, sql, inputs, params).to_arrow_table()
 
 
+def executed(connection: duckdb.DuckDBPyConnection) -> pa.Table:
+    """What is left of the rows of the connection's last `execute`. Hold the lock.
+
+    `to_arrow_table` does it too, but warns of a copy, which costs less than a relation's second
+    planning of the statement, and a program may have made warnings errors.
+    """
+    take = getattr(connection, "_result_as_arrow", None)
+    table = connection.to_arrow_table() if take is None else take(_BATCH, reader=False)
+    assert isinstance(table, pa.Table)
+    return table
+
+
+_BATCH = 1_000_000
+
+
 class KernelReader(Iterator["pa.RecordBatch"]):
     """The statement's result, batch by batch; DuckDB computes ahead by a bounded buffer only.
 
