@@ -21,6 +21,7 @@ from tidewheel.planner.logical import (
     Window,
     references,
 )
+from tidewheel.planner.rewrites.children import over
 from tidewheel.planner.text import conjunction, substituted
 
 
@@ -67,17 +68,7 @@ def _push(node: Node, predicates: list[exp.Expr]) -> Node:
             }
             sides.append(_push(side, [_substituted(p, renamed) for p in predicates]))
         return replace(node, left=sides[0], right=sides[1])
-    return _filtered(_inside(node), predicates)
-
-
-def _inside(node: Node) -> Node:
-    """Any other node, its children done."""
-    changes = {}
-    for name in ("input", "left", "right"):
-        child = getattr(node, name, None)
-        if isinstance(child, Node):
-            changes[name] = _push(child, [])
-    return replace(node, **changes) if changes else node  # type: ignore[arg-type]
+    return _filtered(over(node, lambda child: _push(child, [])), predicates)
 
 
 def _filtered(node: Node, predicates: list[exp.Expr]) -> Node:

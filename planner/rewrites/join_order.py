@@ -10,7 +10,7 @@ ordering.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import prod
 
 from sqlglot import exp
@@ -25,6 +25,7 @@ from tidewheel.planner.logical import (
     Scan,
     references,
 )
+from tidewheel.planner.rewrites.children import over
 from tidewheel.planner.rewrites.join_graph import equi_key, flatten, in_order
 from tidewheel.planner.text import conjunction, defined, identifier, to_sql
 
@@ -61,12 +62,7 @@ def join_order(node: Node, query: Query) -> Node:
         relations = [_kept(join_order(r, query), conditions) for r in relations]
         if len(relations) > 2 and not any(map(recursive, relations)):
             return in_order(_ordered(relations, conditions, query), node.schema)
-    changes = {}
-    for name in ("input", "left", "right"):
-        child = getattr(node, name, None)
-        if isinstance(child, Node):
-            changes[name] = join_order(child, query)
-    return replace(node, **changes) if changes else node  # type: ignore[arg-type]
+    return over(node, lambda child: join_order(child, query))
 
 
 def _kept(node: Node, conditions: list[exp.Expr]) -> Node:

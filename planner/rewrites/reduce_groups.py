@@ -23,19 +23,14 @@ from tidewheel.planner.logical import (
     Project,
     references,
 )
+from tidewheel.planner.rewrites.children import over
 from tidewheel.planner.rewrites.join_order import recursive
 from tidewheel.planner.text import substituted
 
 
 def reduce_groups(node: Node) -> Node:
     """The same relation; groups that no join meets are left out before they are aggregated."""
-    changes = {}
-    for name in ("input", "left", "right"):
-        child = getattr(node, name, None)
-        if isinstance(child, Node):
-            changes[name] = reduce_groups(child)
-    if changes:
-        node = replace(node, **changes)  # type: ignore[arg-type]
+    node = over(node, reduce_groups)
     if isinstance(node, Join) and node.kind in ("left", "inner", "semi", "anti") and node.keys:
         return _reduced(node)
     return node

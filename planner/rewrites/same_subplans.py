@@ -6,7 +6,7 @@ then reads the first, under names of its own.
 
 from __future__ import annotations
 
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 from sqlglot import exp
@@ -26,6 +26,7 @@ from tidewheel.planner.logical import (
     TopK,
     Window,
 )
+from tidewheel.planner.rewrites.children import over
 from tidewheel.planner.text import column, substituted, to_sql
 
 _KEPT = (Aggregate, Distinct, Join, SetOp, TopK, Window)
@@ -51,12 +52,7 @@ def _shared(node: Node, known: dict[str, Node]) -> Node:
         if first is not None:
             pairs = zip(node.schema, first.schema, strict=True)
             return Project(first, tuple(Named(mine, column(its.name)) for mine, its in pairs))
-    changes = {}
-    for name in ("input", "left", "right"):
-        child = getattr(node, name, None)
-        if isinstance(child, Node):
-            changes[name] = _shared(child, known)
-    done: Node = replace(node, **changes) if changes else node  # type: ignore[arg-type]
+    done = over(node, lambda child: _shared(child, known))
     if text is not None:
         known[text] = done
     return done

@@ -1,0 +1,15 @@
+"""The step that rewrites have in common: the same node over other inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from tidewheel.planner.logical import Node
+
+
+def over(node: Node, change: Callable[[Node], Node]) -> Node:
+    """`node` with `change` made to what it reads; what recursions and blocks read stays."""
+    found = {name: getattr(node, name, None) for name in ("input", "left", "right")}
+    changed = {name: change(child) for name, child in found.items() if isinstance(child, Node)}
+    return replace(node, **changed) if changed else node  # type: ignore[arg-type]
