@@ -6,10 +6,12 @@ a kernel does it.
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import Any
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -25,6 +27,8 @@ from tidewheel.engine.state.columns import (
     column_type,
 )
 from tidewheel.engine.state.delta import Int64s, Schema
+from tidewheel.planner.text import to_sql
+from tidewheel.planner.view_kernels import STATEMENTS
 
 Truth = Callable[[Sequence[Col], int], Mask]
 _COMPARE: dict[type[exp.Expr], tuple[str, Any]] = {
@@ -71,7 +75,17 @@ def compile_predicate(expression: exp.Expr, schema: Schema) -> Predicate | None:
         low = exp.GTE(this=expression.this, expression=expression.args["low"])
         high = exp.LTE(this=expression.this, expression=expression.args["high"])
         return compile_predicate(exp.And(this=low, expression=high), schema)
+    if isinstance(expression, exp.In) and 0 < len(expression.expressions) <= _FEW:
+        # TRUE if one of the comparisons is: a NULL among them makes it NULL instead of FALSE.
+        equal = [exp.EQ(this=expression.this, expression=e) for e in expression.expressions]
+        tests = [compile_predicate(e, schema) for e in equal]
+        known = [t for t in tests if t is not None]
+        if len(known) == len(tests) and not expression.args.get("query"):
+            return lambda cols, n: np.logical_or.reduce([t(cols, n) for t in known])
     return None
+
+
+_FEW = 8
 
 
 def _position(expression: exp.Expr, schema: Schema) -> int | None:
@@ -111,6 +125,8 @@ def _comparison(expression: exp.Expr, schema: Schema) -> Predicate | None:
             return None
         return _compare_columns(at, other, column, ufunc)
     constant = _constant(right, schema.types[at])
+    if constant is None:
+        constant = _computed(right, schema.types[at])
     if constant is None:
         return None
     if not isinstance(column, FixedType):
@@ -185,8 +201,43 @@ def _constant(expression: exp.Expr, kind: pa.DataType) -> Any:
         except ValueError:
             return None
     number = _number(expression)
-    if number is None:
+    return None if number is None else _held(number, kind)
+
+
+_EXACT = (
+    exp.Literal, exp.Cast, exp.DataType, exp.Interval, exp.Var, exp.Add, exp.Sub, exp.Mul, exp.Neg,
+    exp.Paren,
+)  # fmt: skip
+
+
+def _computed(expression: exp.Expr, kind: pa.DataType) -> int | None:
+    """An expression without columns, computed by DuckDB once, as columns of `kind` hold it."""
+    if not all(isinstance(part, _EXACT) for part in expression.walk()):
         return None
+    try:
+        value = STATEMENTS.value(to_sql(expression))
+    except duckdb.Error:
+        return None  # the kernel will say so
+    if pa.types.is_date32(kind):
+        if isinstance(value, datetime.datetime):
+            # A day is less than a time of it if it is less than the day, but not the reverse.
+            if value.tzinfo is not None or value.time() != datetime.time():
+                return None
+            value = value.date()
+        if not isinstance(value, datetime.date) or value in (_DAY_N, datetime.date.min):
+            return None  # the last one stands for infinity, too
+        return (value - _DAY_0).days
+    if isinstance(value, Decimal | int) and not isinstance(value, bool):
+        return _held(Decimal(value), kind)
+    return None
+
+
+_DAY_0, _DAY_N = datetime.date(1970, 1, 1), datetime.date.max
+
+
+def _held(number: Decimal, kind: pa.DataType) -> int | None:
+    """A number as the 64-bit integer that columns of `kind` hold for it."""
+    t = pa.types
     if t.is_decimal128(kind) and kind.precision <= 18:
         number = number.scaleb(kind.scale)
     elif not (t.is_integer(kind) and not t.is_uint64(kind)):

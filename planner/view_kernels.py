@@ -12,6 +12,7 @@ import threading
 import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import duckdb
 import pyarrow as pa
@@ -67,6 +68,11 @@ class Statements:
     def schema(self, sql: str, source: Schema, weight: str | None) -> pa.Schema:
         """The schema of a result; duckdb.Error if the statement does not bind."""
         return self.run(sql, Delta.empty(source).to_arrow(weight)).schema
+
+    def value(self, sql: str) -> Any:
+        """The value of an expression without columns."""
+        with self._lock:
+            return self._opened().execute(f"SELECT {sql}").fetchall()[0][0]
 
     def prepare(self, sql: str, source: pa.Schema, result: pa.Schema) -> Prepared:
         """`sql`, which gives `result`, planned once for inputs of one schema."""

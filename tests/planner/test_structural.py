@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import datetime
+from decimal import Decimal
+
 import duckdb
 import pyarrow as pa
 from hypothesis import given, settings
@@ -9,7 +12,13 @@ from hypothesis import strategies as st
 from sqlglot import exp, parse_one
 
 from tidewheel.engine.state.delta import Delta, Schema
-from tidewheel.planner.structural import NeedsKernel, bits, compile_value, finished
+from tidewheel.planner.structural import (
+    NeedsKernel,
+    bits,
+    compile_predicate,
+    compile_value,
+    finished,
+)
 
 TYPES = {"a": ("TINYINT", pa.int8()), "b": ("INTEGER", pa.int32()), "c": ("BIGINT", pa.int64())}
 SCHEMA = Schema(TYPES, (t for _, t in TYPES.values()))
@@ -75,3 +84,65 @@ def test_small_numbers_need_no_kernel() -> None:
     assert compute is not None
     delta = Delta.from_pylist(SCHEMA, [(1, 20, 3, 1), (1, -7, None, 1)])
     assert compute(delta.cols, 2).tolist() == [41, -13]
+
+
+MIXED = Schema(["i", "n", "t", "s"], [pa.int32(), pa.decimal128(15, 2), pa.date32(), pa.string()])
+DATES = [
+    "DATE '2020-02-29'",
+    "DATE '2019-02-28' + INTERVAL '1' YEAR",
+    "DATE '2020-02-28' + INTERVAL '1' DAY",
+    "DATE '2020-03-01' - INTERVAL '36' HOUR",
+    "'infinity'::DATE",
+    "TIMESTAMP '2020-02-29 00:00:00'",
+    "NULL",
+]
+NUMBERS = ["3", "0.06 - 0.01", "1 + 2", "-(2 - 1)", "2 * 0.5", "0.055", "1e0", "2::TINYINT", "NULL"]
+COMPARISON = st.sampled_from(["=", "<>", "<", "<=", ">", ">="])
+PREDICATES = st.recursive(
+    st.one_of(
+        st.tuples(st.just("t"), COMPARISON, st.sampled_from(DATES)).map(" ".join),
+        st.tuples(st.sampled_from("in"), COMPARISON, st.sampled_from(NUMBERS)).map(" ".join),
+        st.lists(st.sampled_from(NUMBERS), min_size=1, max_size=4).map(
+            lambda found: f"n IN ({', '.join(found)})"
+        ),
+        st.lists(st.sampled_from(["'a'", "'b'", "''", "NULL"]), min_size=1, max_size=3).map(
+            lambda found: f"s IN ({', '.join(found)})"
+        ),
+        st.sampled_from(["n BETWEEN 0.06 - 0.01 AND 2 + 1", "s IS NULL", "i IN (SELECT 1)"]),
+    ),
+    lambda inner: st.tuples(inner, st.sampled_from(["AND", "OR"]), inner).map(
+        lambda t: f"({' '.join(t)})"
+    ),
+    max_leaves=3,
+)
+MIXED_ROWS = st.lists(
+    st.tuples(
+        st.one_of(st.none(), st.integers(-2, 4)),
+        st.one_of(st.none(), st.sampled_from(["0.05", "0.06", "1.00", "3.00"]).map(Decimal)),
+        st.one_of(st.none(), st.dates(datetime.date(2020, 2, 27), datetime.date(2020, 3, 1))),
+        st.one_of(st.none(), st.sampled_from(["a", "b", ""])),
+    ),
+    min_size=1,
+    max_size=6,
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(text=PREDICATES, rows=MIXED_ROWS)
+def test_predicates_equal_duckdb(text: str, rows: list[tuple[object, ...]]) -> None:
+    test = compile_predicate(parse_one(text, dialect="duckdb"), MIXED)
+    if test is None:
+        return
+    delta = Delta.from_pylist(MIXED, [(*r, 1) for r in rows])
+    CON.register("__mixed", delta.to_arrow(None))
+    found = CON.sql(f"SELECT coalesce({text}, false) FROM __mixed").fetchall()
+    assert test(delta.cols, len(delta)).tolist() == [v for (v,) in found]
+
+
+def test_constants_are_computed_once() -> None:
+    for text in (
+        "t < DATE '1994-01-01' + INTERVAL '1' YEAR",
+        "n BETWEEN 0.06 - 0.01 AND 0.06 + 0.01",
+        "s IN ('MAIL', 'SHIP')",
+    ):
+        assert compile_predicate(parse_one(text, dialect="duckdb"), MIXED) is not None
