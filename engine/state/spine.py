@@ -29,7 +29,7 @@ from tidewheel.engine.state.run import (
 
 HEAD: Final = 64
 RATIO: Final = 8  # a run is merged with the next smaller one unless it is this much larger;
-LARGE: Final = 4096  # from this size on, where merging costs more than one more run to look into,
+LARGE: Final = 512  # from this size on, where merging costs more than one more run to look into,
 LARGE_RATIO: Final = 3  # unless it is this much larger
 AT_ONCE: Final = 8192  # merges of so many rows are done at once
 FUEL: Final = 16  # rows merged per row added
