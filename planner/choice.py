@@ -19,7 +19,8 @@ from dataclasses import dataclass
 import duckdb
 import pyarrow as pa
 
-from tidewheel.engine.kernels.duckdb import run_table
+from tidewheel.engine.alarm import alarm
+from tidewheel.planner import direct
 from tidewheel.planner.context import Context
 from tidewheel.planner.logical import Block
 from tidewheel.planner.text import used_parameters
@@ -80,22 +81,20 @@ class Choice:
             parameters = {str(i): value for i, value in enumerate(parameters, 1)}
         given = used_parameters(self.query.sql, parameters)
         guard = _Guard(context)
-        timer = threading.Timer(seconds, guard.stop)
-        timer.daemon = True
-        timer.start()
         try:
-            return run_table(context.connection, context.lock, self.query.sql, None, given)
+            with alarm(seconds, guard.stop):
+                return direct.answer(self.query.sql, given, context)
         except duckdb.Error:
             if context.interrupted.is_set():
                 raise
             return None
         finally:
             guard.leave()
-            timer.cancel()
-            timer.join()
 
     def note_whole(self, seconds: float, ended: bool) -> None:
-        """How long DuckDB took."""
+        """How long DuckDB took; it is asked again soon if it was the better one until now."""
+        if not ended and self.whole is not None:
+            self.runs = 2
         self.whole = _late(self.whole, seconds) if ended else None
 
     def note_loop(self, seconds: float) -> None:

@@ -10,15 +10,15 @@ from typing import Any
 
 import duckdb
 
+from ..engine.kernels import duckdb as kernel
 from ..planner.context import Parameters
 
-_EXECUTE = compile("__tw_c.execute(__tw_sql, __tw_p)", "<statement>", "exec")
 _RELATION = compile("__tw_r.append(__tw_c.sql(__tw_sql, params=__tw_p))", "<statement>", "exec")
 
 
 def execute(connection: duckdb.DuckDBPyConnection, sql: str, given: Parameters) -> list[Any]:
     """`connection.execute(sql, given).fetchall()`."""
-    exec(_EXECUTE, {"__tw_c": connection, "__tw_sql": sql, "__tw_p": given})
+    kernel.execute(connection, sql, given)
     return connection.fetchall()
 
 

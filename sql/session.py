@@ -7,7 +7,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ import duckdb
 
 from tidewheel.engine.arrow import pa
 
+from ..engine.alarm import alarm
 from ..engine.operators.budget import BOUNDS, Budget
 from ..planner import direct
 from ..planner.context import Context, Parameters, Settings
@@ -188,13 +189,12 @@ class Session:
         look at the clock themselves, as they can say more, so they are given a little longer.
         """
         given = self.settings
-        self.timed_out, self.deadline, timer = False, None, None
+        self.timed_out, self.deadline = False, None
+        timed: AbstractContextManager[None] = nullcontext()
         if given.statement_timeout is not None:
             seconds = given.statement_timeout / 1000
             self.deadline = time.monotonic() + seconds
-            timer = threading.Timer(seconds + 0.1 + seconds / 20, self._time_out)
-            timer.daemon = True
-            timer.start()
+            timed = alarm(seconds + 0.1 + seconds / 20, self._time_out)
         outside = BOUNDS.set(
             Budget(
                 given.max_iterations,
@@ -206,11 +206,10 @@ class Session:
             )
         )
         try:
-            yield
+            with timed:
+                yield
         finally:
             BOUNDS.reset(outside)
-            if timer is not None:
-                timer.cancel()
 
     def _time_out(self) -> None:
         self.timed_out = True

@@ -22,6 +22,7 @@ Profile = Callable[[str, str], None]
 """Takes a statement and DuckDB's profile of it, as JSON."""
 
 _RELATION = compile("__tw_r = __tw_c.sql(__tw_sql, params=__tw_p)", "<kernel>", "exec")
+_EXECUTE = compile("__tw_c.execute(__tw_sql, __tw_p)", "<kernel>", "exec")
 
 
 def input_name(port: int) -> str:
@@ -58,6 +59,11 @@ def relation(
     exec(_RELATION, scope)
     result: duckdb.DuckDBPyRelation = scope["__tw_r"]
     return result
+
+
+def execute(connection: duckdb.DuckDBPyConnection, sql: str, params: Parameters = None) -> None:
+    """`connection.execute(sql, params)`, where DuckDB finds no variable as a table."""
+    exec(_EXECUTE, {"__tw_c": connection, "__tw_sql": sql, "__tw_p": params})
 
 
 def run_table(
