@@ -100,8 +100,9 @@ class Direct:
 
 _PLAIN = {
     "BOOLEAN": "bool_", "VARCHAR": "string",
-    "TINYINT": "int8", "SMALLINT": "int16", "INTEGER": "int32", "BIGINT": "int64", "HUGEINT": "opaque",
+    "TINYINT": "int8", "SMALLINT": "int16", "INTEGER": "int32", "BIGINT": "int64",
     "UTINYINT": "uint8", "USMALLINT": "uint16", "UINTEGER": "uint32", "UBIGINT": "uint64",
+    "HUGEINT": "opaque",
 }  # fmt: skip
 """DuckDB's types whose values are written from Python as DuckDB writes them; Arrow's names."""
 
@@ -182,9 +183,7 @@ def _batch(rows: list[tuple[Any, ...]], schema: pa.Schema) -> pa.RecordBatch:
 
 def _array(values: tuple[Any, ...], type_: pa.DataType) -> pa.Array:
     if isinstance(type_, pa.OpaqueType):  # HUGEINT
-        values = tuple(
-            None if v is None else v.to_bytes(16, "little", signed=True) for v in values
-        )
+        values = tuple(None if v is None else v.to_bytes(16, "little", signed=True) for v in values)
         return pa.ExtensionArray.from_storage(type_, pa.array(values, type_.storage_type))
     return pa.array(values, type_)
 

@@ -284,7 +284,7 @@ class Texts:
             columns = tuple(
                 Column(f"{member.variable}_k{n}_{i}", f"c{i}", "BIGINT") for i in range(width)
             )
-            text = self.cutter.within(renamed(Text(sql), columns, (True,) * width), tables)
+            text = self.cutter.within(renamed(Text(sql), columns), tables)
             relations.append(self.block(text, columns, "joined in a loop"))
         return Structural(
             found.program, tuple(relations), found.sources, found.bounds, found.carried

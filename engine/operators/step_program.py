@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 if TYPE_CHECKING:
-    from tidewheel.engine.operators.traverse import Relation
+    from tidewheel.engine.operators.lookup import Relation
 
 Ints = npt.NDArray[np.int64]
 
