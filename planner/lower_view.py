@@ -470,15 +470,11 @@ def _sides(
     for key in node.keys:
         sides = [key.left, key.right]
         known = [
-            t.get(s.name, "") if isinstance(s, exp.Column) else ""
-            for s, t in zip(sides, types, strict=True)
+            t[s.name] if isinstance(s, exp.Column) else _type_of(low, s, stream)
+            for s, t, stream in zip(sides, types, (left, right), strict=True)
         ]
-        kind = common_type(known) if all(known) else None
-        if key.null_safe != null_safe:
-            kind = None
-        if kind is None and not all(known):
-            kind = _typed(low, sides, (left, right))
-        if kind is None:
+        kind = common_type(known)
+        if kind is None or key.null_safe != null_safe:
             op = exp.NullSafeEQ if key.null_safe else exp.EQ
             rest.append(op(this=key.left, expression=key.right))
             continue
@@ -491,17 +487,10 @@ def _sides(
     return left, right, left_key, right_key, conjunction([r.copy() for r in rest])
 
 
-def _typed(
-    low: ViewLowering, sides: Sequence[exp.Expr], streams: tuple[Stream, Stream]
-) -> str | None:
-    """The common type of two key expressions."""
-    found = []
-    for side, stream in zip(sides, streams, strict=True):
-        query = f"SELECT typeof({to_sql(side)}) AS t FROM (SELECT 1) LEFT JOIN {INPUT} ON false"
-        evaluate, _ = low.bound(group_kernel, query, stream.arrow)
-        rows = evaluate(Delta.empty(stream.arrow)).to_pylist()
-        found.append(str(rows[0][0]))
-    return common_type(found)
+def _type_of(low: ViewLowering, key: exp.Expr, stream: Stream) -> str:
+    query = f"SELECT typeof({to_sql(key)}) AS t FROM (SELECT 1) LEFT JOIN {INPUT} ON false"
+    evaluate, _ = low.bound(group_kernel, query, stream.arrow)
+    return str(evaluate(Delta.empty(stream.arrow)).to_pylist()[0][0])
 
 
 def _as(low: ViewLowering, stream: Stream, schema: tuple[L.Column, ...]) -> Stream:

@@ -83,7 +83,8 @@ class Statements:
                 con.execute(f"DEALLOCATE {name}").fetchall()
                 con.unregister(f"{name}_in")
             name = f"__tw_k{next(self._numbers)}"
-            given = _Given(source.empty_table())
+            # (Schema.empty_table does not know unions)
+            given = _Given(pa.table([pa.nulls(0, f.type) for f in source], source))
             con.register(f"{name}_in", given)
             text = re.sub(rf"\b{INPUT}\b", f"{name}_in", sql)
             con.execute(f"PREPARE {name} AS {text}").fetchall()

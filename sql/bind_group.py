@@ -71,7 +71,8 @@ class Grouping:
                 raise NotTaken("grouping sets in a correlated subquery")
             if any(isinstance(k.expr, exp.Literal) for k in self._keys):
                 raise NotTaken("grouping sets over constants")
-            self._sets = [tuple(positions[to_sql(e)] for e in one) for one in sets]
+            # a set has a key once, also where it comes from several ROLLUPs
+            self._sets = [tuple(dict.fromkeys(positions[to_sql(e)] for e in one)) for one in sets]
         return self._input
 
     def over(self, expression: exp.Expr) -> exp.Expr:

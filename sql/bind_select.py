@@ -23,6 +23,7 @@ from tidewheel.planner.logical import (
 from tidewheel.planner.text import column, substituted, to_sql
 
 from .bind_from import FromBinder
+from .bind_limit import limited
 from .bind_names import (
     Aggregates,
     conjuncts,
@@ -486,7 +487,7 @@ class SelectBinder:
             if distinct.args.get("on") is not None:
                 raise NotTaken("DISTINCT ON")
             self._node = Distinct(self._node)
-        self._node = self.binder.limited(self._node, select, keys)
+        self._node = limited(self._node, select, keys)
         if hidden:
             self._node = Project(
                 self._node, tuple(Named(e.column, column(e.column.name)) for e in exprs)

@@ -27,11 +27,11 @@ from tidewheel.planner.logical import (
     Project,
     SetOp,
     SortKey,
-    TopK,
 )
 from tidewheel.planner.text import column, identifier, to_sql, typed_nulls
 
 from .bind_catalog import Catalog
+from .bind_limit import limited
 from .bind_names import Aggregates
 from .bind_parameters import by_name, marked, unmarked
 from .bind_scope import Cte, Names, NotTaken, Scope, deduplicated
@@ -100,9 +100,15 @@ def _guard(text: str, oracle: Oracle) -> str | None:
         "default_collation": "",
     }:
         return f"default order or collation is changed: {settings}"
-    if oracle.rows("SELECT count(*) FROM duckdb_tables() WHERE sql ILIKE '%collate%'")[0][0]:
-        return "a table has a collation, which Arrow does not carry"
+    if trees[0].find(exp.Collate) or oracle.rows(_COLLATED)[0][0]:
+        return "it or a table has a collation, which Arrow does not carry"
     return None
+
+
+_COLLATED = """
+SELECT count(*) FROM (SELECT sql FROM duckdb_tables() UNION ALL SELECT sql FROM duckdb_views())
+WHERE sql ILIKE '%collate%'
+"""
 
 
 class Binder:
@@ -217,7 +223,7 @@ class Binder:
             self._cast(right.node, [b for _, b in pairs], columns),
             columns,
         )
-        node = self.limited(node, tree, self._output_order(tree, columns))
+        node = limited(node, tree, self._output_order(tree, columns))
         return BoundQuery(node, columns)
 
     def _refuse_double_casts(
@@ -284,24 +290,6 @@ class Binder:
             nulls_first = bool(ordered.args.get("nulls_first"))
             keys += [SortKey(column(c.name), descending, nulls_first) for c in found]
         return keys
-
-    def limited(self, node: Node, tree: exp.Expr, keys: Sequence[SortKey]) -> Node:
-        """`node` under the ORDER BY, LIMIT and OFFSET of `tree`."""
-        limit, offset = tree.args.get("limit"), tree.args.get("offset")
-        count = start = None
-        if limit is not None:
-            options = limit.args.get("limit_options")
-            if not isinstance(limit, exp.Limit) or options or limit.args.get("offset"):
-                raise NotTaken("LIMIT in percent, or FETCH")
-            count = limit.expression
-        if offset is not None:
-            start = offset.expression
-        for part in (count, start):
-            if part is not None and not isinstance(part, (exp.Literal, exp.Placeholder, exp.Neg)):
-                raise NotTaken("LIMIT by an expression")
-        if not keys and count is None and start is None:
-            return node
-        return TopK(node, tuple(keys), count, start)
 
     # -- leaves
 

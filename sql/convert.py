@@ -14,6 +14,8 @@ import duckdb
 
 from tidewheel.engine.arrow import pa
 
+from . import errors
+
 _local = threading.local()
 
 
@@ -166,7 +168,13 @@ class RowConverter:
         fields = [self._schema.field(i).with_name(f"c{i}") for i in wanted]
         table = pa.Table.from_arrays([batch.column(i) for i in wanted], schema=pa.schema(fields))
         connection = _in_zone(table.schema)
-        rows = connection.from_arrow(table).fetchall()
+        try:
+            rows = connection.from_arrow(table).fetchall()
+        except OverflowError as error:  # of an INTERVAL of more than 999,999,999 days
+            raise errors.DataError(
+                f"Python has no value for one of the result's: {error}",
+                hint="Cast it to VARCHAR, or read the result as Arrow.",
+            ) from None
         if not rows:
             return [[] for _ in names]
         return [list(values) for values in zip(*rows, strict=True)]

@@ -11,6 +11,7 @@ from bisect import bisect_left
 from dataclasses import dataclass, field
 from typing import Literal
 
+from . import errors
 from .statements import Token, tokens
 
 
@@ -317,11 +318,7 @@ class _Scanner:
         limit: Limit | None = None
         if mutually and self.word(i) == "(":
             limit = self.limit(i)
-            if limit is None:
-                return None
-            while self.word(i) != ")":
-                i += 1
-            i += 1
+            i = self.end_at(i) + 1
         head = Span(self.tokens[start].start, self.end_of(i - 1))
         with_ = With(recursive, mutually, limit, head)
         kept = len(self.found.withs), len(self.found.references)
@@ -338,18 +335,31 @@ class _Scanner:
                 return with_, i
             i += 1
 
-    def limit(self, i: int) -> Limit | None:
-        words = [
-            self.word(j) or self.tokens[j].text for j in range(i, min(i + 8, len(self.tokens)))
-        ]
-        if words[1:2] in (["RETURN"], ["ERROR"]) and words[2:3] == ["AT"]:
+    def limit(self, i: int) -> Limit:
+        """``(RETURN | ERROR AT RECURSION LIMIT n)`` at token `i`; other options are an error."""
+        end = self.end_at(i)
+        words = [self.word(j) or self.tokens[j].text for j in range(i + 1, end)]
+        action: Literal["return", "error"] = "return" if words[:1] == ["RETURN"] else "error"
+        if words[:2] in (["RETURN", "AT"], ["ERROR", "AT"]):
+            words = words[2:]
+        if words[2:3] == ["="]:
             words.pop(2)
-        action: Literal["return", "error"] = "return" if words[1:2] == ["RETURN"] else "error"
-        if words[1:2] in (["RETURN"], ["ERROR"]):
-            words.pop(1)
-        if words[1:3] == ["RECURSION", "LIMIT"] and len(words) > 4 and words[3].isdecimal():
-            return Limit(action, int(words[3])) if words[4] == ")" else None
-        return None
+        if words[:2] == ["RECURSION", "LIMIT"] and len(words) == 3 and words[2].isdecimal():
+            return Limit(action, int(words[2]))
+        start = self.tokens[i].start
+        raise errors.ProgrammingError(
+            "WITH MUTUALLY RECURSIVE has no such option",
+            hint="Write (RETURN AT RECURSION LIMIT n) or (ERROR AT RECURSION LIMIT n).",
+            text=self.found.text,
+            position=start,
+            length=self.end_of(min(end, len(self.tokens) - 1)) - start,
+        )
+
+    def end_at(self, i: int) -> int:
+        """The first closing parenthesis from token `i` on, or the end."""
+        while i < len(self.tokens) and self.word(i) != ")":
+            i += 1
+        return i
 
     def cte(self, with_: With, i: int) -> tuple[Cte, int] | None:
         if i >= len(self.tokens) or (label := unquote(self.tokens[i])) is None:

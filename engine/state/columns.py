@@ -157,7 +157,8 @@ class FloatType(FixedType):
     integer = False
 
     def _bits(self, values: Array) -> U64:
-        doubles = values.astype(np.float64) + 0.0  # -0.0 + 0.0 is 0.0
+        with np.errstate(invalid="ignore"):  # a signaling NaN, left behind under a NULL
+            doubles = values.astype(np.float64) + 0.0  # -0.0 + 0.0 is 0.0
         doubles[np.isnan(doubles)] = np.nan
         return doubles.view(np.uint64)
 
@@ -269,9 +270,10 @@ def nbytes(col: Col) -> int:
 
 def is_null(col: Col) -> Mask | None:
     """Mask of NULLs, None where the column has none."""
-    if isinstance(col, np.ndarray) or not col.null_count:
+    if isinstance(col, np.ndarray) or not (col.null_count or pa.types.is_union(col.type)):
         return None
-    return ~np.asarray(_valid(col))
+    mask = ~np.asarray(_valid(col))
+    return mask if mask.any() else None
 
 
 def _is_extension(arrow: pa.DataType) -> bool:
@@ -296,7 +298,7 @@ def _hash_arrow(array: pa.Array) -> U64:
     elif t.is_interval(kind):
         h = hashing.hash_words(_interval(array))
     else:
-        texts = (repr(canonical(v)) for v in array.to_pylist())
+        texts = (repr(canonical(v)) for v in _python(array))
         h = np.fromiter((hashing.hash_text(x) for x in texts), np.uint64, len(array))
     if array.null_count:
         h = np.where(_valid(array), h, hashing.NULL_HASH)
@@ -341,7 +343,7 @@ def _equal_arrow(a: pa.Array, b: pa.Array) -> Mask:
     if t.is_interval(kind):
         same = np.asarray((_interval(a) == _interval(b)).all(axis=1))
     elif t.is_nested(kind) or t.is_dictionary(kind):
-        pairs = zip(a.to_pylist(), b.to_pylist(), strict=True)
+        pairs = zip(_python(a), _python(b), strict=True)
         return np.fromiter((canonical(x) == canonical(y) for x, y in pairs), bool, len(a))
     else:
         same = np.asarray(pc.equal(a, b).fill_null(False).to_numpy(zero_copy_only=False))
@@ -349,6 +351,30 @@ def _equal_arrow(a: pa.Array, b: pa.Array) -> Mask:
         return np.asarray(same)
     x, y = _valid(a), _valid(b)
     return np.where(x & y, same, x == y)
+
+
+def _python(array: pa.Array) -> list[Any]:
+    """Python values; those of a UNION with their member, in which alone two may differ."""
+    return [_tagged(v) for v in array] if _has_union(array.type) else array.to_pylist()
+
+
+def _tagged(value: Any) -> Any:
+    if isinstance(value, pa.UnionScalar):
+        return (value.type_code, _tagged(value.value)) if value.is_valid else None
+    if not value.is_valid:
+        return None
+    if isinstance(value, pa.StructScalar):
+        return {name: _tagged(value[name]) for name in value}
+    if isinstance(value, pa.ListScalar):
+        return [_tagged(v) for v in value.values]
+    return value.as_py()
+
+
+@functools.cache
+def _has_union(kind: pa.DataType) -> bool:
+    return pa.types.is_union(kind) or any(
+        _has_union(kind.field(i).type) for i in range(kind.num_fields)
+    )
 
 
 def canonical(value: Any) -> Any:

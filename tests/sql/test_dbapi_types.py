@@ -178,6 +178,13 @@ def test_description_of_decimals(connection: tidewheel.Connection) -> None:
     ]
 
 
+def test_what_python_cannot_hold(connection: tidewheel.Connection) -> None:
+    with pytest.raises(tidewheel.DataError, match="Cast it to VARCHAR"):
+        connection.execute("select interval '1000000000 days'").fetchall()
+    text = connection.execute("select interval '1000000000 days'::varchar").fetchall()
+    assert text == [("1000000000 days",)]
+
+
 def test_constructors_of_values() -> None:
     assert tidewheel.Date(2002, 12, 25) == dt.date(2002, 12, 25)
     assert tidewheel.Time(13, 45, 30) == dt.time(13, 45, 30)

@@ -1,0 +1,54 @@
+"""ORDER BY, LIMIT and OFFSET at the end of a query."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from sqlglot import exp
+
+from tidewheel.planner.logical import Filter, Node, Project, SortKey, TopK, references
+
+from .bind_scope import NotTaken
+
+
+def limited(node: Node, tree: exp.Expr, keys: Sequence[SortKey]) -> Node:
+    """`node` under the ORDER BY `keys`, LIMIT and OFFSET of `tree`."""
+    limit, offset = tree.args.get("limit"), tree.args.get("offset")
+    count = start = None
+    if limit is not None:
+        options = limit.args.get("limit_options")
+        if not isinstance(limit, exp.Limit) or options or limit.args.get("offset"):
+            raise NotTaken("LIMIT in percent, or FETCH")
+        count = limit.expression
+    if offset is not None:
+        start = offset.expression
+    for part in (count, start):
+        if part is not None and not isinstance(part, (exp.Literal, exp.Placeholder, exp.Neg)):
+            raise NotTaken("LIMIT by an expression")
+    if count is None and start is None:
+        return TopK(node, tuple(keys)) if keys else node
+    return TopK(node, tuple(keys), count, start) if keys else _first(node, count, start)
+
+
+def _first(node: Node, count: exp.Expr | None, start: exp.Expr | None) -> Node:
+    """A LIMIT without an ORDER BY of its own takes the first rows in the order of its subquery."""
+    inner, filtered = node, False
+    while isinstance(inner, Project | Filter):
+        filtered |= isinstance(inner, Filter)
+        inner = inner.input
+    keys = inner.keys if isinstance(inner, TopK) else ()
+    if keys and not filtered:
+        return _over(node, inner, TopK(inner, keys, count, start))
+    visible = {c.name for c in node.schema}
+    if any(references(k.expr) - visible for k in keys):
+        keys = ()
+    return TopK(node, keys, count, start)
+
+
+def _over(node: Node, old: Node, new: Node) -> Node:
+    """The projections from `node` down to `old`, over `new`."""
+    if node is old:
+        return new
+    assert isinstance(node, Project)
+    return replace(node, input=_over(node.input, old, new))
