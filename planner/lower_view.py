@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Any
 
 import duckdb
@@ -32,6 +33,7 @@ from tidewheel.engine.operators.tally import Tally
 from tidewheel.engine.operators.topk import Ordered
 from tidewheel.engine.state.arrangement import Arrangement
 from tidewheel.engine.state.delta import Delta, Schema
+from tidewheel.engine.state.rowwise import ByRow
 from tidewheel.planner import logical as L
 from tidewheel.planner.structural import (
     NeedsKernel,
@@ -40,6 +42,7 @@ from tidewheel.planner.structural import (
     compile_value,
     finished,
 )
+from tidewheel.planner.structural_rows import predicate_by_row, value_by_row
 from tidewheel.planner.text import column, defined, identifier, ordered, to_sql
 from tidewheel.planner.view_kernels import (
     INPUT,
@@ -190,7 +193,9 @@ class ViewLowering:
     def _structural(self, step: L.Node, schema: Schema) -> tuple[Any, Schema] | None:
         if isinstance(step, L.Filter):
             predicate = compile_predicate(step.predicate, schema)
-            return None if predicate is None else (filtering(predicate), schema)
+            if predicate is None:
+                return None
+            return filtering(predicate, predicate_by_row(step.predicate, schema)), schema
         if isinstance(step, L.Project):
             values = [compile_value(e.expr, schema) for e in step.exprs]
             if any(v is None for v in values):
@@ -210,12 +215,19 @@ class ViewLowering:
         exprs = ", ".join(to_sql(defined(e)) for e in step.exprs)
         kernel, out = self.bound(linear_kernel, f"SELECT {exprs}, {WEIGHT} FROM {INPUT}", schema)
         parts: list[Any] = []
+        by_row: list[ByRow] = []
         for value, kind, e in zip(values, out.types, step.exprs, strict=True):
-            part = value if isinstance(value, int) else finished(value, kind, bits(e.expr, schema))
+            if isinstance(value, int):
+                parts.append(value)
+                by_row.append(itemgetter(value))
+                continue
+            width = bits(e.expr, schema)
+            part = finished(value, kind, width)
             if part is None:
                 return None
             parts.append(part)
-        compute = computing(parts, out)
+            by_row.append(value_by_row(e.expr, schema, min(width, kind.bit_width)))
+        compute = computing(parts, out, by_row)
 
         def rewrite(delta: Delta) -> Delta:
             try:

@@ -182,7 +182,7 @@ class Recompute:
         ]
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class MaintainedView:
     """A view in the registry. `reads` are the keys of the tables and views that its query names."""
 
@@ -229,6 +229,8 @@ class Maintainer:
     ) -> None:
         self.views: dict[str, MaintainedView] = dict(views or {})
         self.shared = shared if shared is not None else SharedArrangements()
+        self._ordered: tuple[list[MaintainedView], list[MaintainedView]] = [], []
+        """The views as they were registered, and in dependency order."""
 
     def settle(self) -> None:
         """Let go of arrangements that no view keeps any more."""
@@ -253,6 +255,12 @@ class Maintainer:
 
     def ordered(self) -> list[MaintainedView]:
         """Every view behind those that it reads."""
+        views = list(self.views.values())
+        if views != self._ordered[0]:
+            self._ordered = views, self._in_order()
+        return self._ordered[1]
+
+    def _in_order(self) -> list[MaintainedView]:
         done: dict[str, MaintainedView] = {}
 
         def visit(view: MaintainedView) -> None:
@@ -316,13 +324,10 @@ class Maintainer:
         for view in self.ordered():
             if view.plan is None:
                 continue
-            mine = {
-                self.views[k].token if k in self.views else k: moved[k]
-                for k in view.reads
-                if k in moved
-            }
-            if not mine:
+            read = view.reads & moved.keys()
+            if not read:
                 continue
+            mine = {self.views[k].token if k in self.views else k: moved[k] for k in read}
             started = perf_counter()
             delta = view.plan.step(mine, run.of(view))
             view.epochs += 1

@@ -47,6 +47,11 @@ _SWAPPED: dict[type[exp.Expr], type[exp.Expr]] = {
 }
 
 
+def swapped(comparison: type[exp.Expr]) -> type[exp.Expr]:
+    """The comparison that holds of the sides changed over."""
+    return _SWAPPED.get(comparison, comparison)
+
+
 def compile_predicate(expression: exp.Expr, schema: Schema) -> Predicate | None:
     """The rows for which a predicate is TRUE; None where it needs a kernel."""
     if isinstance(expression, exp.Paren):
@@ -88,14 +93,14 @@ def compile_predicate(expression: exp.Expr, schema: Schema) -> Predicate | None:
 _FEW = 8
 
 
-def _position(expression: exp.Expr, schema: Schema) -> int | None:
+def position(expression: exp.Expr, schema: Schema) -> int | None:
     if isinstance(expression, exp.Column) and expression.name in schema.names:
         return schema.index(expression.name)
     return None
 
 
 def _null_test(expression: exp.Expr, schema: Schema, wanted: bool) -> Predicate | None:
-    at = _position(expression, schema)
+    at = position(expression, schema)
     if at is None:
         return None
 
@@ -112,27 +117,25 @@ def _null_test(expression: exp.Expr, schema: Schema, wanted: bool) -> Predicate 
 def _comparison(expression: exp.Expr, schema: Schema) -> Predicate | None:
     kind = type(expression)
     left, right = expression.this, expression.expression
-    if _position(left, schema) is None:
-        left, right, kind = right, left, _SWAPPED.get(kind, kind)
-    at = _position(left, schema)
+    if position(left, schema) is None:
+        left, right, kind = right, left, swapped(kind)
+    at = position(left, schema)
     if at is None:
         return None
     name, ufunc = _COMPARE[kind]
     column = schema.kinds[at]
-    other = _position(right, schema)
+    other = position(right, schema)
     if other is not None:
-        if schema.types[other] != schema.types[at] or not _plain(column):
+        if schema.types[other] != schema.types[at] or not plain(column):
             return None
         return _compare_columns(at, other, column, ufunc)
-    constant = _constant(right, schema.types[at])
-    if constant is None:
-        constant = _computed(right, schema.types[at])
-    if constant is None:
+    known = constant(right, schema.types[at])
+    if known is None:
         return None
     if not isinstance(column, FixedType):
         if not pa.types.is_string(schema.types[at]) or name not in ("equal", "not_equal"):
             return None
-        arrow = pa.scalar(constant, schema.types[at])
+        arrow = pa.scalar(known, schema.types[at])
         function = getattr(pc, name)
 
         def text(cols: Sequence[Col], n: int) -> Mask:
@@ -140,18 +143,18 @@ def _comparison(expression: exp.Expr, schema: Schema) -> Predicate | None:
             return np.asarray(found.to_numpy(zero_copy_only=False))
 
         return text
-    if not _plain(column):
+    if not plain(column):
         return None
 
     def number(cols: Sequence[Col], n: int) -> Mask:
         values, nulls = column.split(cols[at])
-        mask: Mask = ufunc(values.astype(np.int64, copy=False), constant)
+        mask: Mask = ufunc(values.astype(np.int64, copy=False), known)
         return mask if nulls is None else mask & ~nulls
 
     return number
 
 
-def _plain(column: Any) -> bool:
+def plain(column: Any) -> bool:
     return (
         isinstance(column, FixedType)
         and not isinstance(column, FloatType | BoolType)
@@ -172,9 +175,9 @@ def _compare_columns(at: int, other: int, column: Any, ufunc: Any) -> Predicate:
     return test
 
 
-def _number(expression: exp.Expr) -> Decimal | None:
+def number(expression: exp.Expr) -> Decimal | None:
     if isinstance(expression, exp.Neg):
-        inner = _number(expression.this)
+        inner = number(expression.this)
         return None if inner is None else -inner
     if isinstance(expression, exp.Literal) and not expression.is_string:
         text = expression.this
@@ -182,7 +185,13 @@ def _number(expression: exp.Expr) -> Decimal | None:
     return None
 
 
-def _constant(expression: exp.Expr, kind: pa.DataType) -> Any:
+def constant(expression: exp.Expr, kind: pa.DataType) -> Any:
+    """An expression without columns as the 64-bit integer (or text) that columns of `kind` hold."""
+    known = _literal(expression, kind)
+    return _computed(expression, kind) if known is None else known
+
+
+def _literal(expression: exp.Expr, kind: pa.DataType) -> Any:
     """A literal as the 64-bit integer (or text) that columns of `kind` hold; None if not plain."""
     t = pa.types
     if t.is_string(kind):
@@ -200,8 +209,8 @@ def _constant(expression: exp.Expr, kind: pa.DataType) -> Any:
             return int(np.datetime64(text.this, "D").astype(np.int64))
         except ValueError:
             return None
-    number = _number(expression)
-    return None if number is None else _held(number, kind)
+    found = number(expression)
+    return None if found is None else _held(found, kind)
 
 
 _EXACT = (
@@ -235,15 +244,15 @@ def _computed(expression: exp.Expr, kind: pa.DataType) -> int | None:
 _DAY_0, _DAY_N = datetime.date(1970, 1, 1), datetime.date.max
 
 
-def _held(number: Decimal, kind: pa.DataType) -> int | None:
+def _held(value: Decimal, kind: pa.DataType) -> int | None:
     """A number as the 64-bit integer that columns of `kind` hold for it."""
     t = pa.types
     if t.is_decimal128(kind) and kind.precision <= 18:
-        number = number.scaleb(kind.scale)
+        value = value.scaleb(kind.scale)
     elif not (t.is_integer(kind) and not t.is_uint64(kind)):
         return None
-    whole = int(number)
-    return whole if whole == number and abs(whole) < 1 << 62 else None
+    whole = int(value)
+    return whole if whole == value and abs(whole) < 1 << 62 else None
 
 
 # -- values ------------------------------------------------------------------------------------
@@ -259,7 +268,7 @@ Whole = Callable[[Sequence[Col], int, int], tuple[Int64s, Mask | None]]
 
 def compile_value(expression: exp.Expr, schema: Schema) -> int | Whole | None:
     """A column's position, or integer arithmetic on columns; None: needs a kernel."""
-    at = _position(expression, schema)
+    at = position(expression, schema)
     return at if at is not None else _whole(expression, schema)
 
 
@@ -298,7 +307,7 @@ def _whole(expression: exp.Expr, schema: Schema) -> Whole | None:
     """
     while isinstance(expression, exp.Paren):
         expression = expression.this
-    at = _position(expression, schema)
+    at = position(expression, schema)
     if at is not None:
         kind: Any = schema.kinds[at]
         if not pa.types.is_signed_integer(schema.types[at]):
@@ -310,19 +319,19 @@ def _whole(expression: exp.Expr, schema: Schema) -> Whole | None:
             return _bounded(values, nulls, limit if values.dtype.itemsize == 8 else None)
 
         return read
-    number = _number(expression)
-    if number is not None:
-        if number != int(number) or abs(number) >= 1 << 31 or "." in str(number):
+    known = number(expression)
+    if known is not None:
+        if known != int(known) or abs(known) >= 1 << 31 or "." in str(known):
             return None
-        constant = np.array([int(number)])
-        return lambda cols, n, limit: (constant, None)
+        whole = np.array([int(known)])
+        return lambda cols, n, limit: (whole, None)
     if not isinstance(expression, exp.Add | exp.Sub | exp.Mul | exp.Mod):
         return None
     left, right = _whole(expression.this, schema), _whole(expression.expression, schema)
     if left is None or right is None:
         return None
     if isinstance(expression, exp.Mod):
-        divisor = _number(expression.expression)
+        divisor = number(expression.expression)
         if divisor is None or divisor <= 0:
             return None
     one, other = left, right

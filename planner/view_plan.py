@@ -115,11 +115,11 @@ class Incremental:
         for source in self._low.inputs:
             change = changes.get(source.key)
             if change is not None and len(change):
-                schema = source.node.op.schema
-                cols = [change.column(*c) for c in zip(source.columns, schema.types, strict=True)]
-                self.circuit.push(source.node, Delta(schema, cols, change.weights))
-        for key in self.held.keys() & changes.keys():
-            self.held[key] += int(changes[key].weights.sum())
+                delta = change.delta(source.columns, source.node.op.schema)
+                self.circuit.push(source.node, delta)
+        for key, change in changes.items():
+            if key in self.held:
+                self.held[key] += change.net
         return Change.of(self._advance(), self._labels)
 
     def rows(self) -> pa.Table:

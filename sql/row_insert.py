@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import datetime
 import decimal
-from typing import TYPE_CHECKING
+import functools
+from typing import TYPE_CHECKING, Any
 
 import duckdb
 import numpy as np
 import pyarrow as pa
 
 from tidewheel.engine.state.change import Change
-from tidewheel.engine.state.columns import Col, ColumnType
+from tidewheel.engine.state.columns import ColumnType
 from tidewheel.engine.state.delta import Delta
+from tidewheel.engine.state.rowwise import PLUS
 from tidewheel.sql.capture import TableInfo, weighted
 
 if TYPE_CHECKING:
@@ -55,42 +57,57 @@ def _known(row: Row, info: TableInfo) -> Change | None:
     """The row as DuckDB will have it; None where only DuckDB can tell."""
     if row.form.named or info.layout is None:
         return None
+    kinds = info.layout.kinds
     try:
-        cols = [
-            _column(value, kind, column)
-            for value, kind, column in zip(
-                row.values(), info.layout.types, info.layout.kinds, strict=True
-            )
-        ]
-    except (ValueError, TypeError, OverflowError, pa.ArrowException):
+        held = tuple([_held(v, kind) for v, kind in zip(row.values(), kinds, strict=True)])
+    except (ValueError, TypeError, ArithmeticError):
         return None
-    return Change.of(Delta(info.layout, cols, np.ones(1, np.int64)), info.columns)
+    return Change.of(Delta.of_rows(info.layout, [held], PLUS, True), info.columns)
 
 
-def _column(value: object, kind: pa.DataType, column: ColumnType) -> Col:
-    value = _converted(value, kind)
-    if type(value) is int and pa.types.is_integer(kind):
-        return np.array([value], column.dtype)
-    return column.load(pa.array([value], kind))
-
-
-def _converted(value: object, kind: pa.DataType) -> object:
-    """A value in the type of its column, where DuckDB's cast does no more than that."""
-    given, t = type(value), pa.types
-    if value is None or (given is bool and t.is_boolean(kind)):
-        return value
-    if (given is str and t.is_string(kind)) or (given is datetime.date and t.is_date32(kind)):
-        return value
-    if given is float and t.is_float64(kind):
-        return value
-    if given is int and (t.is_integer(kind) or t.is_decimal128(kind)):
-        return value
-    if given is int and t.is_float64(kind) and abs(value) <= 2**53:  # type: ignore[arg-type]
-        return float(value)  # type: ignore[arg-type]
-    if given is decimal.Decimal:
-        _, digits, exponent = value.as_tuple()  # type: ignore[attr-defined]
-        if t.is_decimal128(kind) and -exponent <= kind.scale:
+def _held(value: Any, column: ColumnType) -> object:
+    """A value as a column holds it, where DuckDB's cast does no more than that."""
+    given = type(value)
+    if given is int and (limits := _limits(column)) is not None:
+        if limits[0] <= value <= limits[1]:
             return value
-        if t.is_float64(kind) and len(digits) <= 15:
-            return float(value) + 0.0  # type: ignore[arg-type]  # no decimal is -0
+        raise OverflowError(f"{value!r} is no {column.arrow}")
+    return None if value is None else _taken(value, given, column.arrow)
+
+
+@functools.cache
+def _limits(column: ColumnType) -> tuple[int, int] | None:
+    """The least and the greatest integer that a column of integers can hold."""
+    if not pa.types.is_integer(column.arrow):
+        return None
+    assert column.dtype is not None
+    found = np.iinfo(column.dtype)
+    return int(found.min), int(found.max)
+
+
+def _taken(value: Any, given: type, kind: pa.DataType) -> object:
+    t = pa.types
+    if (given is str and t.is_string(kind)) or (given is bool and t.is_boolean(kind)):
+        return value
+    if given is datetime.date and t.is_date32(kind):
+        return (value - _DAY_0).days
+    if t.is_decimal128(kind) and given in (int, decimal.Decimal):
+        return _unscaled(decimal.Decimal(value), kind)
+    if t.is_float64(kind):
+        if given is float or (given is int and abs(value) <= 2**53):
+            return float(value)
+        if given is decimal.Decimal and len(value.as_tuple().digits) <= 15:
+            return float(value) + 0.0  # no decimal is -0
     raise ValueError(f"{value!r} is not plainly {kind}")
+
+
+def _unscaled(value: decimal.Decimal, kind: pa.DataType) -> int:
+    sign, digits, exponent = value.as_tuple()
+    places: Any = kind.scale + exponent
+    if places < 0 or len(digits) + places > kind.precision:
+        raise ValueError(f"{value} is not plainly {kind}")
+    whole = int("".join(map(str, digits)) + "0" * places)
+    return -whole if sign else whole
+
+
+_DAY_0 = datetime.date(1970, 1, 1)

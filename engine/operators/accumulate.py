@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidewheel.engine.operators import exact
+from tidewheel.engine.operators.accumulate_rows import GroupsByRow, by_row
 from tidewheel.engine.operators.join import counts_at
 from tidewheel.engine.operators.keyed import Agenda, unique
 from tidewheel.engine.operators.operator import Emission, Operator, emit
@@ -70,7 +71,7 @@ def _is_huge(kind: pa.DataType) -> bool:
     return isinstance(kind, pa.OpaqueType) and kind.type_name == "hugeint"
 
 
-class _Sum:
+class Sum:
     """Where the running sum of one argument lies: parts of the weight, or rows of terms."""
 
     def __init__(
@@ -127,7 +128,7 @@ class Accumulate(Operator):
         self.name = name
         self.key = tuple(key)
         self.aggregates = tuple(aggregates)
-        self._sums: dict[int, _Sum] = {}
+        self._sums: dict[int, Sum] = {}
         self._squares: dict[int, int] = {}
         terms = 0
         self._width = 1
@@ -139,7 +140,7 @@ class Accumulate(Operator):
                 counted = all(
                     b.function == "count" for b in self.aggregates if b.argument == a.argument
                 )
-                s = _Sum(a.argument, kind, self._width, terms, counted)
+                s = Sum(a.argument, kind, self._width, terms, counted)
                 self._sums[a.argument] = s
                 self._width += s.width
                 terms += 1
@@ -161,11 +162,19 @@ class Accumulate(Operator):
         if not self.key:
             self._agenda.put((0,) * depth, np.zeros(1, np.int64))
         self._begun = False
+        self._by_row: GroupsByRow | None = None
+        if not depth:
+            arguments = list(self._sums.values())
+            self._by_row = by_row(self.key, self.sums, arguments, self.aggregates, schema)
 
     def step(self, counters: Counters, deltas: Sequence[Delta | None]) -> list[Emission]:
         """New aggregates − old ones, of all touched groups."""
-        touched = self._agenda.take(counters)
         delta = deltas[0]
+        if self._by_row is not None and delta is not None:
+            if len(delta) == 1 and (rows := delta.rows) is not None:
+                return emit(counters, self._by_row.step(rows[0], int(delta.weights[0])))
+            self._by_row.forget()
+        touched = self._agenda.take(counters)
         sums: Rows | None = None
         terms: Rows | None = None
         if delta is not None and len(delta):
@@ -279,7 +288,7 @@ class Accumulate(Operator):
 
     def _float(
         self,
-        s: _Sum,
+        s: Sum,
         values: Any,
         nulls: Mask | None,
         w: Int64s,
@@ -398,7 +407,7 @@ class Accumulate(Operator):
         return pa.array(means, a.type)
 
     def _float_value(
-        self, a: Aggregate, s: _Sum, weights: Int64s, totals: dict[int, list[int]]
+        self, a: Aggregate, s: Sum, weights: Int64s, totals: dict[int, list[int]]
     ) -> pa.Array:
         assert s.special is not None
         counts = weights[:, s.count_part].tolist()
@@ -436,6 +445,8 @@ class Accumulate(Operator):
 
     def arrangements(self) -> Sequence[Arrangement]:
         """Running sums, limbs of floating-point sums, in loops the output."""
+        if self._by_row is not None:
+            self._by_row.settle()
         return [a for a in (self.sums, self.terms, self.output) if a is not None]
 
 

@@ -27,6 +27,7 @@ class Node:
     inputs: list[Wire]
     readers: list[list[tuple[Node, int, int]]]  # per output port: (reader, its port, delay)
     alive: bool = True
+    idle: bool = False  # does it nothing by itself?
     rows_in: int = 0
     rows_out: int = 0
     steps: int = 0
@@ -73,7 +74,8 @@ class Circuit:
         if wires and len(wires) != op.arity:
             raise ValueError(f"{op.name} has {op.arity} inputs, got {len(wires)}")
         ports = len(op.schemas) if isinstance(op, Loop) else 1
-        node = Node(op, len(self.nodes), wires, [[] for _ in range(ports)])
+        idle = type(op).due is Operator.due
+        node = Node(op, len(self.nodes), wires, [[] for _ in range(ports)], idle=idle)
         self.nodes.append(node)
         for port, wire in enumerate(wires):
             if not wire.node.alive or self.nodes[wire.node.index] is not wire.node:
@@ -83,6 +85,10 @@ class Circuit:
             wire.node.readers[wire.port].append((node, port, 0))
         self._note_due(node)
         return node
+
+    def _note_due(self, node: Node) -> None:
+        for counters in node.op.due():
+            self._inputs(node, counters)
 
     def remove(self, node: Node) -> None:
         """Take an operator out; nobody may read it any more."""
@@ -96,26 +102,19 @@ class Circuit:
 
     def push(self, node: Node, delta: Delta, counters: Counters = (), port: int = 0) -> None:
         """Give a node something to do at a time."""
-        at = self._at(counters)
-        inputs = at.inputs.get(node.index)
-        if inputs is None:
-            inputs = at.inputs[node.index] = [[] for _ in range(max(node.op.arity, 1))]
-            heapq.heappush(at.queue, node.index)
-        inputs[port].append(delta)
+        self._inputs(node, counters)[port].append(delta)
 
-    def _at(self, counters: Counters) -> _Time:
+    def _inputs(self, node: Node, counters: Counters) -> list[list[Delta]]:
+        """What a node gets at a time, by port; from now on it is due then."""
         at = self._times.get(counters)
         if at is None:
             at = self._times[counters] = _Time()
             heapq.heappush(self._heap, counters)
-        return at
-
-    def _note_due(self, node: Node) -> None:
-        for counters in node.op.due():
-            at = self._at(counters)
-            if node.index not in at.inputs:
-                at.inputs[node.index] = [[] for _ in range(max(node.op.arity, 1))]
-                heapq.heappush(at.queue, node.index)
+        inputs = at.inputs.get(node.index)
+        if inputs is None:
+            inputs = at.inputs[node.index] = [[] for _ in range(node.op.arity or 1)]
+            heapq.heappush(at.queue, node.index)
+        return inputs
 
     def pending(self) -> set[Counters]:
         """Times at which there is something to do."""
@@ -151,15 +150,17 @@ class Circuit:
             if d is not None:
                 node.rows_in += len(d)
         for port, time, delta in emissions:
-            if not len(delta):
+            n = len(delta)
+            if not n:
                 continue
-            node.rows_out += len(delta)
+            node.rows_out += n
             if time and node.op.rounds is not None:
-                node.op.rounds.append((time, len(delta)))
+                node.op.rounds.append((time, n))
             for reader, reader_port, delay in node.readers[port]:
                 to = (*time[:-1], time[-1] + delay) if delay else time
-                self.push(reader, delta, to, reader_port)
-        self._note_due(node)
+                self._inputs(reader, to)[reader_port].append(delta)
+        if not node.idle:
+            self._note_due(node)
 
     def end_epoch(self) -> None:
         """Tell all operators that the epoch is over."""

@@ -13,6 +13,7 @@ from tidewheel.engine.operators.operator import Emission, Operator, emit
 from tidewheel.engine.state.arrangement import Counters
 from tidewheel.engine.state.columns import Col, Mask
 from tidewheel.engine.state.delta import Delta, Schema, concat, consolidate
+from tidewheel.engine.state.rowwise import FEW, ByRow
 
 Predicate = Callable[[Sequence[Col], int], Mask]
 """Columns and number of rows → the rows for which the predicate is TRUE."""
@@ -85,11 +86,20 @@ def selecting(indices: Sequence[int], schema: Schema) -> Rewrite:
     return lambda delta: delta.select(chosen, schema)
 
 
-def computing(columns: Sequence[int | Compute], schema: Schema) -> Rewrite:
-    """Each output column is an input column (its position) or computed from the input columns."""
+def computing(
+    columns: Sequence[int | Compute], schema: Schema, by_row: Sequence[ByRow] | None = None
+) -> Rewrite:
+    """Each output column is an input column (its position) or computed from the input columns.
+
+    `by_row` computes the same of one row.
+    """
     parts = tuple(columns)
 
     def rewrite(delta: Delta) -> Delta:
+        rows = delta.rows if by_row is not None else None
+        if rows is not None and by_row is not None and len(rows) <= FEW:
+            computed = [tuple([f(row) for f in by_row]) for row in rows]
+            return Delta.of_rows(schema, computed, delta.weights)
         n = len(delta)
         cols: list[Any] = [delta.cols[p] if isinstance(p, int) else p(delta.cols, n) for p in parts]
         return Delta(schema, cols, delta.weights)
@@ -97,9 +107,19 @@ def computing(columns: Sequence[int | Compute], schema: Schema) -> Rewrite:
     return rewrite
 
 
-def filtering(predicate: Predicate) -> Rewrite:
-    """The rows for which a predicate is TRUE."""
-    return lambda delta: delta.where(predicate(delta.cols, len(delta)))
+def filtering(predicate: Predicate, by_row: ByRow | None = None) -> Rewrite:
+    """The rows for which a predicate is TRUE; `by_row` says the same of one row."""
+
+    def rewrite(delta: Delta) -> Delta:
+        rows = delta.rows if by_row is not None else None
+        if rows is not None and by_row is not None and len(rows) <= FEW:
+            kept = [i for i, row in enumerate(rows) if by_row(row)]
+            if len(kept) == len(rows):
+                return delta
+            return Delta.of_rows(delta.schema, [rows[i] for i in kept], delta.weights[kept])
+        return delta.where(predicate(delta.cols, len(delta)))
+
+    return rewrite
 
 
 def chain(rewrites: Sequence[Rewrite]) -> Rewrite:

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidewheel.engine.state.columns import Col, from_arrow
-from tidewheel.engine.state.delta import WEIGHT, Delta, Int64s
+from tidewheel.engine.state.delta import WEIGHT, Delta, Int64s, Schema
 
 
 class Change:
@@ -39,6 +39,12 @@ class Change:
     def __len__(self) -> int:
         return len(self.weights)
 
+    @property
+    def net(self) -> int:
+        """How many rows more there are after it."""
+        weights = self.weights
+        return int(weights[0] if len(weights) == 1 else weights.sum())
+
     def negated(self) -> Change:
         """The change that undoes this one."""
         if self._delta is not None:
@@ -60,6 +66,16 @@ class Change:
                 known = kind, from_arrow(array if array.type == kind else array.cast(kind))
             self._cols[name] = known
         return known[1]
+
+    def delta(self, names: Sequence[str], schema: Schema) -> Delta:
+        """Some columns by name, as a delta of `schema`."""
+        known = self._delta
+        if known is not None and known.rows is not None:
+            at = [self._names.index(name) for name in names]
+            if all(known.schema.types[i] == t for i, t in zip(at, schema.types, strict=True)):
+                return known.select(at, schema)
+        cols = [self.column(*c) for c in zip(names, schema.types, strict=True)]
+        return Delta(schema, cols, self.weights)
 
     def table(self) -> pa.Table:
         """As an Arrow table whose last column is `weight`."""

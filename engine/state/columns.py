@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -45,6 +46,15 @@ class ColumnType:
         """A column as an Arrow array of exactly this type."""
         return col
 
+    def of(self, values: Sequence[Any]) -> Col:
+        """A column of values as `rowwise` has them."""
+        storage = self.storage
+        if pa.types.is_decimal128(storage) or self.wide:
+            array = _integers(values, storage)
+        else:
+            array = pa.array(values, storage)
+        return self.load(array if self._plain else _extension(self.arrow, array))
+
     def empty(self) -> Col:
         """A column without rows."""
         return self.load(pa.nulls(0, self.arrow))
@@ -55,13 +65,18 @@ class ColumnType:
         return self.arrow.storage_type if _is_extension(self.arrow) else self.arrow
 
     @property
+    def wide(self) -> bool:
+        """Is it HUGEINT, integers of 128 bits?"""
+        return isinstance(self.arrow, pa.OpaqueType) and self.arrow.type_name == "hugeint"
+
+    @property
     def _plain(self) -> bool:
         return not _is_extension(self.arrow)
 
     def nulls(self, n: int) -> Col:
         """A column of `n` NULLs."""
         values = pa.nulls(n, self.storage)
-        return values if self._plain else pa.ExtensionArray.from_storage(self.arrow, values)
+        return values if self._plain else _extension(self.arrow, values)
 
     def hash(self, col: Col) -> U64:
         """One hash per value."""
@@ -89,6 +104,9 @@ class FixedType(ColumnType):
             return array
         return self._values(array)
 
+    def of(self, values: Sequence[Any]) -> Col:
+        return super().of(values) if None in values else np.array(values, self.dtype)
+
     def _values(self, array: pa.Array) -> Array:
         n = len(array)
         if isinstance(array, pa.ExtensionArray):
@@ -104,7 +122,7 @@ class FixedType(ColumnType):
             return col
         values = np.ascontiguousarray(col, self.dtype)
         array = pa.Array.from_buffers(self.storage, len(values), [None, pa.py_buffer(values)], 0)
-        return array if self._plain else pa.ExtensionArray.from_storage(self.arrow, array)
+        return array if self._plain else _extension(self.arrow, array)
 
     def empty(self) -> Col:
         return np.empty(0, self.dtype)
@@ -142,6 +160,9 @@ class FixedType(ColumnType):
 
 class BoolType(FixedType):
     """Arrow's bit-packed booleans, one byte each here."""
+
+    def of(self, values: Sequence[Any]) -> Col:
+        return self.load(pa.array(values, self.arrow))
 
     def _values(self, array: pa.Array) -> Array:
         filled = array.fill_null(False) if array.null_count else array
@@ -274,6 +295,19 @@ def is_null(col: Col) -> Mask | None:
         return None
     mask = ~np.asarray(_valid(col))
     return mask if mask.any() else None
+
+
+def _extension(arrow: pa.DataType, storage: pa.Array) -> pa.Array:
+    return pa.ExtensionArray.from_storage(arrow, storage)
+
+
+def _integers(values: Sequence[int | None], storage: pa.DataType) -> pa.Array:
+    """Integers of at most 128 bits, or NULL, in an Arrow type that stores them so."""
+    data = b"".join((v or 0).to_bytes(16, "little", signed=True) for v in values)
+    valid = None
+    if None in values:
+        valid = pa.array([v is not None for v in values]).buffers()[1]
+    return pa.Array.from_buffers(storage, len(values), [valid, pa.py_buffer(data)])
 
 
 def _is_extension(arrow: pa.DataType) -> bool:

@@ -14,12 +14,14 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tidewheel.engine.state import columns as columns_
-from tidewheel.engine.state import hashing
+from tidewheel.engine.state import hashing, rowwise
 from tidewheel.engine.state.columns import Col, ColumnType, Index, Mask, column_type
+from tidewheel.engine.state.rowwise import Row, RowColumns
 
 Int64s = npt.NDArray[np.int64]
 
 WEIGHT: Final = "weight"
+_WORD: Final = 48  # bytes of a small Python object
 
 
 class Schema:
@@ -189,6 +191,18 @@ class Delta:
         lists = [k.dump(c).to_pylist() for k, c in zip(self.schema.kinds, self.cols, strict=True)]
         return list(zip(*lists, self.weights.tolist(), strict=True))
 
+    @classmethod
+    def of_rows(
+        cls, schema: Schema, rows: Sequence[Row], weights: Int64s, distinct: bool = False
+    ) -> Delta:
+        """A few rows, of values as `rowwise` has them."""
+        return cls(schema, RowColumns(schema.kinds, rows), weights, distinct)
+
+    @property
+    def rows(self) -> Sequence[Row] | None:
+        """The rows, where they are so few that they are kept as such."""
+        return rowwise.rows_of(self.cols)
+
     def take(self, index: Index) -> Delta:
         """Rows by position."""
         return Delta(self.schema, [columns_.take(c, index) for c in self.cols], self.weights[index])
@@ -201,7 +215,10 @@ class Delta:
         """Columns by position, under another schema; rows are not consolidated."""
         # every column is still there: rows that differed differ still
         distinct = self.distinct and len(set(indices)) == len(self.cols)
-        return Delta(schema, [self.cols[i] for i in indices], self.weights, distinct)
+        cols = self.cols
+        if isinstance(cols, RowColumns):
+            return Delta(schema, cols.select(indices), self.weights, distinct)
+        return Delta(schema, [cols[i] for i in indices], self.weights, distinct)
 
     def negate(self) -> Delta:
         """The delta that undoes this one."""
@@ -219,7 +236,9 @@ class Delta:
 
     @property
     def nbytes(self) -> int:
-        """Bytes held."""
+        """Bytes held, more or less."""
+        if self.rows is not None:
+            return len(self.rows) * len(self.schema) * 2 * _WORD
         return sum(columns_.nbytes(c) for c in self.cols) + int(self.weights.nbytes)
 
 
@@ -228,7 +247,7 @@ def concat(deltas: Sequence[Delta]) -> Delta:
     if len(deltas) == 1:
         return deltas[0]
     first = deltas[0].schema
-    cols = [
+    cols: Sequence[Col] = rowwise.concat([d.cols for d in deltas]) or [
         columns_.concat([d.cols[i] for d in deltas], kind) for i, kind in enumerate(first.kinds)
     ]
     return Delta(first, cols, np.concatenate([d.weights for d in deltas]))

@@ -17,6 +17,7 @@ import numpy as np
 
 from tidewheel.engine.state.columns import Index
 from tidewheel.engine.state.delta import Int64s
+from tidewheel.engine.state.head import Head
 from tidewheel.engine.state.run import (
     Layout,
     Rows,
@@ -84,12 +85,10 @@ class Spine:
     def __init__(self, layout: Layout) -> None:
         self.layout = layout
         self._runs: list[Rows | Merge] = []
-        self._head: list[Rows] = []
-        self._head_size = 0
-        self._sorted_head: tuple[Rows, Index, Int64s] | None = None
+        self._head = Head()
 
     def __len__(self) -> int:
-        return sum(map(len, self._runs)) + self._head_size
+        return sum(map(len, self._runs)) + len(self._head)
 
     @property
     def nbytes(self) -> int:
@@ -101,14 +100,12 @@ class Spine:
         n = len(rows)
         if n == 0:
             return
-        if self._head_size + n <= HEAD:
-            self._head.append(rows)
-            self._head_size += n
-            self._sorted_head = None
+        if len(self._head) + n <= HEAD:
+            self._head.add(rows)
         else:
-            if self._head_size:
-                rows = concat_rows([*self._head, rows])
-                self._head, self._head_size, self._sorted_head = [], 0, None
+            if len(self._head):
+                rows = concat_rows([*self._head.parts, rows])
+                self._head.clear()
             self._push(sort_run(rows))
         self._work(FUEL * n)
 
@@ -161,7 +158,7 @@ class Spine:
         """Merge everything into one run, whatever it costs."""
         rows = self.all()
         self._runs = [rows] if len(rows) else []
-        self._head, self._head_size, self._sorted_head = [], 0, None
+        self._head.clear()
 
     def runs(self) -> Iterator[Rows]:
         """All runs and the parts of the head; together they are the contents."""
@@ -171,13 +168,13 @@ class Spine:
                 yield run.smaller
             else:
                 yield run
-        yield from self._head
+        yield from self._head.parts
 
     @property
     def single(self) -> Rows | None:
         """All contents, where they are one run."""
         run = self._runs[0] if len(self._runs) == 1 else None
-        return None if self._head_size or isinstance(run, Merge) else run
+        return None if len(self._head) or isinstance(run, Merge) else run
 
     def all(self) -> Rows:
         """The contents as one run."""
@@ -192,6 +189,13 @@ class Spine:
         Each occurrence of a key in `probes` finds its rows. Outside loops rows that were taken back
         are left out with what takes them back, though several runs hold them.
         """
+        if len(probes) == 1:
+            rows_of = self.rows_of(int(probes[0]))
+            if not rows_of:
+                return None
+            rows = concat_rows(rows_of)
+            at = np.zeros(len(rows), np.int64)
+            return (at, rows) if len(rows_of) == 1 else _netted(at, rows, probes)
         order: Index | None = None
         if len(probes) > 1024 and (probes[1:] < probes[:-1]).any():
             order = probes.argsort()  # neighbouring probes share cache lines
@@ -204,8 +208,8 @@ class Spine:
                 _probe(run.smaller, run.smaller.keys, None, probes, found_at, found)
             else:
                 _probe(run, run.keys, None, probes, found_at, found)
-        if self._head_size:
-            rows, by_key, keys = self._head_by_key()
+        if len(self._head):
+            rows, by_key, keys = self._head.by_key()
             _probe(rows, keys, by_key, probes, found_at, found)
         if not found:
             return None
@@ -213,6 +217,16 @@ class Spine:
         if len(found) > 1:
             at, rows = _netted(np.concatenate(found_at), concat_rows(found), probes)
         return (at if order is None else order[at]), rows
+
+    def rows_of(self, key: int) -> list[Rows]:
+        """The rows of one key, as they lie in the runs: what cancels is there."""
+        found: list[Rows] = []
+        for run in self._runs:
+            for rows in (run.larger, run.smaller) if isinstance(run, Merge) else (run,):
+                begin = int(rows.keys.searchsorted(key))
+                if begin < len(rows.keys) and rows.keys[begin] == key:
+                    found.append(rows.slice(begin, int(rows.keys.searchsorted(key, "right"))))
+        return found + self._head.of(key) if len(self._head) else found
 
     def first(self, key: int, wanted: int) -> tuple[list[Rows], int | None]:
         """The first rows of a key by rank: at most `wanted` of each run.
@@ -232,21 +246,7 @@ class Spine:
                     bound = last if bound is None else min(bound, last)
                 if end > begin:
                     parts.append(rows.slice(begin, end))
-        if self._head_size:
-            rows, by_key, keys = self._head_by_key()
-            begin = int(keys.searchsorted(key))
-            end = int(keys.searchsorted(key, side="right"))
-            if end > begin:
-                parts.append(rows.take(by_key[begin:end]))
-        return parts, bound
-
-    def _head_by_key(self) -> tuple[Rows, Index, Int64s]:
-        if self._sorted_head is None:
-            rows = concat_rows(self._head)
-            self._head = [rows]
-            by_key = rows.keys.argsort(kind="stable")
-            self._sorted_head = (rows, by_key, rows.keys[by_key])
-        return self._sorted_head
+        return parts + self._head.of(key), bound
 
 
 def _netted(at: Index, rows: Rows, probes: Int64s) -> tuple[Index, Rows]:
@@ -280,15 +280,6 @@ def _probe(
     found_at: list[Index],
     found: list[Rows],
 ) -> None:
-    if len(probes) == 1:
-        key = probes[0]
-        begin = int(keys.searchsorted(key))
-        if begin == len(keys) or keys[begin] != key:
-            return
-        end = int(keys.searchsorted(key, side="right"))
-        found_at.append(np.zeros(end - begin, np.int64))
-        found.append(rows.slice(begin, end) if by_key is None else rows.take(by_key[begin:end]))
-        return
     low: Index
     counts: Index
     if by_key is None:

@@ -19,6 +19,7 @@ from tidewheel.planner.structural import (
     compile_value,
     finished,
 )
+from tidewheel.planner.structural_rows import predicate_by_row, value_by_row
 
 TYPES = {"a": ("TINYINT", pa.int8()), "b": ("INTEGER", pa.int32()), "c": ("BIGINT", pa.int64())}
 SCHEMA = Schema(TYPES, (t for _, t in TYPES.values()))
@@ -74,6 +75,8 @@ def test_arithmetic_equals_duckdb(
     assert found is not None, "DuckDB refuses what was computed here"
     dumped = Schema(["v"], [kind]).kinds[0].dump(ours)
     assert dumped.to_pylist() == found.to_pylist()
+    by_row = value_by_row(expression, SCHEMA, min(bits(expression, SCHEMA), kind.bit_width))
+    assert [by_row(row) for row in rows] == found.to_pylist()
 
 
 def test_small_numbers_need_no_kernel() -> None:
@@ -86,6 +89,7 @@ def test_small_numbers_need_no_kernel() -> None:
     assert compute(delta.cols, 2).tolist() == [41, -13]
 
 
+DAY_0 = datetime.date(1970, 1, 1)
 MIXED = Schema(["i", "n", "t", "s"], [pa.int32(), pa.decimal128(15, 2), pa.date32(), pa.string()])
 DATES = [
     "DATE '2020-02-29'",
@@ -137,6 +141,10 @@ def test_predicates_equal_duckdb(text: str, rows: list[tuple[object, ...]]) -> N
     CON.register("__mixed", delta.to_arrow(None))
     found = CON.sql(f"SELECT coalesce({text}, false) FROM __mixed").fetchall()
     assert test(delta.cols, len(delta)).tolist() == [v for (v,) in found]
+    by_row = predicate_by_row(parse_one(text, dialect="duckdb"), MIXED)
+    if by_row is not None:
+        held = [(i, n and int(n * 100), t and (t - DAY_0).days, s) for i, n, t, s in rows]  # type: ignore[operator]
+        assert [by_row(row) for row in held] == [v for (v,) in found]
 
 
 def test_constants_are_computed_once() -> None:

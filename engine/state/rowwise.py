@@ -1,0 +1,75 @@
+"""Columns of so few rows that they are kept as rows: tuples are quicker to handle than arrays.
+
+A value is what a column of its type holds: integers for whatever is `integer` (days for a date),
+the unscaled integer for a DECIMAL, and None for NULL. A column is made when somebody asks for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final, overload
+
+import numpy as np
+
+from tidewheel.engine.state.columns import Col, ColumnType
+
+Row = tuple[Any, ...]
+ByRow = Callable[[Row], Any]
+"""A function of one row."""
+
+FEW: Final = 16
+"""More rows than this are quicker to handle as columns."""
+
+
+class RowColumns(Sequence[Col]):
+    """The columns of `rows`, whose values are of the types `kinds`."""
+
+    __slots__ = ("_made", "kinds", "rows")
+
+    def __init__(self, kinds: Sequence[ColumnType], rows: Sequence[Row]) -> None:
+        self.kinds = kinds
+        self.rows = rows
+        self._made: dict[int, Col] = {}
+
+    def __len__(self) -> int:
+        return len(self.kinds)
+
+    @overload
+    def __getitem__(self, index: int) -> Col: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Col]: ...
+    def __getitem__(self, index: int | slice) -> Col:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self.kinds)))]
+        found = self._made.get(index)
+        if found is None:
+            kind = self.kinds[index]  # raises IndexError at the end
+            found = self._made[index] = kind.of([row[index] for row in self.rows])
+        return found
+
+    def select(self, indices: Sequence[int]) -> RowColumns:
+        """Some of the columns, by position."""
+        rows = [tuple([row[i] for i in indices]) for row in self.rows]
+        return RowColumns([self.kinds[i] for i in indices], rows)
+
+
+def rows_of(cols: Sequence[Col]) -> Sequence[Row] | None:
+    """The rows of columns that are few rows; None for others."""
+    return cols.rows if type(cols) is RowColumns else None
+
+
+def concat(parts: Sequence[Sequence[Col]]) -> RowColumns | None:
+    """Rows one after the other; None where some are not rows."""
+    rows: list[Row] = []
+    for cols in parts:
+        if type(cols) is not RowColumns:
+            return None
+        rows.extend(cols.rows)
+    first = parts[0]
+    assert isinstance(first, RowColumns)
+    return RowColumns(first.kinds, rows)
+
+
+PLUS: Final = np.array([1])
+NEW_OLD: Final = np.array([1, -1])
+"""Weights: of a row that comes, and of one that replaces another."""
