@@ -106,8 +106,9 @@ def _guard(text: str, oracle: Oracle) -> str | None:
 
 
 _COLLATED = """
-SELECT count(*) FROM (SELECT sql FROM duckdb_tables() UNION ALL SELECT sql FROM duckdb_views())
-WHERE sql ILIKE '%collate%'
+SELECT count(*) FROM (
+    SELECT sql, internal FROM duckdb_tables() UNION ALL SELECT sql, internal FROM duckdb_views()
+) WHERE sql ILIKE '%collate%' AND NOT internal
 """
 
 
