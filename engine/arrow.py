@@ -9,7 +9,7 @@ from __future__ import annotations
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-__all__ = ["pa"]
+__all__ = ["empty", "pa"]
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -24,3 +24,8 @@ else:
             return found
 
     pa = _Deferred("pyarrow")
+
+
+def empty(schema: pa.Schema) -> pa.Table:
+    """A table without rows. (`Schema.empty_table` does not know unions.)"""
+    return pa.table([pa.nulls(0, field.type) for field in schema], schema)

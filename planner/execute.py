@@ -252,14 +252,4 @@ class Result:
 
 
 def _empty(schema: pa.Schema) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays(
-        [
-            pa.array([], type=t) if not isinstance(t, pa.ExtensionType) else _no_values(t)
-            for t in schema.types
-        ],
-        schema=schema,
-    )
-
-
-def _no_values(type_: pa.ExtensionType) -> pa.Array:
-    return pa.ExtensionArray.from_storage(type_, pa.array([], type=type_.storage_type))
+    return pa.RecordBatch.from_arrays([pa.nulls(0, t) for t in schema.types], schema=schema)

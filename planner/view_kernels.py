@@ -17,6 +17,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
+from tidewheel.engine.arrow import empty
 from tidewheel.engine.kernels.duckdb import executed, input_name, relation
 from tidewheel.engine.operators.linear import Rewrite
 from tidewheel.engine.operators.regroup import Evaluate
@@ -83,8 +84,7 @@ class Statements:
                 con.execute(f"DEALLOCATE {name}").fetchall()
                 con.unregister(f"{name}_in")
             name = f"__tw_k{next(self._numbers)}"
-            # (Schema.empty_table does not know unions)
-            given = _Given(pa.table([pa.nulls(0, f.type) for f in source], source))
+            given = _Given(empty(source))
             con.register(f"{name}_in", given)
             text = re.sub(rf"\b{INPUT}\b", f"{name}_in", sql)
             con.execute(f"PREPARE {name} AS {text}").fetchall()

@@ -14,7 +14,7 @@ from functools import partial
 from time import monotonic
 from typing import Any
 
-from tidewheel.engine.arrow import pa
+from tidewheel.engine.arrow import empty, pa
 from tidewheel.planner.maintain import WEIGHT
 from tidewheel.sql import errors
 from tidewheel.sql.convert import RowConverter
@@ -102,7 +102,7 @@ class Subscription(Iterator[Update], AsyncIterator[Update]):
 
     def _update(self, epoch: Epoch) -> Update:
         delta = epoch.deltas.get(self._key)
-        return Update(epoch.number, self.schema.empty_table() if delta is None else delta.table())
+        return Update(epoch.number, empty(self.schema) if delta is None else delta.table())
 
     def _check(self) -> None:
         history = self._database.history

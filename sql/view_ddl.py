@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import duckdb
 
-from tidewheel.engine.arrow import pa
+from tidewheel.engine.arrow import empty, pa
 
 from . import errors
 from .capture import quote
@@ -79,7 +79,7 @@ def _schemas(views: Views, keys: list[str]) -> dict[str, pa.Schema]:
             view = views.registry.views[key]
             for other in views.needed(view.sql):
                 if other != key:
-                    views.stand_in(other, schema(other).empty_table())
+                    views.stand_in(other, empty(schema(other)))
             with views.at(view.home):
                 found[key] = views.host.table(f"SELECT * FROM ({view.sql}\n) LIMIT 0").schema
         return found[key]

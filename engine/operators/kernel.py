@@ -22,6 +22,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from tidewheel.engine.arrow import empty
 from tidewheel.engine.dataflow.vertex import Vertex
 from tidewheel.engine.kernels.duckdb import KernelConnection, Parameters
 from tidewheel.engine.progress.timestamp import Timestamp
@@ -94,7 +95,7 @@ class Kernel(Vertex):
                 self.send_by(0, batch, time)
                 yield
             if not sent:
-                self.send_by(0, reader.schema.empty_table(), time)
+                self.send_by(0, empty(reader.schema), time)
         finally:
             reader.close()
             self._connection.measured(self._sql)
