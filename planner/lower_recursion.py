@@ -98,6 +98,12 @@ def _let_rec(low: Lowering, node: LetRec) -> Operator:
                 low.flow.connect(feedback, operator)
                 if binding.kind == "mutual" and node.bindings[0].kind == "mutual":
                     # Those behind it read what it has just become.
+                    if not low.free(step) & loop.variables:
+                        # It is so at every counter, and is sent at the first one only.
+                        low.loop = loop.parent
+                        operator = low(step)
+                        low.loop = loop
+                        loop.variables -= {names[i]}
                     low.variables[f"{names[i]}.all"] = operator
     finally:
         low.loop = loop.parent

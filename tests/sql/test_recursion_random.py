@@ -323,7 +323,29 @@ def walks(e: Rows, f: Rows, k: int) -> tuple[str, list[tuple[int, ...]]]:
     return sql, [(0, *row) for row in every_p] + [(1, *row) for row in every_q]
 
 
-SHAPES = [nested, inside, correlated, groups, counted, negated, walks]
+def settled(e: Rows, f: Rows, k: int) -> tuple[str, list[tuple[int, ...]]]:
+    """Tables that no recursion reaches, read before their place, behind it, and through another."""
+    first, c, d, r, late = set[int](), set[int](), set[int](), set[int](), set[int]()
+    for _ in range(20):
+        before = first, c, d, r, late
+        first = r - late
+        c = {a for a, _ in f}
+        d = {x for x in c if x != k}
+        r = {k} | {b for a, b in e if a in r and a in c}
+        late = d
+        if (first, c, d, r, late) == before:
+            break
+    sql = (
+        "WITH MUTUALLY RECURSIVE first(x INT) AS (SELECT x FROM r EXCEPT SELECT x FROM late), "
+        f"c(x INT) AS (SELECT DISTINCT a FROM f), d(x INT) AS (SELECT x FROM c WHERE x <> {k}), "
+        f"r(x INT) AS (SELECT {k} UNION SELECT e.b FROM r, e, c WHERE e.a = r.x AND e.a = c.x), "
+        "n(n INT) AS (SELECT count(*) FROM d, r WHERE d.x = r.x), late(x INT) AS (FROM d) "
+        "SELECT 0, x FROM first UNION ALL SELECT 1, n FROM n UNION ALL SELECT 2, x FROM r"
+    )
+    return sql, [(0, x) for x in first] + [(1, len(d & r))] + [(2, x) for x in r]
+
+
+SHAPES = [nested, inside, correlated, groups, counted, negated, walks, settled]
 
 
 def check_shape(seed: int, con, duck) -> None:

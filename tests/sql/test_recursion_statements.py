@@ -202,6 +202,13 @@ def test_a_plain_recursive_view_is_there_after_reopening(tmp_path: object) -> No
             "s(y INT) AS (SELECT 7) SELECT max(x), max(y) FROM r, s",
             [(5, 7)],
         ),
+        (
+            "WITH MUTUALLY RECURSIVE s(y INT) AS (VALUES (1), (2), (9)), "
+            "t(y INT) AS (SELECT y FROM s WHERE y > 1), "
+            "r(x INT) AS (SELECT 1 UNION SELECT x + 1 FROM r WHERE x < 5), "
+            "n(a INT, b INT) AS (SELECT count(*), sum(y) FROM t, r WHERE x = y) FROM n",
+            [(1, 2)],
+        ),
     ],
 )
 def test_bindings_that_are_not_recursive(
