@@ -251,7 +251,19 @@ VIEW MATERIALIZED DROP ALTER DISTINCT BETWEEN CASE WHEN THEN ELSE QUALIFY WINDOW
 USING RETURNING EXPLAIN ANALYZE DESCRIBE SUMMARIZE COPY BEGIN COMMIT ROLLBACK EXISTS PIVOT
 REPLACE MERGE ATTACH DETACH PRAGMA SUBSCRIBE VERIFY
 """
+_ALSO_RESERVED = """
+ALL AND ANY ARRAY ASC BOTH CAST CHECK COLLATE COLUMN CONSTRAINT DEFAULT DESC DO END FALSE FETCH
+FOR FOREIGN IN LEADING NOT NULL ON ONLY OR PRIMARY REFERENCES SHOW SOME TO TRAILING TRUE UNIQUE
+UNPIVOT
+"""
+_NOT_MISSPELT = """
+AFTER COMMENT DATE DISTANCE EACH FUNCTION GROUPING GROUPS INT INT1 INT2 INT4 INT8 JSON OUT
+PARTITIONED RETURNS STABLE VIEWS WITHIN
+"""
 _WORDS = frozenset(_KEYWORDS.split())
+_RESERVED = _WORDS | frozenset(_ALSO_RESERVED.split())
+# However close to a keyword, these are DuckDB's own words.
+_KNOWN = _RESERVED | frozenset(_NOT_MISSPELT.split())
 _BEFORE_NAMES = {"FROM", "JOIN", "INTO", "TABLE", "VIEW", "UPDATE", ".", ",", "AS"}
 _CLOSING = {")": "(", "]": "[", "}": "{"}
 
@@ -265,9 +277,12 @@ def _syntax(
     if stray is not None:
         return f"syntax error: this {stray.text} closes nothing", stray.start, 1, hint
     at = next((i for i, t in enumerate(parts) if t.start >= (position or 0)), len(parts))
-    for token in reversed(parts[max(0, at - 2) : at + 1]):
-        word = token.text.upper()
-        if token.kind == "word" and word not in _WORDS and len(word) > 2:
+    for i in reversed(range(max(0, at - 2), min(at + 1, len(parts)))):
+        token, word = parts[i], parts[i].text.upper()
+        known = word in _KNOWN and not (
+            word == "INT" and i and parts[i - 1].text.upper() == "INSERT"
+        )
+        if token.kind == "word" and not known and len(word) > 2:
             close = difflib.get_close_matches(word, _WORDS, n=1, cutoff=0.75)
             if close:
                 message = f'syntax error at or near "{token.text}"'
@@ -278,10 +293,10 @@ def _syntax(
         return message, left_open.start, len(left_open.text), hint
     if at == 0 and hint is None and parts and parts[0].text.upper() not in _WORDS:
         hint = "a statement begins with a verb, such as SELECT, FROM, INSERT, CREATE or COPY"
-    elif at < len(parts) and parts[at].text.upper() in _WORDS:
+    elif at < len(parts) and parts[at].text.upper() in _RESERVED:
         word = parts[at].text
         before = parts[at - 1].text.upper()
-        if before == "," and at + 1 < len(parts):
+        if before == "," and word.upper() in _WORDS and parts[0].text.upper() != "CREATE":
             hint = f"there is a comma too many before {word}"
         elif before in _BEFORE_NAMES or at + 1 < len(parts):
             hint = hint or f'{word} is a keyword; as a name it is written "{word}"'

@@ -23,6 +23,8 @@ UNION ALL
 SELECT database_name, schema_name, view_name, 'view', temporary, sql
 FROM duckdb_views() WHERE NOT internal
 """
+_OWN_VIEWS = "SELECT DISTINCT schema_name, view_name FROM duckdb_views() WHERE internal"
+_OF_THE_CATALOG = ("duckdb_", "pragma_")
 _BARE = {"current_date", "current_timestamp", "current_time", "localtime", "localtimestamp"}
 
 
@@ -121,7 +123,17 @@ class Names:
 
         May hold more than it reads (where the text cannot be parsed), never less.
         """
+        return self._followed(text, stop)[0]
+
+    def views(self, text: str) -> dict[Relation, str]:
+        """The plain views that a query depends on, with their queries."""
+        return self._followed(text, frozenset())[1]
+
+    def _followed(
+        self, text: str, stop: frozenset[str]
+    ) -> tuple[dict[str, Relation], dict[Relation, str]]:
         found: dict[str, Relation] = {}
+        views: dict[Relation, str] = {}
         seen: set[str] = set()
         todo = [text]
         while todo:
@@ -135,10 +147,30 @@ class Names:
                     continue
                 if relation.kind == "view" and relation.key not in stop:
                     seen.add(relation.key)
-                    todo.append(body(relation.sql or ""))
+                    views[relation] = body(relation.sql or "")
+                    todo.append(views[relation])
                 else:
                     found[relation.key] = relation
-        return found
+        return found, views
+
+    def catalog(self, text: str) -> str | None:
+        """The first of DuckDB's own views (``information_schema.tables``) that a query reads."""
+        import sqlglot
+        from sqlglot import exp
+
+        own = set(self._connection.execute(_OWN_VIEWS).fetchall())
+        try:
+            tree = sqlglot.parse_one(text, read="duckdb")
+        except sqlglot.errors.SqlglotError:
+            return None
+        for table in tree.find_all(exp.Table):
+            parts = [p.name.lower() for p in table.parts]
+            if not all(parts) or is_cte(table) or self.find(parts) is not None:
+                continue
+            schemas = parts[-2:-1] or ["main", "pg_catalog"]
+            if any((schema, parts[-1]) in own for schema in schemas):
+                return ".".join(parts)
+        return None
 
 
 def body(create_view: str) -> str:
@@ -210,10 +242,15 @@ def unstable_call(
         if token.kind != "word":
             continue
         word = token.text.lower()
-        before = parts[i - 1].text if i else ""
-        called = i + 1 < len(parts) and parts[i + 1].text == "("
-        if called and (word in unstable or word in bad_macros):
+        before = parts[i - 1].text.lower() if i else ""
+        behind = parts[i + 1].text if i + 1 < len(parts) else ""
+        own = word in unstable or word in bad_macros or word.startswith(_OF_THE_CATALOG)
+        if behind == "(" and own:
             return token, word
-        if word in _BARE and before != "." and (i + 1 >= len(parts) or parts[i + 1].text != "."):
+        if word in _BARE and before != "." and behind != ".":
+            return token, word
+        if word == "tablesample" or (word == "sample" and before == "using"):
+            return token, word
+        if word in ("show", "describe", "desc") and before in ("", "("):
             return token, word
     return None

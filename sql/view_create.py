@@ -154,16 +154,8 @@ class Creation(Epochs):
                 text=statement.script,
                 position=parsed.query_at,
             )
-        call = None if plain else unstable_call(parsed.query, self.host.connection, names)
-        if call is not None:
-            token, word = call
-            raise errors.NotSupportedError(
-                f"a maintained view can't call {word}: its value changes while no table does",
-                hint="use a plain view, or filter by it when you read the view",
-                text=statement.script,
-                position=parsed.query_at + token.start,
-                length=len(token.text),
-            )
+        if not plain:
+            self._check_stable(parsed, statement, names)
         # a registered frame is a temporary view, through which `reads` looks
         read = [*names.reads(parsed.query, self._keys()).values(), *names.mentioned(parsed.query)]
         for relation in read:
@@ -174,6 +166,34 @@ class Creation(Epochs):
                     text=statement.script,
                     position=parsed.query_at,
                 )
+
+    def _check_stable(
+        self, parsed: view_text.CreateView, statement: Statement, names: Names
+    ) -> None:
+        """What changes while no table does could not be kept right."""
+        con = self.host.connection
+        call = unstable_call(parsed.query, con, names)
+        if call is not None:
+            token, word = call
+            raise errors.NotSupportedError(
+                f"a maintained view can't call {word}: its value changes while no table does",
+                hint="use a plain view, or filter by it when you read the view",
+                text=statement.script,
+                position=parsed.query_at + token.start,
+                length=len(token.text),
+            )
+        own = names.catalog(parsed.query)
+        for view, query in names.views(parsed.query).items():
+            through = unstable_call(query, con, names)
+            inner = through[1] if through is not None else names.catalog(query)
+            own = own or (f"{view.name}: it reads {inner}" if inner is not None else None)
+        if own is not None:
+            raise errors.NotSupportedError(
+                f"a maintained view can't read {own}, which changes while no table does",
+                hint="use a plain view",
+                text=statement.script,
+                position=parsed.query_at,
+            )
 
     def _name(self, parsed: view_text.CreateView, names: Names) -> tuple[Relation | None, str, str]:
         """What has the name now, the key, and the qualified name as SQL."""

@@ -256,3 +256,11 @@ def test_long_lines_are_cut_around_the_place(shared: tidewheel.Connection) -> No
     error = fail(shared, sql)
     assert underlined(error) == "nope"
     assert max(len(line) for line in str(error).split("\n")[1:3]) < 130
+
+
+@pytest.mark.parametrize("column", ["order", "show", "desc", "select", "end"])
+def test_a_reserved_word_as_a_column_is_named(shared: tidewheel.Connection, column: str) -> None:
+    """Whatever stands before it: ``int`` is no misspelt INTO."""
+    with pytest.raises(tidewheel.ProgrammingError, match=f'at or near "{column}"') as caught:
+        shared.execute(f"CREATE TABLE reserved (a int, {column} int, c date)")
+    assert caught.value.hint == f'{column} is a keyword; as a name it is written "{column}"'

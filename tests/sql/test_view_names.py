@@ -82,7 +82,7 @@ def test_a_plan_outlives_the_connection_that_made_it() -> None:
     with tidewheel.connect(":memory:outlives") as a:
         with tidewheel.connect(":memory:outlives") as b:
             b.execute("CREATE TABLE t (a INTEGER)")
-            b.execute("CREATE MATERIALIZED VIEW v AS SELECT a FROM t USING SAMPLE 100 ROWS")
+            b.execute("CREATE MATERIALIZED VIEW v AS SELECT a FROM t LIMIT 100%")
             b.execute("INSERT INTO t VALUES (1)")
         a.execute("INSERT INTO t VALUES (2)")
         assert sorted(a.execute("FROM v").fetchall()) == [(1,), (2,)]
