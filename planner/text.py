@@ -14,7 +14,22 @@ from tidewheel.planner.logical import Block, Column, Named, SortKey
 
 def to_sql(expression: exp.Expr) -> str:
     """Text in DuckDB's dialect, always with its own comments removed."""
+    name = _name(expression)
+    if name is not None:
+        return name
     return expression.sql(dialect=Tidewheel, comments=False)
+
+
+def _name(expression: exp.Expr) -> str | None:
+    """A name in quotes, alone: most texts are no more, and a generator takes long to set up."""
+    if type(expression) is exp.Column:
+        args = expression.args
+        expression = args["this"]
+        if any(value for key, value in args.items() if key != "this"):
+            return None
+    if type(expression) is exp.Identifier and expression.args.get("quoted"):
+        return '"' + str(expression.this).replace('"', '""') + '"'
+    return None
 
 
 def identifier(name: str) -> exp.Identifier:

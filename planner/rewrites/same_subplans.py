@@ -6,6 +6,8 @@ then reads the first, under names of its own.
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Set
 from dataclasses import fields, is_dataclass
 from typing import Any
 
@@ -22,6 +24,7 @@ from tidewheel.planner.logical import (
     Node,
     Project,
     RecRef,
+    Scan,
     SetOp,
     TopK,
     Window,
@@ -39,20 +42,35 @@ class _Other(Exception):
 
 def same_subplans(node: Node) -> Node:
     """The same relation; of equal parts all but the first are projections of the first."""
-    return _shared(node, {})
+    shapes: list[tuple[int, str]] = []
+    _shape(node, shapes)
+    often = Counter(shape for _, shape in shapes)
+    alike = {part for part, shape in shapes if often[shape] > 1}
+    return _shared(node, alike, {}) if alike else node
 
 
-def _shared(node: Node, known: dict[str, Node]) -> Node:
+def _shape(node: Node, shapes: list[tuple[int, str]]) -> str:
+    """The operators and tables of a plan: equal parts are alike in them, and they are soon told."""
     if isinstance(node, LetRec):  # what is inside a loop is not what is outside
+        return "LetRec"
+    below = ",".join([_shape(child, shapes) for child in node.children])
+    shape = f"{type(node).__name__} {node.table if isinstance(node, Scan) else ''}({below})"
+    if isinstance(node, _KEPT):
+        shapes.append((id(node), shape))
+    return shape
+
+
+def _shared(node: Node, alike: Set[int], known: dict[str, Node]) -> Node:
+    if isinstance(node, LetRec):
         return node
     text = None
-    if isinstance(node, _KEPT):
+    if id(node) in alike:
         text = _fingerprint(node)
         first = known.get(text) if text is not None else None
         if first is not None:
             pairs = zip(node.schema, first.schema, strict=True)
             return Project(first, tuple(Named(mine, column(its.name)) for mine, its in pairs))
-    done = over(node, lambda child: _shared(child, known))
+    done = over(node, lambda child: _shared(child, alike, known))
     if text is not None:
         known[text] = done
     return done
