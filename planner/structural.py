@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Callable, Sequence
 from decimal import Decimal
+from functools import lru_cache
 from typing import Any
 
 import duckdb
@@ -224,7 +225,7 @@ def _computed(expression: exp.Expr, kind: pa.DataType) -> int | None:
     if not all(isinstance(part, _EXACT) for part in expression.walk()):
         return None
     try:
-        value = STATEMENTS.value(to_sql(expression))
+        value = _value(to_sql(expression))
     except duckdb.Error:
         return None  # the kernel will say so
     if pa.types.is_date32(kind):
@@ -239,6 +240,11 @@ def _computed(expression: exp.Expr, kind: pa.DataType) -> int | None:
     if isinstance(value, Decimal | int) and not isinstance(value, bool):
         return _held(Decimal(value), kind)
     return None
+
+
+@lru_cache(maxsize=256)
+def _value(text: str) -> Any:
+    return STATEMENTS.value(text)
 
 
 _DAY_0, _DAY_N = datetime.date(1970, 1, 1), datetime.date.max
