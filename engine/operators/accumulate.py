@@ -170,9 +170,16 @@ class Accumulate(Operator):
     def step(self, counters: Counters, deltas: Sequence[Delta | None]) -> list[Emission]:
         """New aggregates − old ones, of all touched groups."""
         delta = deltas[0]
-        if self._by_row is not None and delta is not None:
-            if len(delta) == 1 and (rows := delta.rows) is not None:
+        if self._by_row is not None:
+            if delta is not None and len(delta) == 1 and (rows := delta.rows) is not None:
+                self._agenda.clear()
                 return emit(counters, self._by_row.step(rows[0], int(delta.weights[0])))
+            if not self.key:
+                self._agenda.clear()
+                added = [0] * self._width
+                if delta is not None and len(delta):
+                    added = self._contribution(delta, counters)[0].weights[0].tolist()
+                return emit(counters, self._by_row.add((), added))
             self._by_row.forget()
         touched = self._agenda.take(counters)
         sums: Rows | None = None

@@ -1,7 +1,8 @@
-"""`Accumulate` for one row at a time: running sums of integers, in Python.
+"""`Accumulate` for one group at a time: running sums of integers, in Python.
 
-One row changes one group, and for one group a dictionary is quicker than any array. What is known
-of groups here is current; it reaches the arrangement of sums some rows later (`settle`).
+One row changes one group, and without GROUP BY there is but one; for one group a dictionary is
+quicker than any array. What is known of groups here is current; it reaches the arrangement of sums
+some rows later (`settle`).
 """
 
 from __future__ import annotations
@@ -47,10 +48,12 @@ class GroupsByRow:
 
     def step(self, row: Row, weight: int) -> Delta:
         """New output − old output of the group of a row that comes (or goes) `weight` times."""
-        key = tuple([row[i] for i in self._key])
-        change = self._contribution(row, weight)
+        return self.add(tuple([row[i] for i in self._key]), self._contribution(row, weight))
+
+    def add(self, key: Row, change: list[int]) -> Delta:
+        """New output − old output of a group whose sums change."""
         before = self._known.get(key)
-        if before is None:
+        if before is None and key:
             if len(self._known) >= KNOWN:
                 self.settle()
                 self._known.clear()
@@ -107,7 +110,8 @@ class GroupsByRow:
         return None if found is None else found[1].weights.sum(axis=0).tolist()
 
     def _row(self, key: Row, sums: Sequence[int]) -> Row | None:
-        return (*key, *[f(sums) for f in self._finish]) if sums[0] > 0 else None
+        there = sums[0] > 0 or not key  # the one group of no columns always is
+        return (*key, *[f(sums) for f in self._finish]) if there else None
 
 
 def by_row(
@@ -118,7 +122,7 @@ def by_row(
     schema: Schema,
 ) -> GroupsByRow | None:
     """None where the groups' columns or the aggregates are not plain enough."""
-    if not key or not all(_comparable(t) for t in sums.schema.types):
+    if not all(_comparable(t) for t in sums.schema.types):
         return None
     of = {s.argument: s for s in arguments}
     finish = [_finish(a, None if a.argument is None else of[a.argument]) for a in aggregates]

@@ -154,13 +154,16 @@ class Join(Operator):
 
 def _before(arrangement: Arrangement, delta: Delta, keys: Int64s) -> Arrangement:
     """What an arrangement held under `keys` before `delta`, which it has taken in, was added."""
-    probes = np.unique(keys)
-    small = Arrangement(arrangement.schema, arrangement.key.indices)
-    found = arrangement.fetch(probes)
+    probes = np.unique(keys) if len(keys) > 1 else keys
     gone = arrangement.layout.rows(delta.negate())
     place = probes.searchsorted(gone.keys)
     place[place == len(probes)] = 0
-    gone = gone.where(probes[place] == gone.keys)
+    common = probes[place] == gone.keys
+    if not common.any():
+        return arrangement
+    gone = gone.where(common)
+    small = Arrangement(arrangement.schema, arrangement.key.indices)
+    found = arrangement.fetch(probes)
     small.spine.insert(gone if found is None else concat_rows([found, gone]))
     return small
 

@@ -23,6 +23,9 @@ VIEWS = {
     "texts": "SELECT s, d, min(i), sum(y) FROM t GROUP BY s, d",
     "pairs": "SELECT s, d, avg(b) AS a, sum(y + 1) AS total FROM t GROUP BY ALL",
     "total": "SELECT count(*), sum(b), avg(y), sum(x) FROM t",
+    "one_group": "SELECT count(*), count(b), sum(b), avg(n), sum(n), sum(i) FROM t",
+    "none": "SELECT count(*), sum(i) FROM t WHERE i > 99",
+    "itself": "SELECT count(*), sum(p.b) FROM t p JOIN t q ON p.i = q.y",
     "doubles": "SELECT i % 3 AS k, sum(x), count(*) FROM t GROUP BY ALL",
     "having": "SELECT s FROM t GROUP BY s HAVING sum(i) > 2 AND count(*) < 4",
     "computed": "SELECT i * 3 - y AS a, i % 2 AS r, s FROM t WHERE n >= 0.5 AND d > '2020-01-02'",
@@ -40,7 +43,7 @@ INSERT = st.tuples(
     st.sampled_from(["0.5", "-1.25", "1", "9999999999.99", "NULL"]),
     st.sampled_from(["'2020-01-02'", "'2020-01-03'", "NULL"]),
     st.sampled_from(["'a'", "''", "'é'", "NULL"]),
-    st.sampled_from(["126", "-128", "1", "NULL"]),
+    st.sampled_from(["126", "-128", "1", "0", "NULL"]),
     st.sampled_from(["0.1", "1e16", "-1e16", "NULL"]),
 ).map(lambda values: f"INSERT INTO t VALUES ({', '.join(values)})")
 OTHER = st.one_of(
