@@ -224,8 +224,8 @@ class Result:
             batches = batch.combine_chunks().to_batches()
             schema = batch.schema
             batch = batches[0] if batches else _empty(schema)
-        if self._labels is None:
-            return batch
+        if self._labels is None or len(self._labels) != batch.num_columns:
+            return batch  # (PIVOT makes columns of the rows that it finds)
         names = list(self._labels)
         fields = [f.with_name(n) for f, n in zip(batch.schema, names, strict=True)]
         return pa.RecordBatch.from_arrays(batch.columns, schema=pa.schema(fields))

@@ -241,8 +241,17 @@ class _Planner:
         before = dict(self.cutter.splices)
         try:
             self.group(group)
-        except Native:
+        except Native as native:
+            if native.refusal is not None and self.is_ours(group):
+                raise native.refusal from None
             self.cutter.splices = before
+
+    def is_ours(self, group: list[Cte]) -> bool:
+        """Has a recursion that DuckDB would run, too, another meaning here?"""
+        cte = group[0]
+        back = [r for r in self.scan.references if self.is_back(r, cte, group)]
+        style = check.judge(self.scan, cte, parts(self.scan, cte, back), group)
+        return style.kind in ("improve", "mutual") or style.reads_all or style.terms
 
     def group(self, group: list[Cte]) -> None:
         with_ = group[0].with_

@@ -35,7 +35,12 @@ class Native(Exception):
     """DuckDB runs it, or refuses it, itself.
 
     It depends on the rows of a query around it, which DuckDB decorrelates, or is not well formed.
+    `refusal` is for a recursion that means something else to DuckDB.
     """
+
+    def __init__(self, refusal: errors.Error | None = None) -> None:
+        super().__init__()
+        self.refusal = refusal
 
 
 @dataclass
@@ -105,25 +110,45 @@ class Texts:
         report = diagnose.read(error)
         if report is None:
             return error
+        found = diagnose.translate(error, report, statement, as_written=False)
+        start, length = self.named_in(found.message, span)
+        text = self.scan.text
+        correlated = errors.NotSupportedError(
+            f"{text[start : start + length]} is of a query around this recursion, "
+            "which can't read the rows of one",
+            hint="Only SQL's own linear recursion can. Give the recursive table one more column "
+            "for the value, let the anchor start from all values, and compare the column outside.",
+            text=text,
+            position=start,
+            length=length,
+        )
         try:
             self.describe(self.scan.text)
         except duckdb.Error:
             pass
         else:
-            return Native()
-        found = diagnose.translate(error, report, statement, as_written=False)
-        place = self.named_in(found.message, span)
-        hint = found.hint
-        around = self.scan.text[: _first(self.scan, span)].upper().split("WITH", 1)[0]
-        if around.count("(") > around.count(")") and "not found in FROM" in found.message:
-            hint = f"{hint or ''}; DuckDB does not run this recursion, so it can't read the rows "
-            hint = (hint + "of a query around it").lstrip("; ")
-        return type(found)(
-            found.message,
-            hint=hint,
-            text=self.scan.text,
-            position=place[0],
-            length=place[1],
+            return Native(correlated)
+        if self.is_around(found.message, span):
+            return correlated
+        return type(found)(found.message, hint=found.hint, text=text, position=start, length=length)
+
+    def is_around(self, message: str, span: Span) -> bool:
+        """Does a message miss a name that a query around the recursion may have?"""
+        heads = [w.head for w in self.scan.withs if any(c.body.holds(span) for c in w.ctes)]
+        start = max((h.start for h in heads), default=0)
+        before = [t for t in self.scan.tokens if t.start < start]
+        depth = sum((t.text == "(") - (t.text == ")") for t in before if t.kind == "punctuation")
+        if depth <= 0:
+            return False
+        table = re.search(r'Referenced table "(.*?)" not found', message)
+        if table is None:
+            return "not found in FROM" in message
+        return any(
+            t.text.strip('"').lower() == table[1].lower()
+            for t in self.scan.tokens
+            if not any(
+                c.body.start <= t.start < c.body.end for w in self.scan.withs for c in w.ctes
+            )
         )
 
     def named_in(self, message: str, span: Span) -> tuple[int, int]:

@@ -213,7 +213,22 @@ REFUSED = [
     (
         "SELECT (WITH RECURSIVE t(n) AS (SELECT 1 UNION SELECT n + 1 FROM u), "
         "u(n) AS (SELECT n FROM t WHERE n <= §z) SELECT count(*) FROM t) FROM range(4) r(z)",
-        "can't read the rows of a query around it",
+        "z is of a query around this recursion",
+    ),
+    (
+        "SELECT (WITH MUTUALLY RECURSIVE t(n int) AS (SELECT §r.z UNION SELECT n + 1 FROM t "
+        "WHERE n < 9) SELECT count(*) FROM t) FROM range(4) r(z)",
+        "r is of a query around this recursion",
+    ),
+    (
+        "SELECT (WITH RECURSIVE t(n, v) AS (SELECT §r.z, 0 UNION SELECT b, min(v + 1) FROM t, e "
+        "WHERE a = n GROUP BY b) SELECT count(*) FROM t) FROM range(4) r(z)",
+        "r is of a query around this recursion",
+    ),
+    (
+        "SELECT * FROM range(4) r(z), LATERAL (WITH RECURSIVE t(x, y) AS (SELECT a, b FROM e "
+        "WHERE a > §z UNION SELECT t.x, u.y FROM t, t u WHERE t.y = u.x) SELECT * FROM t)",
+        "z is of a query around this recursion",
     ),
     ("CREATE RECURSIVE VIEW v (x) AS SELECT 1 UNION SELECT §yy FROM v", '"yy" not found'),
     ("CREATE RECURSIVE VIEW v §AS SELECT 1 UNION SELECT x FROM v", "expected the columns"),
