@@ -96,7 +96,7 @@ def _columns(
 
     inner = split(parsed.query)[0]
     inner = dataclasses.replace(inner, script=statement.script, start=parsed.query_at)
-    describe = recursion.describer(views.host.connection)
+    describe = recursion.Describer(views.host.connection)
     plan = recursion.plan_statement(inner, describe, rewrite=False)
     if plan is None:
         return None

@@ -36,7 +36,7 @@ def logical(statement: Statement, context: Context) -> Node:
     from . import recursion
 
     if mentions_recursion(statement.text):
-        describe = recursion.describer(context.connection, context.parameters)
+        describe = recursion.Describer(context.connection, context.parameters)
         plan = recursion.plan_statement(statement, describe, rewrite=context.settings.fusion)
         if plan is not None:
             return plan.node

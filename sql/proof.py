@@ -101,7 +101,7 @@ class Prover:
         self._units: dict[str, Unit] = {}
         self._registered: list[str] = []
         self._bases: dict[str, Source] = {}
-        self.describe = recursion.describer(context.connection)
+        self.describe = recursion.Describer(context.connection)
 
     def close(self) -> None:
         """Forget the rows of the recursions."""

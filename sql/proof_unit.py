@@ -15,7 +15,6 @@ from ..planner.logical import Binding, LetRec, Node
 from . import recursion
 from .proof_select import Column, Value
 from .proof_text import Mark, Opaque, Reading
-from .recursion_member import Describe
 from .recursion_scan import Reference, Span
 from .recursion_text import quoted
 
@@ -32,7 +31,7 @@ Limits = tuple[tuple[Group, str, int], ...]
 class Runner(Protocol):
     """What runs queries."""
 
-    describe: Describe
+    describe: recursion.Describer
 
     def ask(self, sql: str) -> list[Row]:
         """The rows of a query whose columns are text or whole numbers."""

@@ -16,6 +16,7 @@ import re
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import duckdb
@@ -37,7 +38,7 @@ from .recursion_branches import Parts, parts
 from .recursion_branches import opened as opened_bodies
 from .recursion_groups import groups
 from .recursion_linear import linear
-from .recursion_member import Describe, Member, Native, Texts
+from .recursion_member import Member, Native, Texts
 from .recursion_scan import Cte, Reference, Scan, Span, scan
 from .recursion_search import desugar
 from .recursion_text import Cutter, Text
@@ -58,14 +59,25 @@ class Plan:
     sources: tuple[tuple[str, Node], ...]
 
 
-def describer(connection: duckdb.DuckDBPyConnection, parameters: object = None) -> Describe:
-    """A `Describe` that asks `connection`; nothing runs."""
+class Describer:
+    """A `Describe` that asks a connection; nothing runs."""
 
-    def describe(sql: str) -> Sequence[tuple[str, str]]:
-        found = relation(connection, sql, params=numbered(sql, parameters))
+    def __init__(self, connection: duckdb.DuckDBPyConnection, parameters: object = None) -> None:
+        self._connection = connection
+        self._parameters = parameters
+
+    def __call__(self, sql: str) -> Sequence[tuple[str, str]]:
+        found = relation(self._connection, sql, params=numbered(sql, self._parameters))
         return list(zip(found.columns, (str(t) for t in found.types), strict=True))
 
-    return describe
+    @cached_property
+    def collated(self) -> bool:
+        """May text that is read have a collation? DuckDB's types do not tell."""
+        query = (
+            "SELECT current_setting('default_collation') <> '' OR EXISTS "
+            "(FROM duckdb_tables() WHERE NOT internal AND sql ILIKE '%collate%')"
+        )
+        return bool(self._connection.execute(query).fetchall()[0][0])
 
 
 def numbered(sql: str, parameters: Any) -> Any:
@@ -77,7 +89,9 @@ def numbered(sql: str, parameters: Any) -> Any:
     return used_parameters(sql, {str(i): v for i, v in enumerate(parameters, 1)})
 
 
-def plan(text: str, describe: Describe, is_query: bool = True, rewrite: bool = True) -> Plan | None:
+def plan(
+    text: str, describe: Describer, is_query: bool = True, rewrite: bool = True
+) -> Plan | None:
     """Plan a statement; None if DuckDB should run it as it is written.
 
     `rewrite`: other steps may stand for those that are written, if they mean the same.
@@ -129,7 +143,7 @@ class Opened:
     tables: dict[Span, RecursiveTable]
 
 
-def opened(text: str, describe: Describe) -> Opened:
+def opened(text: str, describe: Describer) -> Opened:
     """Plan a query and tell where its recursive tables stand. Raises as `plan` does."""
     scanned = opened_bodies(scan(text))
     if any(c.search or c.cycle for w in scanned.withs for c in w.ctes):
@@ -140,7 +154,7 @@ def opened(text: str, describe: Describe) -> Opened:
 
 
 def plan_statement(
-    statement: Statement, describe: Describe, is_query: bool = True, rewrite: bool = True
+    statement: Statement, describe: Describer, is_query: bool = True, rewrite: bool = True
 ) -> Plan | None:
     """`plan` for a statement of a script: places are given in the script."""
     try:
@@ -169,7 +183,7 @@ class _Frame:
 
 
 class _Planner:
-    def __init__(self, scanned: Scan, describe: Describe) -> None:
+    def __init__(self, scanned: Scan, describe: Describer) -> None:
         self.scan = scanned
         self.describe = describe
         self.cutter = Cutter(scanned)
@@ -179,8 +193,6 @@ class _Planner:
         self.tables: dict[Span, RecursiveTable] = {}
         self.settled: set[int] = set()  # tables that are planned, or left to DuckDB
         self.count = 0
-        # The loops compare keys without collations; DuckDB's USING KEY heeds them.
-        self.collates = any(t.text.upper() == "COLLATE" for t in tokens(scanned.text))
 
     def statement(self, is_query: bool) -> Plan | None:
         whole = Span(0, len(self.scan.text))
@@ -236,7 +248,7 @@ class _Planner:
             self.prepare(cte.body)
             return
         self.settled.update(id(c) for c in group)
-        if any(check.is_aggregated(c) for c in group) or (group[0].using_key and self.collates):
+        if any(check.is_aggregated(c) for c in group) or (group[0].using_key and self.collates()):
             return
         before = dict(self.cutter.splices)
         try:
@@ -245,6 +257,11 @@ class _Planner:
             if native.refusal is not None and self.is_ours(group):
                 raise native.refusal from None
             self.cutter.splices = before
+
+    def collates(self) -> bool:
+        """May text be compared by a collation? The loops and what they hand on know of none."""
+        written = any(t.text.upper() == "COLLATE" for t in self.scan.tokens)
+        return written or self.describe.collated
 
     def is_ours(self, group: list[Cte]) -> bool:
         """Has a recursion that DuckDB would run, too, another meaning here?"""
@@ -376,6 +393,9 @@ class _Planner:
         labels = {c.label.lower() for c in member.columns}
         if not labels >= {k.strip('"').lower() for k in style.keys}:
             raise Native  # DuckDB says that there is no such column
+        same = len(members) == 1 and style.native and style.kind in ("union", "union_all")
+        if same and any("VARCHAR" in c.type for c in member.columns) and self.collates():
+            raise Native
         anchor: Node | None = None
         if found.anchors:
             anchor = self.texts.block(self.texts.anchor_text(member), member.columns, "anchor")
@@ -407,7 +427,7 @@ class _Planner:
             merge=style.merge,
             native=self.texts.native(member, members, style),
             structural=self.texts.structural(member, members, spans, style),
-            same=len(members) == 1 and style.native and kind in ("union", "union_all"),
+            same=same,
         )
 
     def mutual(self, members: list[Member]) -> tuple[Binding, ...]:

@@ -343,7 +343,7 @@ class Session:
         from . import recursion
 
         with self.guard(statement):
-            describe = recursion.describer(self.connection, given)
+            describe = recursion.Describer(self.connection, given)
             found = recursion.plan_statement(statement, describe, is_query=False)
         if found is None:
             yield statement, given

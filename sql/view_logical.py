@@ -26,7 +26,7 @@ def logical_view(sql: str, context: Context) -> Node:
     from .binder import bind
 
     if mentions_recursion(sql):
-        describe = recursion.describer(context.connection, context.parameters)
+        describe = recursion.Describer(context.connection, context.parameters)
         plan = recursion.plan_statement(split(sql)[0], describe)
         if plan is not None:
             node = plan.node

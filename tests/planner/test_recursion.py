@@ -23,7 +23,7 @@ def con():
 
 
 def operators(con, sql, fusion=True):
-    plan = recursion.plan(sql, recursion.describer(con))
+    plan = recursion.plan(sql, recursion.Describer(con))
     assert plan is not None
     flow = physical(plan.node, Settings(fusion=fusion)).flow
     return [o.name if o.kind in ("sql", "vertex") else o.kind for o in flow.operators], flow
@@ -89,7 +89,7 @@ def test_the_parts_are_as_they_were_written(con):
         "WITH RECURSIVE k AS (SELECT  1 /* one */ z), t(x) AS (SELECT z FROM k UNION ALL\n"
         "  SELECT x+ z FROM t ,k WHERE x<9 -- end\n) SELECT   x FROM t"
     )
-    plan = recursion.plan(sql, recursion.describer(con))
+    plan = recursion.plan(sql, recursion.Describer(con))
     assert plan is not None
     assert isinstance(plan.node, LetRec)
     binding = plan.node.bindings[0]
