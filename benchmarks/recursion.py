@@ -202,7 +202,7 @@ def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--small", action="store_true", help="small graphs: some seconds in all")
-    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--limit", type=float, default=10.0, help="seconds per query")
     parser.add_argument("--only", default="", help="parts of lines' names or graphs, with commas")
     parser.add_argument("--postgres", default="", help="libpq connection string of a server to use")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import multiprocessing
 import sqlite3
 import tempfile
 from collections.abc import Callable
@@ -67,15 +68,50 @@ def _sqlite(data: dict[str, pa.Table]) -> Peer:
 
 
 def _datafusion(module: Any, data: dict[str, pa.Table]) -> Peer:
-    context = module.SessionContext()
-    for name, rows in data.items():
-        context.register_record_batches(name, [rows.to_batches()])
+    """In a process of its own, which can be stopped: a query of DataFusion's can't."""
+    spawn = multiprocessing.get_context("spawn")
+    running: list[Any] = []  # the process and the pipe to it
+
+    def started() -> Any:
+        if not running:
+            here, there = spawn.Pipe()
+            process = spawn.Process(target=_datafusion_process, args=(there, data), daemon=True)
+            process.start()
+            there.close()
+            here.recv()  # it has loaded the graphs
+            running[:] = process, here
+        return running[1]
 
     def run(sql: str) -> Any:
-        table = context.sql(sql).to_arrow_table()
-        return list(zip(*(c.to_pylist() for c in table.columns), strict=True))
+        pipe = started()
+        try:
+            pipe.send(sql)
+            answer = pipe.recv()
+        except (EOFError, OSError):
+            running.clear()
+            started()  # for the next one, whose time is not to begin with it
+            raise
+        if isinstance(answer, str):
+            raise RuntimeError(answer)
+        return answer
 
-    return run, lambda: None
+    started()
+    return run, lambda: running[0].kill()
+
+
+def _datafusion_process(pipe: Any, data: dict[str, pa.Table]) -> None:
+    context = importlib.import_module("datafusion").SessionContext()
+    for name, rows in data.items():
+        context.register_record_batches(name, [rows.to_batches()])
+    pipe.send("ready")
+    while True:
+        try:
+            table = context.sql(pipe.recv()).to_arrow_table()
+            pipe.send(list(zip(*(c.to_pylist() for c in table.columns), strict=True)))
+        except EOFError:
+            return
+        except Exception as error:  # a refusal is a result of this table
+            pipe.send(str(error))
 
 
 def _hyper(module: Any, data: dict[str, pa.Table]) -> Peer:
