@@ -95,6 +95,9 @@ def _let_rec(low: Lowering, node: LetRec) -> Operator:
                 if binding.kind == "mutual":
                     # In order, so that two evaluations can be compared.
                     operator = low.flow.sql("Sort", [operator], binding.columns, _ordered)
+                elif binding.kind == "union" and _reads_more(step):
+                    # Many ways lead to a row: they are joined where they are made.
+                    operator = low.flow.sql("Distinct", [operator], binding.columns, _distinct)
                 low.flow.connect(feedback, operator)
                 if binding.kind == "mutual" and node.bindings[0].kind == "mutual":
                     # Those behind it read what it has just become.
@@ -251,6 +254,19 @@ def _ordered(sources: Sequence[exp.Expr]) -> exp.Query:
     query = select_all(cast(Any, sources[0]))
     query.set("order", exp.Order(expressions=[exp.Var(this="ALL")]))
     return query
+
+
+def _distinct(sources: Sequence[exp.Expr]) -> exp.Query:
+    return cast(exp.Query, cast(Any, select_all(cast(Any, sources[0]))).distinct())
+
+
+def _reads_more(node: Node) -> bool:
+    """Does a step read more than the last step's rows? Not told of text, which may be collated."""
+    if any("VARCHAR" in c.type for c in node.schema):
+        return False
+    if isinstance(node, RecRef):
+        return node.part != "delta"
+    return any(map(_reads_more, node.children))
 
 
 def _nothing(binding: Binding) -> Node:
