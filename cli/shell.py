@@ -98,7 +98,7 @@ class Shell:
         """Run a dot-command or a script; False if it failed. KeyboardInterrupt goes through."""
         try:
             if text.lstrip().startswith("."):
-                self._command(text.strip())
+                self._command(text.strip().rstrip(";"))
             else:
                 self._script(text)
                 self.changes()

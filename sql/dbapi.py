@@ -114,6 +114,14 @@ class Connection:
         for statement, given in self._session.statements(sql, parameters):
             if explain:
                 statement = explained(statement)
+            elif statement.words[:1] == ("SUBSCRIBE",):
+                raise errors.NotSupportedError(
+                    "SUBSCRIBE never ends, so nothing behind it in a script would run",
+                    hint="in the shell: .watch VIEW; in Python: Connection.subscribe",
+                    text=statement.script,
+                    position=statement.start,
+                    length=len("SUBSCRIBE"),
+                )
             cursor = self.cursor()
             cursor._take(*self._session.run(statement, given, as_text))
             yield cursor

@@ -165,6 +165,15 @@ def test_watch_shows_changes(spawn: Spawn) -> None:
     assert "16" not in screen
 
 
+def test_subscribe_would_never_end(tmp_path: Path) -> None:
+    """It points to .watch; and a dot-command may end like a statement."""
+    make = "create table t(a int); create materialized view v as from t;\n"
+    done = pipe(f"{make}.mode csv;\nselect 1 as a;\nsubscribe to v;\n", home=tmp_path)
+    assert done.stdout == "a\n1\n"
+    assert "<stdin>:4:1: Error: SUBSCRIBE never ends" in done.stderr
+    assert ".watch" in done.stderr
+
+
 def test_a_pipe_is_run_to_its_first_error(tmp_path: Path) -> None:
     done = pipe("select 1 as a;\n.mode csv\nselect 2 as b;\n", home=tmp_path)
     assert done.returncode == 0
