@@ -42,17 +42,20 @@ def alarm(seconds: float, ring: Callable[[], None]) -> Iterator[None]:
 def _wait() -> None:
     global _wakes
     while True:
+        ring = None
         with _changed:
-            now = time.monotonic()
-            late = [key for key, (at, _) in _due.items() if at <= now]
-            rings = [_due.pop(key)[1] for key in late]
-            if not rings:
-                if _ended:
-                    return
-                _wakes = min((at for at, _ in _due.values()), default=None)
-                _changed.wait(None if _wakes is None else _wakes - now)
-        while rings:
-            rings.pop()()
+            key = min(_due, key=lambda k: _due[k][0], default=None)
+            _wakes = None if key is None else _due[key][0]
+            left = None if _wakes is None else _wakes - time.monotonic()
+            if left is not None and left <= 0:
+                ring = _due.pop(key)[1]
+            elif _ended:
+                return
+            else:
+                _changed.wait(left)
+        if ring is not None:
+            ring()
+            ring = None  # it may hold a connection
 
 
 def _end() -> None:

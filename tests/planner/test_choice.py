@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import duckdb
 import pytest
 
 import tidewheel
@@ -131,3 +132,23 @@ def test_what_has_another_meaning_here_is_never_given_to_duckdb(con) -> None:
     nested = f"WITH RECURSIVE o(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM o, ({grouped}) WHERE x < 3) SELECT count(*) FROM o"
     for query in (mutual, grouped, nested):
         assert explained(con, query).startswith("#0")
+
+
+@pytest.mark.parametrize("rows", [0, 1, 999, 1000, 1001, 2500])
+@pytest.mark.parametrize(
+    "columns",
+    [
+        "x, -x::HUGEINT * 1e30::HUGEINT, x::VARCHAR, (x / 4)::DECIMAL(9, 2), x % 2 = 0, NULL::BIGINT",
+        "x, [x], x::DOUBLE",
+    ],
+)
+def test_rows_and_types_are_those_of_duckdb(con, rows: int, columns: str) -> None:
+    query = f"WITH RECURSIVE t(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM t WHERE x < {max(rows, 1)}) SELECT {columns} FROM t WHERE {rows} > 0 ORDER BY x"
+    wanted = duckdb.connect().execute(query)
+    types = [str(column[1]) for column in wanted.description]
+    answer = wanted.fetchall()
+    found = con.execute(query)
+    assert [column[1] for column in found.description] == types
+    assert found.fetchall() == answer
+    assert len(answer) == rows
+    assert "DuckDB alone took" in explained(con, query)
