@@ -17,12 +17,12 @@ import pyarrow as pa
 from tidewheel.engine.operators import exact
 from tidewheel.engine.operators.accumulate_rows import GroupsByRow, by_row
 from tidewheel.engine.operators.join import counts_at
-from tidewheel.engine.operators.keyed import Agenda, unique
+from tidewheel.engine.operators.keyed import Agenda
 from tidewheel.engine.operators.operator import Emission, Operator, emit
 from tidewheel.engine.state import columns as columns_
 from tidewheel.engine.state.arrangement import Arrangement, Counters, times_of
 from tidewheel.engine.state.columns import Col, Mask
-from tidewheel.engine.state.delta import Delta, Int64s, Schema, concat, consolidate
+from tidewheel.engine.state.delta import Delta, Int64s, Schema, concat, consolidate, unique
 from tidewheel.engine.state.run import Rows, concat_rows, sort_rows
 
 Function = Literal[

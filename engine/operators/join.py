@@ -11,7 +11,7 @@ from tidewheel.engine.operators.shared import Shared
 from tidewheel.engine.state import columns as columns_
 from tidewheel.engine.state.arrangement import Arrangement, Counters
 from tidewheel.engine.state.columns import Index
-from tidewheel.engine.state.delta import Delta, Int64s, Schema
+from tidewheel.engine.state.delta import Delta, Int64s, Schema, unique
 from tidewheel.engine.state.run import Rows, concat_rows
 
 
@@ -154,7 +154,7 @@ class Join(Operator):
 
 def _before(arrangement: Arrangement, delta: Delta, keys: Int64s) -> Arrangement:
     """What an arrangement held under `keys` before `delta`, which it has taken in, was added."""
-    probes = np.unique(keys) if len(keys) > 1 else keys
+    probes = unique(keys)
     gone = arrangement.layout.rows(delta.negate())
     place = probes.searchsorted(gone.keys)
     place[place == len(probes)] = 0

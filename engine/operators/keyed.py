@@ -16,7 +16,7 @@ import numpy as np
 from tidewheel.engine.operators.join import counts_at
 from tidewheel.engine.operators.operator import Emission, Operator, emit
 from tidewheel.engine.state.arrangement import Arrangement, Counters
-from tidewheel.engine.state.delta import Delta, Int64s, Schema, concat, consolidate
+from tidewheel.engine.state.delta import Delta, Int64s, Schema, concat, consolidate, unique
 from tidewheel.engine.state.run import Rows, sort_rows
 
 
@@ -59,17 +59,6 @@ class Agenda:
     def clear(self) -> None:
         """Forget everything."""
         self._keys.clear()
-
-
-def unique(keys: Int64s) -> Int64s:
-    """Distinct keys, sorted."""
-    if len(keys) <= 1:
-        return keys
-    ordered = np.sort(keys)
-    keep = np.empty(len(keys), bool)
-    keep[0] = True
-    np.not_equal(ordered[1:], ordered[:-1], out=keep[1:])
-    return ordered[keep]
 
 
 class Keyed(Operator):

@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 
 from tidewheel.engine.operators.join import counts_at
-from tidewheel.engine.operators.keyed import Agenda, unique
+from tidewheel.engine.operators.keyed import Agenda
 from tidewheel.engine.operators.operator import Emission, Operator, emit
 from tidewheel.engine.state.arrangement import Arrangement, Counters, times_of
-from tidewheel.engine.state.delta import Delta, Int64s, Schema
+from tidewheel.engine.state.delta import Delta, Int64s, Schema, unique
 from tidewheel.engine.state.run import Rows, concat_rows, sort_rows
 
 Count = Callable[[Int64s], Int64s]

@@ -34,6 +34,7 @@ from tidewheel.engine.operators.seen import (
 )
 from tidewheel.engine.operators.step_program import NULL, Ints, Program
 from tidewheel.engine.progress.timestamp import Timestamp
+from tidewheel.engine.state.delta import unique
 
 _SMALL = 1 << 22  # a bitmap that is made at once
 _THIN = 7  # runs become a bitmap when there are more rows than one in 2^7 of the space
@@ -312,7 +313,7 @@ def _next(fresh: Ints, waiting: Ints, pending: Bools, best: Ints) -> tuple[Ints,
     if len(fresh) * 16 > len(pending):
         every = np.flatnonzero(pending)
     else:
-        every = np.unique(np.concatenate([fresh, waiting]))
+        every = unique(np.concatenate([fresh, waiting]))
         every = every[pending[every]]
     if len(every) > _PATIENCE:
         values = best[every]
