@@ -40,7 +40,7 @@ from tidewheel.engine.operators.walk import WIDE, Narrow, Walk
 from tidewheel.engine.state import columns as columns_
 from tidewheel.engine.state.arrangement import Arrangement, Counters
 from tidewheel.engine.state.columns import Array, Col, Index, Mask
-from tidewheel.engine.state.delta import Delta, Int64s, KeySpec, Schema, consolidate
+from tidewheel.engine.state.delta import Delta, Int64s, KeySpec, Schema, begins, consolidate
 from tidewheel.engine.state.run import Rows, concat_rows, sort_rows
 
 ANCHOR = -1  # the parent of a row that the anchor gives
@@ -607,10 +607,7 @@ def _standing(at: Index, rows: Rows) -> tuple[Index, Rows]:
     if whole is not None:
         order = whole.argsort()
         ordered = whole[order]
-        starts = np.empty(len(order), bool)
-        starts[:1] = True
-        np.not_equal(ordered[1:], ordered[:-1], out=starts[1:])
-        begin = starts.nonzero()[0]
+        begin = begins(ordered).nonzero()[0]
         standing = np.add.reduceat(rows.weights[index[order]], begin) > 0
         kept = np.concatenate((sure, index[order[begin[standing]]]))
         return at[kept], rows.take(kept)
@@ -626,9 +623,9 @@ def _standing(at: Index, rows: Rows) -> tuple[Index, Rows]:
 def _whole(at: Index, rows: Rows, index: Index) -> Int64s | None:
     """One integer per (position among the probes, row), None where that takes more than 64 bits."""
     layout = rows.layout
-    if not layout.key.exact(rows.cols) or rows.rest is None or layout.rest is None:
+    if rows.rest is None or not layout.exact(rows.cols):
         return None
     rest = rows.rest[index]
-    if not layout.rest.exact(rows.cols) or int(rest.min()) < 0 or int(rest.max()) >= 1 << 31:
+    if int(rest.min()) < 0 or int(rest.max()) >= 1 << 31:
         return None
     return np.asarray((at << 31) | rest)

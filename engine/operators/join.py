@@ -10,9 +10,9 @@ from tidewheel.engine.operators.operator import Emission, Operator, emit
 from tidewheel.engine.operators.shared import Shared
 from tidewheel.engine.state import columns as columns_
 from tidewheel.engine.state.arrangement import Arrangement, Counters
-from tidewheel.engine.state.columns import Index
-from tidewheel.engine.state.delta import Delta, Int64s, Schema, unique
-from tidewheel.engine.state.run import Rows, concat_rows
+from tidewheel.engine.state.delta import Delta, Int64s, Schema
+from tidewheel.engine.state.run import Rows
+from tidewheel.engine.state.spine import Spine
 
 
 class Arrange(Operator):
@@ -50,7 +50,10 @@ class Arrange(Operator):
             if nulls is not None:
                 delta = delta.where(~nulls)
         if self.shared is None or self.shared.claim():
-            self.arrangement.insert(delta, counters)
+            if counters:
+                self.arrangement.insert(delta, counters)
+            else:
+                self.arrangement.post(delta)
         return emit(counters, delta)
 
     def arrangements(self) -> Sequence[Arrangement]:
@@ -90,82 +93,56 @@ class Join(Operator):
     def step(self, counters: Counters, deltas: Sequence[Delta | None]) -> list[Emission]:
         """All pairs in which a present delta takes part."""
         left, right = deltas
-        out: list[Emission] = []
         # The first time, the deltas are all that the arrangements hold: one term says it all.
         first, self._begun = not self._begun, True
-        run: Rows | None = None
         if first and left is not None and not counters:
-            right, run = None, self.left.spine.single
-        olds: list[Arrangement] = [self.left, self.right]
-        if left is not None and right is not None and not counters:
-            # One of the terms with what was there before: else all that both sides add, or take
-            # away, comes twice and is taken back once. The smaller delta is subtracted sooner.
-            if len(left) <= len(right):
-                olds[0] = _before(self.left, left, self.right.key.keys(right.cols, len(right)))
-            else:
-                olds[1] = _before(self.right, right, self.left.key.keys(left.cols, len(left)))
-        if left is not None:
+            run = self.left.spine.single
             if run is not None:  # the same rows, sorted: neighbours meet the same rows
-                left, keys = run.delta(), run.keys
-            else:
-                keys = self.left.key.keys(left.cols, len(left))
-            found = olds[1].match(left.cols, self.left.key, keys)
-            if found is not None:
-                at, rows = found
-                weights = left.weights[at] * rows.weights
-                delta = self._pairs(left.cols, at, rows.cols, None, weights)
-                out.extend(at_lub(counters, rows.times, delta))
-        if right is not None:
-            keys = self.right.key.keys(right.cols, len(right))
-            found = olds[0].match(right.cols, self.right.key, keys)
-            if found is not None:
-                at, rows = found
-                weights = right.weights[at] * rows.weights
-                delta = self._pairs(rows.cols, None, right.cols, at, weights)
-                out.extend(at_lub(counters, rows.times, delta))
-            if left is not None and counters:
-                out.extend(emit(counters, self._both(left, right)))
-        return out
+                return self._meet(0, run.delta(), run.keys, counters)
+            right = None
+        if left is None or right is None:
+            side, delta = (0, left) if right is None else (1, right)
+            assert delta is not None
+            return self._meet(side, delta, self._keys(side, delta), counters)
+        lefts, rights = self._keys(0, left), self._keys(1, right)
+        if counters:
+            both = Spine(self.right.layout)
+            both.insert(self.right.layout.rows(right.negate(), None, rights))
+            return [
+                *self._meet(0, left, lefts, counters),
+                *self._meet(1, right, rights, counters),
+                *self._meet(0, left, lefts, counters, both),
+            ]
+        # One of the terms with what was there before: else all that both sides add, or take
+        # away, comes twice and is taken back once. That is read first, see `Arrangement.before`.
+        if self.left.lacks(left) or (not self.right.lacks(right) and len(left) <= len(right)):
+            return [
+                *self._meet(1, right, rights, counters, self.left.before(left, rights)),
+                *self._meet(0, left, lefts, counters),
+            ]
+        return [
+            *self._meet(0, left, lefts, counters, self.right.before(right, lefts)),
+            *self._meet(1, right, rights, counters),
+        ]
 
-    def _both(self, left: Delta, right: Delta) -> Delta:
-        """Minus δL⋈δR, which the two terms above count twice."""
-        small = Arrangement(self.right.schema, self.right.key.indices)
-        small.spine.insert(small.layout.rows(right))
-        found = small.match(left.cols, self.left.key, self.left.key.keys(left.cols, len(left)))
+    def _keys(self, side: int, delta: Delta) -> Int64s:
+        return (self.left, self.right)[side].key.keys(delta.cols, len(delta))
+
+    def _meet(
+        self, side: int, delta: Delta, keys: Int64s, counters: Counters, spine: Spine | None = None
+    ) -> list[Emission]:
+        """Pairs of a delta of one side with the rows of the other, or those in `spine`."""
+        own, other = (self.left, self.right) if side == 0 else (self.right, self.left)
+        found = other.match(delta.cols, own.key, keys, spine)
         if found is None:
-            return Delta.empty(self.schema)
+            return []
         at, rows = found
-        return self._pairs(left.cols, at, rows.cols, None, -left.weights[at] * rows.weights)
-
-    def _pairs(
-        self,
-        left: Sequence[columns_.Col],
-        left_at: Index | None,
-        right: Sequence[columns_.Col],
-        right_at: Index | None,
-        weights: Int64s,
-    ) -> Delta:
-        cols = []
-        for side, i in self.columns:
-            col, at = (left[i], left_at) if side == 0 else (right[i], right_at)
-            cols.append(col if at is None else columns_.take(col, at))
-        return Delta(self.schema, cols, weights)
-
-
-def _before(arrangement: Arrangement, delta: Delta, keys: Int64s) -> Arrangement:
-    """What an arrangement held under `keys` before `delta`, which it has taken in, was added."""
-    probes = unique(keys)
-    gone = arrangement.layout.rows(delta.negate())
-    place = probes.searchsorted(gone.keys)
-    place[place == len(probes)] = 0
-    common = probes[place] == gone.keys
-    if not common.any():
-        return arrangement
-    gone = gone.where(common)
-    small = Arrangement(arrangement.schema, arrangement.key.indices)
-    found = arrangement.fetch(probes)
-    small.spine.insert(gone if found is None else concat_rows([found, gone]))
-    return small
+        cols = [
+            columns_.take(delta.cols[i], at) if of == side else rows.cols[i]
+            for of, i in self.columns
+        ]
+        pairs = Delta(self.schema, cols, delta.weights[at] * rows.weights)
+        return at_lub(counters, rows.times, pairs)
 
 
 def at_lub(counters: Counters, times: Int64s | None, delta: Delta) -> list[Emission]:

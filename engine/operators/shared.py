@@ -58,6 +58,7 @@ class SharedArrangements:
             shared = self._found[key] = Shared(make(), self)
         elif user not in shared.users:
             shared.written = self.turn  # all that the user will bring is there
+            shared.arrangement.settle()
         shared.users.add(user)
         return shared
 

@@ -11,7 +11,7 @@ from tidewheel.engine.operators.rank import Order, Ranking
 from tidewheel.engine.operators.regroup import Evaluate
 from tidewheel.engine.state.arrangement import Arrangement, Counters
 from tidewheel.engine.state.columns import is_null
-from tidewheel.engine.state.delta import Delta, Int64s, Schema, concat, consolidate
+from tidewheel.engine.state.delta import Delta, Int64s, Schema, begins, concat, consolidate
 from tidewheel.engine.state.run import Rows, concat_rows, sort_rows
 
 _MAX = np.iinfo(np.int64).max
@@ -107,16 +107,10 @@ def extreme(input_schema: Schema, key: Sequence[int], value: int, schema: Schema
         nulls = is_null(rows.cols[value])
         layout = Arrangement(input_schema, key).layout
         keys = layout.key.keys(rows.cols, len(rows))
+        first = begins(keys)
         if nulls is not None:
-            group = np.empty(len(rows), np.int64)
-            group[0] = 0
-            np.cumsum(keys[1:] != keys[:-1], out=group[1:])
-            rows = rows.take(np.lexsort((nulls, group)))
-        first = np.empty(len(rows), bool)
-        if len(rows):
-            first[0] = True
-            first[1:] = keys[1:] != keys[:-1]
-        else:
+            rows = rows.take(np.lexsort((nulls, first.cumsum())))
+        if not len(rows):
             empty = Delta.empty(schema)
             if key:
                 return empty

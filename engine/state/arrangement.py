@@ -13,8 +13,8 @@ import numpy as np
 
 from tidewheel.engine.state import columns as columns_
 from tidewheel.engine.state.columns import Col, Index
-from tidewheel.engine.state.delta import Delta, Int64s, KeySpec, Schema
-from tidewheel.engine.state.run import Layout, Rank, Rows
+from tidewheel.engine.state.delta import Delta, Int64s, KeySpec, Schema, unique
+from tidewheel.engine.state.run import Layout, Rank, Rows, concat_rows
 from tidewheel.engine.state.spine import Spine
 
 Counters = tuple[int, ...]
@@ -39,7 +39,8 @@ class Arrangement:
         name: str = "",
     ) -> None:
         self.layout = Layout(schema, key, depth, rank)
-        self.spine = Spine(self.layout)
+        self._spine = Spine(self.layout)
+        self.posted: Delta | None = None  # added last, and nobody has asked for it yet
         self.name = name
 
     @property
@@ -54,29 +55,75 @@ class Arrangement:
 
     def __len__(self) -> int:
         """Rows held, where rows that cancel but are not yet merged count twice."""
-        return len(self.spine)
+        return len(self._spine) + (0 if self.posted is None else len(self.posted))
+
+    @property
+    def spine(self) -> Spine:
+        """The rows, those of a posted delta included."""
+        self.settle()
+        return self._spine
+
+    def settle(self) -> None:
+        """Take in a posted delta."""
+        if self.posted is not None:
+            delta, self.posted = self.posted, None
+            self._spine.insert(self.layout.rows(delta))
 
     @property
     def nbytes(self) -> int:
         """Bytes held."""
-        return self.spine.nbytes
+        return self._spine.nbytes + (0 if self.posted is None else self.posted.nbytes)
 
     def insert(self, delta: Delta, counters: Counters = (), keys: Int64s | None = None) -> None:
         """Add a delta that happened at `counters`."""
         if len(delta):
             self.spine.insert(self.layout.rows(delta, times_of(len(delta), counters), keys))
 
+    def post(self, delta: Delta) -> None:
+        """Add a delta outside loops, but no sooner than the rows are read.
+
+        So a join that needs what was there `before` does not have to take the delta out again.
+        """
+        self.settle()
+        if len(delta):
+            self.posted = delta
+
+    def lacks(self, delta: Delta) -> bool:
+        """Has this delta been posted, but not been taken in yet?"""
+        # other circuits have the same change of a table in a delta of their own
+        return self.posted is not None and self.posted.weights is delta.weights
+
+    def before(self, delta: Delta, keys: Int64s) -> Spine:
+        """What was there under `keys` before `delta`, which has been added since."""
+        if self.lacks(delta):
+            return self._spine
+        probes = unique(keys)
+        gone = self.layout.rows(delta.negate())
+        place = probes.searchsorted(gone.keys)
+        place[place == len(probes)] = 0
+        common = probes[place] == gone.keys
+        if not common.any():
+            return self.spine
+        gone = gone.where(common)
+        found = self.fetch(probes)
+        spine = Spine(self.layout)
+        spine.insert(gone if found is None else concat_rows([found, gone]))
+        return spine
+
     def fetch(self, keys: Int64s) -> Rows | None:
         """All rows whose 64-bit key is among `keys` (each at most once), None if none."""
         found = self.spine.lookup(keys)
         return None if found is None else found[1]
 
-    def match(self, cols: Sequence[Col], spec: KeySpec, keys: Int64s) -> tuple[Index, Rows] | None:
+    def match(
+        self, cols: Sequence[Col], spec: KeySpec, keys: Int64s, spine: Spine | None = None
+    ) -> tuple[Index, Rows] | None:
         """Pairs (position in `keys`, row) whose key *values* are equal, None if none.
 
-        `keys` is ``spec.keys(cols, n)``: the other side's key columns, of the same types.
+        `keys` is ``spec.keys(cols, n)``: the other side's key columns, of the same types. `spine`:
+        only the rows in there.
         """
-        found = self.spine.lookup(keys)
+        found = (self.spine if spine is None else spine).lookup(keys)
         if found is None:
             return None
         at, rows = found

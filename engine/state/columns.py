@@ -20,6 +20,9 @@ import pyarrow.compute as pc
 from tidewheel.engine.state import hashing
 from tidewheel.engine.state.hashing import U64
 
+_INT64 = pa.int64()
+_TAKE = pc.get_function("array_take")
+
 Array = npt.NDArray[Any]
 Index = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -267,7 +270,12 @@ def take(col: Col, index: Index) -> Col:
     """Rows of a column by position."""
     if isinstance(col, np.ndarray):
         return col[index]
-    return col.take(pa.array(index))
+    if isinstance(col, pa.ExtensionArray):
+        return col.take(pa.array(index))
+    # what `Array.take` does, without what it does to get there
+    index = np.ascontiguousarray(index, np.int64)
+    places = pa.Array.from_buffers(_INT64, len(index), [None, pa.py_buffer(index)], 0)
+    return _TAKE.call([col, places])
 
 
 def where(col: Col, mask: Mask) -> Col:
@@ -372,7 +380,7 @@ def _interval(array: pa.Array) -> U64:
 def _equal_arrow(a: pa.Array, b: pa.Array) -> Mask:
     t = pa.types
     kind = a.type
-    if t.is_null(kind):
+    if a.equals(b):  # mostly they are, and this takes a tenth of the time
         return np.ones(len(a), bool)
     if t.is_interval(kind):
         same = np.asarray((_interval(a) == _interval(b)).all(axis=1))

@@ -278,9 +278,8 @@ def _consolidated(delta: Delta) -> Delta:
     spec = KeySpec(delta.schema, range(len(delta.schema)))
     keys = spec.keys(delta.cols, n)
     order = keys.argsort()
-    starts, order = groups(
-        [keys], order, None if spec.exact(delta.cols) else delta.cols, spec.kinds
-    )
+    cols = None if spec.exact(delta.cols) else delta.cols
+    starts, order = groups(begins(keys[order]), order, cols, spec.kinds)
     if len(starts) == n:
         keep = delta.weights != 0
         return delta if keep.all() else delta.take(keep.nonzero()[0])
@@ -319,52 +318,45 @@ def unique(keys: Int64s) -> Int64s:
     if len(keys) <= 1:
         return keys
     ordered = np.sort(keys)
-    keep = np.empty(len(keys), bool)
-    keep[0] = True
-    np.not_equal(ordered[1:], ordered[:-1], out=keep[1:])
-    return ordered[keep]
+    return ordered[begins(ordered)]
+
+
+def begins(ordered: Int64s) -> Mask:
+    """Which values differ from the one before them? The first does."""
+    first = np.ones(len(ordered), bool)
+    np.not_equal(ordered[1:], ordered[:-1], out=first[1:])
+    return first
 
 
 def groups(
-    sort_keys: Sequence[Int64s],
-    order: Index,
-    cols: Sequence[Col] | None,
-    kinds: Sequence[ColumnType],
+    first: Mask, order: Index, cols: Sequence[Col] | None, kinds: Sequence[ColumnType]
 ) -> tuple[Index, Index]:
     """Where groups of equal rows start in rows sorted by `order`, and the order itself.
 
-    Rows are equal if all `sort_keys` are, and all `cols` (None: the keys say it all). Where equal
-    keys hide different rows (a hash collision), the order is refined so that equal rows adjoin.
+    `first`: the rows whose sort keys differ from those of the row before. Rows are equal if their
+    sort keys are, and all `cols` (None: the keys say it all). Where equal keys hide different rows
+    (a hash collision), the order is refined so that equal rows adjoin.
     """
-    n = len(order)
-    change = np.empty(n, bool)
-    change[0] = True
-    for i, key in enumerate(sort_keys):
-        ordered = key[order]
-        if i == 0:
-            np.not_equal(ordered[1:], ordered[:-1], out=change[1:])
-        else:
-            change[1:] |= ordered[1:] != ordered[:-1]
     if cols is not None:
-        same = (~change).nonzero()[0]
+        same = (~first).nonzero()[0]
         if len(same):
             left, right = order[same], order[same - 1]
             for col, kind in zip(cols, kinds, strict=True):
                 equal = kind.equal(columns_.take(col, left), columns_.take(col, right))
                 if not equal.all():
-                    return _resolve_collisions(change, order, cols, kinds)
-    return change.nonzero()[0], order
+                    return _resolve_collisions(first, order, cols, kinds)
+    return first.nonzero()[0], order
 
 
 def _resolve_collisions(
-    change: Mask, order: Index, cols: Sequence[Col], kinds: Sequence[ColumnType]
+    first: Mask, order: Index, cols: Sequence[Col], kinds: Sequence[ColumnType]
 ) -> tuple[Index, Index]:
     """Split groups of rows with equal hashes by their values; rare, so in plain Python."""
-    starts = change.nonzero()[0]
+    starts = first.nonzero()[0]
     ends = np.append(starts[1:], len(order))
     crowded = ends - starts > 1
     out = order.copy()
-    change = change.copy()
+    first = first.copy()
     for start, end in zip(starts[crowded].tolist(), ends[crowded].tolist(), strict=True):
         members = order[start:end]
         lists = [
@@ -375,7 +367,7 @@ def _resolve_collisions(
             by_value.setdefault(repr(columns_.canonical(row)), []).append(member)
         place = start
         for same_rows in by_value.values():
-            change[place] = True
+            first[place] = True
             out[place : place + len(same_rows)] = same_rows
             place += len(same_rows)
-    return change.nonzero()[0], out
+    return first.nonzero()[0], out

@@ -21,7 +21,8 @@ _S32: Final = np.uint64(32)
 NULL_HASH: Final = np.uint64(0xBF58476D1CE4E5B9)
 SEED: Final = np.uint64(0x2545F4914F6CDD1D)
 
-_CHUNK_BYTES: Final = 1 << 20
+_SHORT: Final = 256  # bytes; longer strings are hashed one by one
+_MASKS: Final = np.array([(1 << 8 * n) - 1 for n in range(9)], np.uint64)  # the first n bytes
 
 
 def mix(x: U64) -> U64:
@@ -48,48 +49,33 @@ def hash_words(words: U64) -> U64:
     return h
 
 
-def _tables() -> tuple[U64, U64]:
-    rng = np.random.Generator(np.random.PCG64(0x71DE))
-    letters = rng.integers(1, 1 << 63, size=256, dtype=np.uint64) * np.uint64(2) + np.uint64(1)
-    return letters, _powers(1 << 10)
-
-
-def _powers(n: int) -> U64:
-    return np.cumprod(np.full(n, _C2), dtype=np.uint64)
-
-
-_LETTERS, _POWERS = _tables()
-
-
 def hash_bytes(offsets: npt.NDArray[Any], data: npt.NDArray[np.uint8]) -> U64:
-    """Hash variable-length byte strings: value i is ``data[offsets[i]:offsets[i + 1]]``.
-
-    A polynomial over random letters, modulo 2**64, as a difference of running sums.
-    """
-    global _POWERS
-    n = len(offsets) - 1
+    """Hash variable-length byte strings: value i is ``data[offsets[i]:offsets[i + 1]]``."""
     offsets = offsets.astype(np.int64, copy=False)
-    lengths = offsets[1:] - offsets[:-1]
-    longest = int(lengths.max()) if n else 0
-    if longest > len(_POWERS):
-        _POWERS = _powers(max(longest, 2 * len(_POWERS)))
-    out = np.empty(n, np.uint64)
-    begin = 0
-    while begin < n:
-        # As many strings as fill a chunk, at least one: temporaries take 8 bytes per letter.
-        end = int(offsets.searchsorted(offsets[begin] + _CHUNK_BYTES, side="right")) - 1
-        end = min(max(end, begin + 1), n)
-        lo, hi = int(offsets[begin]), int(offsets[end])
-        starts = offsets[begin:end] - lo
-        place = np.arange(hi - lo) - starts.repeat(lengths[begin:end])
-        sums = np.empty(hi - lo + 1, np.uint64)
-        sums[0] = 0
-        np.cumsum(_LETTERS[data[lo:hi]] * _POWERS[place], out=sums[1:])
-        out[begin:end] = sums[offsets[begin + 1 : end + 1] - lo] - sums[starts]
-        begin = end
-    return mix(out + lengths.view(np.uint64))
+    starts, lengths = offsets[:-1], offsets[1:] - offsets[:-1]
+    shortest, longest = (int(lengths.min()), int(lengths.max())) if len(lengths) else (0, 0)
+    h = mix(lengths.view(np.uint64) + SEED)
+    if len(data) < 8:
+        data = np.concatenate([data, np.zeros(8, np.uint8)])
+    words: U64 = np.ndarray((len(data) - 7,), "<u8", data, strides=(1,))  # a word at every byte
+    for begin in range(0, min(longest, _SHORT), 8):
+        rows = slice(None) if begin < shortest else (lengths > begin).nonzero()[0]
+        place = starts[rows] + begin
+        at = np.minimum(place, len(data) - 8)  # at the end of the data a word begins sooner
+        word = words[at] >> ((place - at) * 8 & 63).view(np.uint64)
+        left = np.minimum(lengths[rows] - begin, 8)
+        word &= _MASKS[left]
+        h[rows] = combine(h[rows], mix(word))
+    if longest > _SHORT:
+        for i in (lengths > _SHORT).nonzero()[0].tolist():
+            h[i] = _digest(data[offsets[i] : offsets[i + 1]].tobytes())
+    return h
+
+
+def _digest(value: bytes) -> int:
+    return int.from_bytes(hashlib.blake2b(value, digest_size=8).digest(), "little")
 
 
 def hash_text(text: str) -> int:
     """A stable 64-bit hash of one string: for values that only Python can take apart."""
-    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
+    return _digest(text.encode())

@@ -5,6 +5,7 @@ A *run* is `Rows` sorted by key and consolidated.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -12,7 +13,7 @@ import numpy as np
 
 from tidewheel.engine.state import columns as columns_
 from tidewheel.engine.state.columns import Col, Index, Mask
-from tidewheel.engine.state.delta import Delta, Int64s, KeySpec, Schema, groups
+from tidewheel.engine.state.delta import Delta, Int64s, KeySpec, Schema, begins, groups
 
 _LARGE: Final = 4096
 _WORTH: Final = 32  # probes times this are worth a directory
@@ -23,9 +24,13 @@ Rank = Callable[[Sequence[Col], int], Int64s]
 
 
 class Layout:
-    """What all runs of an arrangement share: columns, key, number of counters, rank."""
+    """What all runs of an arrangement share: columns, key, number of counters, rank.
 
-    __slots__ = ("depth", "key", "rank", "rest", "schema")
+    `rest` are the columns of fixed width that are not in the key, `texts` the others that are not:
+    to hash them takes long, and few rows share all the rest.
+    """
+
+    __slots__ = ("depth", "key", "rank", "rest", "schema", "texts")
 
     def __init__(
         self, schema: Schema, key: Sequence[int], depth: int = 0, rank: Rank | None = None
@@ -33,9 +38,23 @@ class Layout:
         self.schema = schema
         self.key = KeySpec(schema, key)
         others = [i for i in range(len(schema)) if i not in self.key.indices]
-        self.rest = KeySpec(schema, others) if others else None
+        fixed = [i for i in others if schema.kinds[i].dtype is not None]
+        texts = [i for i in others if schema.kinds[i].dtype is None]
+        self.rest = KeySpec(schema, fixed) if fixed else None
+        self.texts = KeySpec(schema, texts) if texts else None
         self.depth = depth
         self.rank = rank
+
+    @property
+    def whole(self) -> bool:
+        """Is the whole row the key?"""
+        return self.rest is None and self.texts is None
+
+    def exact(self, cols: Sequence[Col]) -> bool:
+        """True if rows of these columns are equal where their key and rest are."""
+        if self.texts is not None or not self.key.exact(cols):
+            return False
+        return self.rest is None or self.rest.exact(cols)
 
     def rows(self, delta: Delta, times: Int64s | None = None, keys: Int64s | None = None) -> Rows:
         """The rows of a delta (or of cols with weights of several parts), not yet sorted."""
@@ -54,7 +73,7 @@ class Layout:
 class Rows:
     """Rows with keys. `weights` has shape (n,) or, for running sums, (n, parts).
 
-    `times` has shape (n, depth), None outside loops. `rest` identifies, with the key, the row; it
+    `times` has shape (n, depth), None outside loops. `rest` is the layout's rest as one number; it
     is made when it is asked for, as most rows are never compared with others of their key.
     """
 
@@ -84,7 +103,7 @@ class Rows:
 
     @property
     def rest(self) -> Int64s | None:
-        """A key of the columns that are not in the key; None where all are."""
+        """A key of the layout's `rest`; None where it has none."""
         spec = self.layout.rest
         if self._rest is None and spec is not None:
             self._rest = spec.keys(self.cols, len(self.keys))
@@ -106,8 +125,7 @@ class Rows:
                 starts[0], starts[1:-1], starts[-1] = 0, ends, len(keys)
                 directory = self._directory = first, starts
         if directory is None:
-            begin = keys.searchsorted(probes)
-            return begin, np.asarray(keys.searchsorted(probes, side="right") - begin)
+            return search(keys, probes)
         first, starts = directory
         place = probes - first
         place[place.view(np.uint64) >= np.uint64(len(starts) - 2)] = len(starts) - 2
@@ -162,6 +180,15 @@ class Rows:
         return Rows(self.layout, self.keys, self._rest, self.rank, None, self.weights, self.cols)
 
 
+def search(keys: Int64s, probes: Int64s) -> tuple[Index, Index]:
+    """In sorted keys, how often each probe is there, and if it is, where it begins."""
+    begin = keys.searchsorted(probes)
+    there = (keys.take(begin, mode="clip") == probes).nonzero()[0]
+    counts = np.zeros(len(probes), np.int64)
+    counts[there] = keys.searchsorted(probes[there], side="right") - begin[there]
+    return begin, counts
+
+
 def concat_rows(parts: Sequence[Rows]) -> Rows:
     """Rows one after the other; at least one part."""
     if len(parts) == 1:
@@ -199,10 +226,9 @@ def sort_rows(rows: Rows) -> Rows:
 def sort_by(rows: Rows) -> Rows:
     """`sort_rows` for keys that need not be those of the columns."""
     n, layout = len(rows), rows.layout
-    order, keys = _order(rows)
-    identities = [layout.key] if layout.rest is None else [layout.key, layout.rest]
-    exact = all(spec.exact(rows.cols) for spec in identities)
-    starts, order = groups(keys, order, None if exact else rows.cols, layout.schema.kinds)
+    order, first = _order(rows)
+    cols = None if layout.exact(rows.cols) else rows.cols
+    starts, order = groups(first, order, cols, layout.schema.kinds)
     if len(starts) == n:
         keep = _nonzero(rows.weights[order])
         return rows.take(order if keep.all() else order[keep])
@@ -219,8 +245,8 @@ def sort_run(rows: Rows) -> Rows:
     Most of what a table is filled with has few rows per key, all different. To find out that they
     are takes much longer than to sort them.
     """
-    weights, whole = rows.weights, rows.layout.rest is None
-    if len(rows) < _LARGE or whole or rows.times is not None or weights.ndim != 1:
+    weights = rows.weights
+    if len(rows) < _LARGE or rows.layout.whole or rows.times is not None or weights.ndim != 1:
         return sort_rows(rows)
     if weights.min() <= 0:
         return sort_rows(rows)
@@ -248,8 +274,8 @@ def _nonzero(weights: Int64s) -> Mask:
     return np.asarray(weights != 0 if weights.ndim == 1 else weights.any(axis=1))
 
 
-def _order(rows: Rows) -> tuple[Index, list[Int64s]]:
-    """An order by key, rank, rest and counters, and these sort keys, most significant first."""
+def _order(rows: Rows) -> tuple[Index, Mask]:
+    """An order by key, rank and all else, and which rows differ in it from the one before."""
     keys = [rows.keys]
     if rows.rank is not None:
         keys.append(rows.rank)
@@ -257,48 +283,58 @@ def _order(rows: Rows) -> tuple[Index, list[Int64s]]:
         keys.append(rows.rest)
     if rows.times is not None:
         keys.extend(rows.times[:, i] for i in range(rows.times.shape[1]))
-    if len(keys) == 1:
-        return _argsort(rows.keys), keys
-    if len(rows) < 256:
-        return np.lexsort(keys[::-1]), keys
-    packed = _packed(keys)
+    packed = _packed(keys) if len(keys) > 1 and len(rows) >= 256 else None
     if packed is not None:
-        return _argsort(packed), [packed]
-    # Sorting by key alone is fast, the more so as merged runs are sorted already; only rows that
-    # share their key with a neighbour need the finer order.
-    return _refined(_argsort(rows.keys), keys), keys
+        keys = [packed]
+    if len(rows) < 256:
+        order = np.lexsort(keys[::-1])
+        first = begins(keys[0][order])
+        for key in keys[1:]:
+            first |= begins(key[order])
+    else:
+        # Sorting by key alone is fast, the more so as merged runs are sorted already; only rows
+        # that share their key with a neighbour need the finer order.
+        order = _argsort(keys[0])
+        first = begins(keys[0][order])
+        for key in keys[1:]:
+            _refine(order, first, key.__getitem__)
+    texts = rows.layout.texts
+    if texts is not None:
+
+        def hashes(index: Index) -> Int64s:
+            cols = list(rows.cols)
+            for i in texts.indices:
+                cols[i] = columns_.take(cols[i], index)
+            return texts.keys(cols, len(index))
+
+        _refine(order, first, hashes)
+    return order, first
 
 
-def _refined(order: Index, keys: Sequence[Int64s]) -> Index:
-    """`order`, which is one by the first key, with rows that share it put in order by the others.
+def _refine(order: Index, first: Mask, values_of: Callable[[Index], Int64s]) -> None:
+    """Put rows that agree in all sort keys so far in order by one more, and mark where it differs.
 
     Groups of rows that are in order already, as most are where runs are merged, stay untouched.
     """
-    n = len(order)
-    change = np.ones(n, bool)  # does a row differ from the one before it?
-    first = keys[0][order]
-    np.not_equal(first[1:], first[:-1], out=change[1:])
-    for key in keys[1:]:
-        crowded = ~change
-        crowded[:-1] |= crowded[1:]
-        place = crowded.nonzero()[0]
-        if not len(place):
-            break
-        begins = change[place]
-        values = key[order[place]]
-        wrong = values[1:] < values[:-1]
-        wrong &= ~begins[1:]
-        if wrong.any():
-            group = begins.cumsum() - 1
-            bad = np.zeros(int(group[-1]) + 1, bool)
-            bad[group[1:][wrong]] = True
-            chosen = bad[group].nonzero()[0]
-            at = place[chosen]
-            by = _grouped(group[chosen], values[chosen])
-            order[at] = order[at][by]
-            values[chosen] = values[chosen][by]
-        change[place[1:]] |= values[1:] != values[:-1]
-    return order
+    crowded = ~first
+    crowded[:-1] |= crowded[1:]
+    place = crowded.nonzero()[0]
+    if not len(place):
+        return
+    values = values_of(order[place])
+    starts = first[place]
+    wrong = values[1:] < values[:-1]
+    wrong &= ~starts[1:]
+    if wrong.any():
+        group = starts.cumsum() - 1
+        bad = np.zeros(int(group[-1]) + 1, bool)
+        bad[group[1:][wrong]] = True
+        chosen = bad[group].nonzero()[0]
+        at = place[chosen]
+        by = _grouped(group[chosen], values[chosen])
+        order[at] = order[at][by]
+        values[chosen] = values[chosen][by]
+    first[place] |= begins(values)
 
 
 def _grouped(group: Index, values: Int64s) -> Index:
@@ -341,11 +377,10 @@ def _sorted_integers(rows: Rows) -> Rows | None:
     layout = rows.layout
     if rows.times is not None or rows.weights.ndim != 1 or rows.rank is not None:
         return None
-    if len(layout.schema) == 1 and layout.rest is None:
+    if len(layout.schema) == 1 and layout.whole:
         return _sorted_values(rows)
-    if len(layout.schema) != 2 or layout.rest is None:
-        return None
-    if not (layout.key.exact(rows.cols) and layout.rest.exact(rows.cols)):
+    pair = len(layout.schema) == 2 and len(layout.key.indices) == 1
+    if not pair or layout.rest is None or not layout.exact(rows.cols):
         return None
     rest = rows.rest
     assert rest is not None
@@ -370,15 +405,19 @@ def _sorted_integers(rows: Rows) -> Rows | None:
     return Rows(layout, keys, packed, None, None, weights, cols)
 
 
-def merge_runs(larger: Rows, smaller: Rows) -> Rows:
-    """Two runs as one. Those of one integer column meet by search: only the smaller is moved."""
+def merge_runs(runs: Sequence[Rows]) -> Rows:
+    """Runs as one. Those of one integer column meet by search: only the smaller are moved."""
+    layout = runs[0].layout
+    plain = layout.whole and layout.rank is None and layout.depth == 0 and layout.key.integer
+    if plain and all(layout.key.exact(run.cols) for run in runs):
+        return functools.reduce(_merged_values, reversed(runs))
+    return sort_run(concat_rows(runs))
+
+
+def _merged_values(smaller: Rows, larger: Rows) -> Rows:
+    if not len(larger):
+        return smaller
     layout = larger.layout
-    key = layout.key
-    plain = layout.rest is None and layout.rank is None and larger.times is None
-    if not (plain and len(larger) and key.integer):
-        return sort_run(concat_rows([larger, smaller]))
-    if not (key.exact(larger.cols) and key.exact(smaller.cols)):
-        return sort_run(concat_rows([larger, smaller]))
     at = larger.keys.searchsorted(smaller.keys)
     there = larger.keys[np.minimum(at, len(larger) - 1)] == smaller.keys
     weights = larger.weights.copy()
@@ -388,7 +427,7 @@ def merge_runs(larger: Rows, smaller: Rows) -> Rows:
     keep = _nonzero(weights)
     if not keep.all():
         keys, weights = keys[keep], weights[keep]
-    dtype = key.kinds[0].dtype
+    dtype = layout.key.kinds[0].dtype
     assert dtype is not None
     return Rows(layout, keys, None, None, None, weights, [keys.astype(dtype, copy=False)])
 
@@ -406,9 +445,7 @@ def _sorted_values(rows: Rows) -> Rows | None:
 
 def _counted(ascending: Int64s, weight: int) -> tuple[Int64s, Int64s]:
     """Each value once, and its weight if every occurrence has `weight`."""
-    first = np.empty(len(ascending), bool)
-    first[0] = True
-    np.not_equal(ascending[1:], ascending[:-1], out=first[1:])
+    first = begins(ascending)
     if first.all():
         return ascending, np.full(len(ascending), weight, np.int64)
     starts = first.nonzero()[0]

@@ -10,69 +10,65 @@ Arrangements" (VLDB 2020), section 4.2, for merging with fuel.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Iterator, Sequence
+from typing import Final, cast
 
 import numpy as np
 
 from tidewheel.engine.state.columns import Index
-from tidewheel.engine.state.delta import Int64s
+from tidewheel.engine.state.delta import Int64s, begins
 from tidewheel.engine.state.head import Head
 from tidewheel.engine.state.run import (
     Layout,
     Rows,
     concat_rows,
     merge_runs,
+    search,
     sort_by,
     sort_rows,
     sort_run,
 )
 
 HEAD: Final = 64
-RATIO: Final = 8  # a run is merged with the next smaller one unless it is this much larger;
-LARGE: Final = 512  # from this size on, where merging costs more than one more run to look into,
-LARGE_RATIO: Final = 3  # unless it is this much larger
+RATIO: Final = 8  # a run is merged with all smaller ones unless it is this much larger;
+LARGE: Final = 512  # from this size on, where merging costs more than a run more to look into,
+LARGE_RATIO: Final = 0.6  # once they have more than half as much again
 AT_ONCE: Final = 8192  # merges of so many rows are done at once
 FUEL: Final = 16  # rows merged per row added
 SLICE: Final = 1 << 15
 
 
 class Merge:
-    """Two runs on their way to become one; readers use the two until it is done."""
+    """Runs on their way to become one; readers use the runs until it is done."""
 
-    def __init__(self, larger: Rows, smaller: Rows) -> None:
-        self.larger = larger
-        self.smaller = smaller
-        self._from_larger = 0
-        self._from_smaller = 0
+    def __init__(self, runs: Sequence[Rows]) -> None:
+        self.runs = runs
+        self._at = [0] * len(runs)
         self._done: list[Rows] = []
 
     def __len__(self) -> int:
-        return len(self.larger) + len(self.smaller)
+        return sum(map(len, self.runs))
 
-    def work(self, fuel: int) -> int:
-        """Merge at least `fuel` rows (or all that is left); returns the fuel left."""
+    def work(self, fuel: int) -> None:
+        """Merge at least `fuel` rows, or all that is left."""
+        largest = self.runs[0]
         while fuel > 0 and not self.complete:
-            begin, other = self._from_larger, self._from_smaller
-            end = min(begin + min(fuel, SLICE), len(self.larger))
-            if end == len(self.larger):
-                other_end = len(self.smaller)
+            end = min(self._at[0] + min(fuel, SLICE), len(largest))
+            if end == len(largest):
+                ends = [len(run) for run in self.runs]
             else:
                 # Rows of one key stay in one piece.
-                boundary = self.larger.keys[end - 1]
-                end = int(self.larger.keys.searchsorted(boundary, side="right"))
-                other_end = int(self.smaller.keys.searchsorted(boundary, side="right"))
-            self._done.append(
-                merge_runs(self.larger.slice(begin, end), self.smaller.slice(other, other_end))
-            )
-            fuel -= end - begin + other_end - other
-            self._from_larger, self._from_smaller = end, other_end
-        return fuel
+                boundary = largest.keys[end - 1]
+                ends = [int(run.keys.searchsorted(boundary, side="right")) for run in self.runs]
+            slices = zip(self.runs, self._at, ends, strict=True)
+            self._done.append(merge_runs([run.slice(begin, end) for run, begin, end in slices]))
+            fuel -= sum(ends) - sum(self._at)
+            self._at = ends
 
     @property
     def complete(self) -> bool:
         """All rows merged?"""
-        return self._from_larger == len(self.larger) and self._from_smaller == len(self.smaller)
+        return sum(self._at) == len(self)
 
     def result(self) -> Rows:
         """The merged run."""
@@ -113,17 +109,24 @@ class Spine:
         if not len(run):
             return
         self._runs.append(run)
-        while len(self._runs) >= 2:
-            larger, smaller = self._runs[-2], self._runs[-1]
-            if isinstance(larger, Merge) or isinstance(smaller, Merge):
-                return
-            if len(larger) > _ratio(smaller) * len(smaller) and len(larger) > HEAD * RATIO:
-                return
-            merge = Merge(larger, smaller)
-            self._runs[-2:] = [merge]
+        self._settle()
+
+    def _settle(self) -> None:
+        """Merge the last runs, from the largest on that is due to be merged with all behind it."""
+        behind, due = 0, len(self._runs)
+        for i in range(len(self._runs) - 1, -1, -1):
+            run = self._runs[i]
+            if isinstance(run, Merge):
+                break
+            if len(run) <= _ratio(behind) * behind:
+                due = i
+            behind += len(run)
+        if due < len(self._runs):
+            merge = Merge(cast("list[Rows]", self._runs[due:]))
+            self._runs[due:] = [merge]
             if len(merge) <= AT_ONCE:
                 merge.work(len(merge))
-                self._finish(len(self._runs) - 1)
+                self._finish(due)
 
     def _work(self, fuel: int) -> None:
         for i in range(len(self._runs) - 1, -1, -1):
@@ -140,20 +143,6 @@ class Spine:
         run = merge.result()
         self._runs[i : i + 1] = [run] if len(run) else []
 
-    def _settle(self) -> None:
-        """Start merges that became due while others were under way."""
-        i = len(self._runs) - 1
-        while i > 0:
-            larger, smaller = self._runs[i - 1], self._runs[i]
-            if (
-                not isinstance(larger, Merge)
-                and not isinstance(smaller, Merge)
-                and len(larger) <= _ratio(smaller) * len(smaller)
-            ):
-                self._runs[i - 1 : i + 1] = [Merge(larger, smaller)]
-                i -= 1
-            i -= 1
-
     def compact(self) -> None:
         """Merge everything into one run, whatever it costs."""
         rows = self.all()
@@ -164,8 +153,7 @@ class Spine:
         """All runs and the parts of the head; together they are the contents."""
         for run in self._runs:
             if isinstance(run, Merge):
-                yield run.larger
-                yield run.smaller
+                yield from run.runs
             else:
                 yield run
         yield from self._head.parts
@@ -195,34 +183,37 @@ class Spine:
                 return None
             rows = concat_rows(rows_of)
             at = np.zeros(len(rows), np.int64)
-            return (at, rows) if len(rows_of) == 1 else _netted(at, rows, probes)
+            return (at, rows) if len(rows_of) == 1 else _netted(at, rows)
         order: Index | None = None
         if len(probes) > 1024 and (probes[1:] < probes[:-1]).any():
             order = probes.argsort()  # neighbouring probes share cache lines
             probes = probes[order]
+        place: Index | None = None
+        if len(probes) > 1024:
+            first = begins(probes)
+            if np.count_nonzero(first) <= len(probes) // 2:
+                place = first.cumsum() - 1  # each key is sought once
+                probes = probes[first]
         found_at: list[Index] = []
         found: list[Rows] = []
         for run in self._runs:
-            if isinstance(run, Merge):
-                _probe(run.larger, run.larger.keys, None, probes, found_at, found)
-                _probe(run.smaller, run.smaller.keys, None, probes, found_at, found)
-            else:
-                _probe(run, run.keys, None, probes, found_at, found)
+            for rows in run.runs if isinstance(run, Merge) else (run,):
+                _probe(rows, rows.keys, None, probes, place, found_at, found)
         if len(self._head):
             rows, by_key, keys = self._head.by_key()
-            _probe(rows, keys, by_key, probes, found_at, found)
+            _probe(rows, keys, by_key, probes, place, found_at, found)
         if not found:
             return None
         at, rows = found_at[0], found[0]
         if len(found) > 1:
-            at, rows = _netted(np.concatenate(found_at), concat_rows(found), probes)
+            at, rows = _netted(np.concatenate(found_at), concat_rows(found))
         return (at if order is None else order[at]), rows
 
     def rows_of(self, key: int) -> list[Rows]:
         """The rows of one key, as they lie in the runs: what cancels is there."""
         found: list[Rows] = []
         for run in self._runs:
-            for rows in (run.larger, run.smaller) if isinstance(run, Merge) else (run,):
+            for rows in run.runs if isinstance(run, Merge) else (run,):
                 begin = int(rows.keys.searchsorted(key))
                 if begin < len(rows.keys) and rows.keys[begin] == key:
                     found.append(rows.slice(begin, int(rows.keys.searchsorted(key, "right"))))
@@ -236,7 +227,7 @@ class Spine:
         parts: list[Rows] = []
         bound: int | None = None
         for run in self._runs:
-            for rows in (run.larger, run.smaller) if isinstance(run, Merge) else (run,):
+            for rows in run.runs if isinstance(run, Merge) else (run,):
                 begin = int(rows.keys.searchsorted(key))
                 end = int(rows.keys.searchsorted(key, side="right"))
                 if end - begin > wanted:
@@ -249,27 +240,29 @@ class Spine:
         return parts + self._head.of(key), bound
 
 
-def _netted(at: Index, rows: Rows, probes: Int64s) -> tuple[Index, Rows]:
+def _netted(at: Index, rows: Rows) -> tuple[Index, Rows]:
     """Found rows without those that cancel."""
     if rows.times is not None or rows.weights.ndim > 1:
         return at, rows
     minus = rows.weights < 0
     if not minus.any():
         return at, rows
-    touched = np.zeros(len(probes), bool)
+    touched = np.zeros(int(at.max()) + 1, bool)
     touched[at[minus]] = True
     mask = touched[at]
     other = (~mask).nonzero()[0]
     index = mask.nonzero()[0]
+    keys = np.zeros(len(touched), np.int64)
+    keys[at] = rows.keys
     net = rows.take(index)
     net.keys = at[index]  # so that the rows of each probe are added up by themselves
     net = sort_by(net)
-    places, net.keys = net.keys, probes[net.keys]
+    places, net.keys = net.keys, keys[net.keys]
     return np.concatenate([at[other], places]), concat_rows([rows.take(other), net])
 
 
-def _ratio(smaller: Rows) -> int:
-    return RATIO if len(smaller) < LARGE else LARGE_RATIO
+def _ratio(behind: int) -> float:
+    return RATIO if behind < LARGE else LARGE_RATIO
 
 
 def _probe(
@@ -277,6 +270,7 @@ def _probe(
     keys: Int64s,
     by_key: Index | None,
     probes: Int64s,
+    place: Index | None,
     found_at: list[Index],
     found: list[Rows],
 ) -> None:
@@ -285,12 +279,13 @@ def _probe(
     if by_key is None:
         low, counts = rows.find(probes)
     else:
-        low = keys.searchsorted(probes)
-        counts = keys.searchsorted(probes, side="right") - low
+        low, counts = search(keys, probes)
+    if place is not None:
+        low, counts = low[place], counts[place]
     total = int(counts.sum())
     if not total:
         return
-    at = np.arange(len(probes)).repeat(counts)
+    at = np.arange(len(counts)).repeat(counts)
     first = np.asarray(low - (counts.cumsum() - counts), np.int64)
     index = first.repeat(counts) + np.arange(total)
     found_at.append(at)

@@ -64,7 +64,7 @@ def test_runs_of_one_column_meet(parts: int, others: int) -> None:
             total[value] += weight
         runs.append(sort_rows(layout.rows(Delta(schema, [a], weights))))
     for first, second in (runs, runs[::-1]):
-        rows = merge_runs(first, second)
+        rows = merge_runs([first, second])
         assert (np.diff(rows.keys) > 0).all()
         assert rows.cols[0].tolist() == rows.keys.tolist()
         assert rows.weights.reshape(len(rows), -1).any(axis=1).all()

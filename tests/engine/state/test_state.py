@@ -254,3 +254,75 @@ def test_a_column_without_rows_has_its_type(arrow: pa.DataType) -> None:
     kind = columns.column_type(arrow)
     column = kind.dump(kind.empty())
     assert (len(column), column.type) == (0, arrow)
+
+
+@pytest.mark.parametrize("keys", [1, 3, 700])
+def test_many_probes_of_few_keys(keys: int) -> None:
+    schema = Schema(["k", "v"], [pa.int64(), pa.string()])
+    arrangement = Arrangement(schema, [0])
+    rng = np.random.default_rng(keys)
+    held: list[tuple[int, str]] = []
+    for size in (4_000, 900, 30):
+        k = rng.integers(0, keys, size)
+        v = [str(i) for i in rng.integers(0, 50, size).tolist()]
+        arrangement.insert(Delta(schema, [k, pa.array(v)], np.ones(size, np.int64)))
+        held += zip(k.tolist(), v, strict=True)
+    probes = rng.integers(0, keys + 1, 2_500)
+    found = arrangement.match([probes], arrangement.key, probes)
+    assert found is not None
+    at, rows = found
+    counted: Counter[tuple[int, int, str]] = Counter()
+    for i, key, value, weight in zip(
+        at.tolist(),
+        rows.keys.tolist(),
+        rows.cols[1].to_pylist(),
+        rows.weights.tolist(),
+        strict=True,
+    ):
+        counted[i, key, value] += weight
+    by_key: dict[int, Counter[str]] = {}
+    for key, value in held:
+        by_key.setdefault(key, Counter())[value] += 1
+    expected = {
+        (i, key, value): n
+        for i, key in enumerate(probes.tolist())
+        for value, n in by_key.get(key, Counter()).items()
+    }
+    assert counted == expected
+
+
+@pytest.mark.parametrize("key", [[], [0], [1], [0, 2], [2]])
+@pytest.mark.parametrize("size", [20, 400, 5_000])
+def test_rows_of_numbers_and_texts_add_up(key: list[int], size: int) -> None:
+    """Rows that agree in their numbers and differ in a text stay two rows."""
+    schema = Schema(["k", "n", "t", "u"], [pa.int64(), pa.float64(), pa.string(), pa.string()])
+    arrangement = Arrangement(schema, key)
+    rng = np.random.default_rng(size)
+    total: Counter[tuple[object, ...]] = Counter()
+    for _ in range(6):
+        k, n, t, u = (rng.integers(0, high, size) for high in (8, 3, 4, 2))
+        texts = pa.array([None if x == 0 else f"text {x}" for x in t.tolist()])
+        others = pa.array([f"other {x}" for x in u.tolist()])
+        weights = rng.integers(-1, 2, size)
+        delta = Delta(schema, [k, n.astype(np.float64), texts, others], weights)
+        for row in delta.to_pylist():
+            total[row[:-1]] += row[-1]
+        arrangement.insert(delta)
+    rows = arrangement.contents().to_pylist()
+    assert len(rows) == len({row[:-1] for row in rows})
+    assert {row[:-1]: row[-1] for row in rows} == {k: n for k, n in total.items() if n}
+
+
+def test_texts_of_all_lengths_hash_alike_wherever_they_stand() -> None:
+    rng = np.random.default_rng(1)
+    lengths = [*range(20), 31, 32, 33, 255, 256, 257, 1_000]
+    values = [rng.bytes(n) for n in lengths for _ in range(3)]
+    for kind in (pa.binary(), pa.large_binary()):
+        array = pa.array([b"before", *values, None, b"behind"], kind)
+        hashes = columns.column_type(kind).hash(array)[1:-2].tolist()
+        assert len(set(hashes)) == len(set(values))
+        for i, value in enumerate(values):
+            alone = columns.column_type(kind).hash(pa.array([value], kind))
+            assert alone.tolist() == [hashes[i]]
+            part = columns.column_type(kind).hash(array[i + 1 : i + 3])
+            assert part[0] == hashes[i]
