@@ -23,7 +23,7 @@ from tidewheel.engine.operators import tally
 from tidewheel.engine.operators.circuit import Circuit
 from tidewheel.engine.operators.circuit import Node as Placed
 from tidewheel.engine.operators.join import Arrange, Join
-from tidewheel.engine.operators.linear import Concat, Map, computing, filtering, selecting
+from tidewheel.engine.operators.linear import Concat, Map, Rewrite, computing, filtering, selecting
 from tidewheel.engine.operators.operator import Source
 from tidewheel.engine.operators.outer import matched, minus, padded, semi
 from tidewheel.engine.operators.rank import Order
@@ -35,14 +35,9 @@ from tidewheel.engine.state.arrangement import Arrangement
 from tidewheel.engine.state.delta import Delta, Schema
 from tidewheel.engine.state.rowwise import ByRow
 from tidewheel.planner import logical as L
-from tidewheel.planner.structural import (
-    NeedsKernel,
-    bits,
-    compile_predicate,
-    compile_value,
-    finished,
-)
-from tidewheel.planner.structural_rows import predicate_by_row, value_by_row
+from tidewheel.planner.arithmetic import NeedsKernel, finished, finished_row
+from tidewheel.planner.structural import compile_predicate, compile_value
+from tidewheel.planner.structural_rows import predicate_by_row
 from tidewheel.planner.text import column, defined, identifier, ordered, to_sql
 from tidewheel.planner.view_kernels import (
     INPUT,
@@ -50,6 +45,7 @@ from tidewheel.planner.view_kernels import (
     common_type,
     group_kernel,
     linear_kernel,
+    linear_schema,
 )
 
 
@@ -195,7 +191,9 @@ class ViewLowering:
             predicate = compile_predicate(step.predicate, schema)
             if predicate is None:
                 return None
-            return filtering(predicate, predicate_by_row(step.predicate, schema)), schema
+            query = f"SELECT * FROM {INPUT} WHERE {to_sql(step.predicate)}"
+            by_row = predicate_by_row(step.predicate, schema)
+            return self._guarded(filtering(predicate, by_row), query, schema), schema
         if isinstance(step, L.Project):
             values = [compile_value(e.expr, schema) for e in step.exprs]
             if any(v is None for v in values):
@@ -211,32 +209,42 @@ class ViewLowering:
     def _computed(
         self, step: L.Project, schema: Schema, values: Sequence[Any]
     ) -> tuple[Any, Schema] | None:
-        """A projection with arithmetic, done by DuckDB where numbers come near their type's end."""
+        """A projection with arithmetic."""
         exprs = ", ".join(to_sql(defined(e)) for e in step.exprs)
-        kernel, out = self.bound(linear_kernel, f"SELECT {exprs}, {WEIGHT} FROM {INPUT}", schema)
+        query = f"SELECT {exprs}, {WEIGHT} FROM {INPUT}"
+        try:
+            out = linear_schema(query, schema)
+        except duckdb.Error:
+            return None  # the kernel says so
         parts: list[Any] = []
-        by_row: list[ByRow] = []
-        for value, kind, e in zip(values, out.types, step.exprs, strict=True):
+        by_row: list[ByRow | None] = []
+        for value, kind in zip(values, out.types, strict=True):
             if isinstance(value, int):
                 parts.append(value)
                 by_row.append(itemgetter(value))
                 continue
-            width = bits(e.expr, schema)
-            part = finished(value, kind, width)
+            part = finished(value, kind)
             if part is None:
                 return None
             parts.append(part)
-            by_row.append(value_by_row(e.expr, schema, min(width, kind.bit_width)))
-        compute = computing(parts, out, by_row)
+            by_row.append(finished_row(value, kind))
+        known = [f for f in by_row if f is not None]
+        rows = known if len(known) == len(parts) else None
+        return self._guarded(computing(parts, out, rows), query, schema), out
 
-        def rewrite(delta: Delta) -> Delta:
+    def _guarded(self, rewrite: Rewrite, query: str, source: Schema) -> Rewrite:
+        """`rewrite`, and a kernel for what it leaves to DuckDB."""
+        kernels: list[Rewrite] = []
+
+        def guarded(delta: Delta) -> Delta:
             try:
-                return compute(delta)
+                return rewrite(delta)
             except NeedsKernel:
-                done: Delta = kernel(delta)
-                return done
+                if not kernels:
+                    kernels.append(linear_kernel(query, source)[0])
+                return kernels[0](delta)
 
-        return rewrite, out
+        return guarded
 
     def _kernel(self, stream: Stream) -> Stream:
         """All waiting steps as one statement."""

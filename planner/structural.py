@@ -1,4 +1,4 @@
-"""Expressions that need no statement: columns, constants, comparisons, exact arithmetic in NumPy.
+"""Expressions that need no statement: columns, constants, conditions, arithmetic in NumPy.
 
 Only what surely means the same as in DuckDB is taken; for everything else the answer is None, and
 a kernel does it.
@@ -18,16 +18,24 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
-from tidewheel.engine.operators.linear import Compute, Predicate
+from tidewheel.engine.operators.linear import Predicate
 from tidewheel.engine.state.columns import (
     BoolType,
     Col,
     FixedType,
     FloatType,
     Mask,
-    column_type,
 )
-from tidewheel.engine.state.delta import Int64s, Schema
+from tidewheel.engine.state.delta import Schema
+from tidewheel.planner.arithmetic import (
+    NeedsKernel,
+    Number,
+    aligned,
+    as_double,
+    compile_number,
+    either,
+    number_of,
+)
 from tidewheel.planner.text import to_sql
 from tidewheel.planner.view_kernels import STATEMENTS
 
@@ -53,8 +61,16 @@ def swapped(comparison: type[exp.Expr]) -> type[exp.Expr]:
     return _SWAPPED.get(comparison, comparison)
 
 
+def compile_value(expression: exp.Expr, schema: Schema) -> int | Number | None:
+    """A column's position, or arithmetic on columns; None: needs a kernel."""
+    at = position(expression, schema)
+    if at is not None:
+        return at
+    return compile_number(expression, schema, lambda e: compile_predicate(e, schema))
+
+
 def compile_predicate(expression: exp.Expr, schema: Schema) -> Predicate | None:
-    """The rows for which a predicate is TRUE; None where it needs a kernel."""
+    """The rows for which a predicate is TRUE (may raise NeedsKernel); None: needs a kernel."""
     if isinstance(expression, exp.Paren):
         return compile_predicate(expression.this, schema)
     if isinstance(expression, exp.And | exp.Or):
@@ -75,6 +91,8 @@ def compile_predicate(expression: exp.Expr, schema: Schema) -> Predicate | None:
         if isinstance(inner, exp.Is) and isinstance(inner.expression, exp.Null):
             return _null_test(inner.this, schema, False)
         return None
+    if isinstance(expression, exp.Like):
+        return _like(expression, schema)
     if type(expression) in _COMPARE:
         return _comparison(expression, schema)
     if isinstance(expression, exp.Between) and not expression.args.get("symmetric"):
@@ -116,6 +134,11 @@ def _null_test(expression: exp.Expr, schema: Schema, wanted: bool) -> Predicate 
 
 
 def _comparison(expression: exp.Expr, schema: Schema) -> Predicate | None:
+    return _with_constant(expression, schema) or _of_numbers(expression, schema)
+
+
+def _with_constant(expression: exp.Expr, schema: Schema) -> Predicate | None:
+    """A column compared with a constant, or with a column of its type."""
     kind = type(expression)
     left, right = expression.this, expression.expression
     if position(left, schema) is None:
@@ -138,12 +161,7 @@ def _comparison(expression: exp.Expr, schema: Schema) -> Predicate | None:
             return None
         arrow = pa.scalar(known, schema.types[at])
         function = getattr(pc, name)
-
-        def text(cols: Sequence[Col], n: int) -> Mask:
-            found = function(cols[at], arrow).fill_null(False)
-            return np.asarray(found.to_numpy(zero_copy_only=False))
-
-        return text
+        return lambda cols, n: _true(function(cols[at], arrow))
     if not plain(column):
         return None
 
@@ -153,6 +171,53 @@ def _comparison(expression: exp.Expr, schema: Schema) -> Predicate | None:
         return mask if nulls is None else mask & ~nulls
 
     return number
+
+
+def _of_numbers(expression: exp.Expr, schema: Schema) -> Predicate | None:
+    """Two numbers compared, exactly unless one is a DOUBLE."""
+    sides = [
+        compile_number(side, schema, lambda e: compile_predicate(e, schema))
+        for side in (expression.this, expression.expression)
+    ]
+    one, other = sides
+    if one is None or other is None:
+        return None
+    if one.scale is None or other.scale is None:
+        one, other = as_double(one), as_double(other)
+    else:
+        one, other, _ = aligned(one, other)
+    left, right = one.run, other.run
+    _, ufunc = _COMPARE[type(expression)]
+
+    def compare(cols: Sequence[Col], n: int) -> Mask:
+        (a, a_nulls), (b, b_nulls) = left(cols, n), right(cols, n)
+        if a.dtype.kind == "f" and (np.isnan(a).any() or np.isnan(b).any()):
+            raise NeedsKernel  # to DuckDB they are equal, and greater than all else
+        mask = np.broadcast_to(ufunc(a, b), n)
+        nulls = either(a_nulls, b_nulls)
+        return mask if nulls is None else mask & ~nulls
+
+    return compare
+
+
+def _like(expression: exp.Like, schema: Schema) -> Predicate | None:
+    at = position(expression.this, schema)
+    pattern = expression.expression
+    if at is None or not pa.types.is_string(schema.types[at]):
+        return None
+    if not (isinstance(pattern, exp.Literal) and pattern.is_string) or "\\" in pattern.this:
+        return None
+    text, negated = pattern.this, bool(expression.args.get("negate"))
+
+    def test(cols: Sequence[Col], n: int) -> Mask:
+        found = pc.match_like(cols[at], text)
+        return _true(pc.invert(found) if negated else found)
+
+    return test
+
+
+def _true(found: pa.Array) -> Mask:
+    return np.asarray(found.fill_null(False).to_numpy(zero_copy_only=False))
 
 
 def plain(column: Any) -> bool:
@@ -174,16 +239,6 @@ def _compare_columns(at: int, other: int, column: Any, ufunc: Any) -> Predicate:
         return mask
 
     return test
-
-
-def number(expression: exp.Expr) -> Decimal | None:
-    if isinstance(expression, exp.Neg):
-        inner = number(expression.this)
-        return None if inner is None else -inner
-    if isinstance(expression, exp.Literal) and not expression.is_string:
-        text = expression.this
-        return Decimal(text) if text.replace(".", "", 1).isdigit() else None
-    return None
 
 
 def constant(expression: exp.Expr, kind: pa.DataType) -> Any:
@@ -210,7 +265,7 @@ def _literal(expression: exp.Expr, kind: pa.DataType) -> Any:
             return int(np.datetime64(text.this, "D").astype(np.int64))
         except ValueError:
             return None
-    found = number(expression)
+    found = number_of(expression)
     return None if found is None else _held(found, kind)
 
 
@@ -259,119 +314,3 @@ def _held(value: Decimal, kind: pa.DataType) -> int | None:
         return None
     whole = int(value)
     return whole if whole == value and abs(whole) < 1 << 62 else None
-
-
-# -- values ------------------------------------------------------------------------------------
-
-
-class NeedsKernel(Exception):
-    """Values for which only DuckDB says what comes out: an overflow, or its error."""
-
-
-Whole = Callable[[Sequence[Col], int, int], tuple[Int64s, Mask | None]]
-"""Columns, number of rows, the greatest magnitude allowed → integers and the mask of NULLs."""
-
-
-def compile_value(expression: exp.Expr, schema: Schema) -> int | Whole | None:
-    """A column's position, or integer arithmetic on columns; None: needs a kernel."""
-    at = position(expression, schema)
-    return at if at is not None else _whole(expression, schema)
-
-
-def bits(expression: exp.Expr, schema: Schema) -> int:
-    """The width of the narrowest integer column in an expression."""
-    widths = [
-        schema.types[schema.index(c.name)].bit_width
-        for c in expression.find_all(exp.Column)
-        if c.name in schema.names
-    ]
-    return min(widths, default=64)
-
-
-def finished(whole: Whole, kind: pa.DataType, width: int) -> Compute | None:
-    """`whole` as a column of type `kind`; raises NeedsKernel for what does not fit `width` bits."""
-    if not pa.types.is_signed_integer(kind):
-        return None
-    found = column_type(kind)
-    assert found.dtype is not None
-    dtype = found.dtype
-    limit = (1 << (min(width, kind.bit_width) - 1)) - 1
-
-    def compute(cols: Sequence[Col], n: int) -> Col:
-        values, nulls = whole(cols, n, limit)
-        values = np.broadcast_to(values.astype(dtype), n)
-        return values if nulls is None else found.load(pa.array(values, kind, mask=nulls))
-
-    return compute
-
-
-def _whole(expression: exp.Expr, schema: Schema) -> Whole | None:
-    """Sums, differences, products, remainders of signed integers.
-
-    Every intermediate value is held to the narrowest type in the expression: whatever type DuckDB
-    gives it, it fits; all else is left to DuckDB.
-    """
-    while isinstance(expression, exp.Paren):
-        expression = expression.this
-    at = position(expression, schema)
-    if at is not None:
-        kind: Any = schema.kinds[at]
-        if not pa.types.is_signed_integer(schema.types[at]):
-            return None
-
-        def read(cols: Sequence[Col], n: int, limit: int) -> tuple[Int64s, Mask | None]:
-            values, nulls = kind.split(cols[at])
-            # what has 32 bits can't leave 64 in one operation, after which it is looked at
-            return _bounded(values, nulls, limit if values.dtype.itemsize == 8 else None)
-
-        return read
-    known = number(expression)
-    if known is not None:
-        if known != int(known) or abs(known) >= 1 << 31 or "." in str(known):
-            return None
-        whole = np.array([int(known)])
-        return lambda cols, n, limit: (whole, None)
-    if not isinstance(expression, exp.Add | exp.Sub | exp.Mul | exp.Mod):
-        return None
-    left, right = _whole(expression.this, schema), _whole(expression.expression, schema)
-    if left is None or right is None:
-        return None
-    if isinstance(expression, exp.Mod):
-        divisor = number(expression.expression)
-        if divisor is None or divisor <= 0:
-            return None
-    one, other = left, right
-    operation: Any = {
-        exp.Add: np.add,
-        exp.Sub: np.subtract,
-        exp.Mul: np.multiply,
-        exp.Mod: np.fmod,
-    }[type(expression)]
-    product, remainder = isinstance(expression, exp.Mul), isinstance(expression, exp.Mod)
-
-    def compute(cols: Sequence[Col], n: int, limit: int) -> tuple[Int64s, Mask | None]:
-        a, a_nulls = one(cols, n, limit)
-        b, b_nulls = other(cols, n, limit)
-        if product and limit >= 1 << 31 and _largest(a) * _largest(b) > limit:
-            raise NeedsKernel
-        nulls = a_nulls if b_nulls is None else b_nulls if a_nulls is None else a_nulls | b_nulls
-        # Two values below 2**63 add up to something that wraps round to the other sign at most.
-        values, nulls = _bounded(operation(a, b), nulls, None if remainder else limit)
-        if limit >= 1 << 62 and not (product or remainder) and _largest(a) + _largest(b) > limit:
-            raise NeedsKernel
-        return values, nulls
-
-    return compute
-
-
-def _largest(values: Int64s) -> int:
-    return max(int(values.max()), -int(values.min())) if len(values) else 0
-
-
-def _bounded(values: Any, nulls: Mask | None, limit: int | None) -> tuple[Int64s, Mask | None]:
-    values = values.astype(np.int64, copy=False)
-    if nulls is not None:
-        values = np.where(nulls, 0, values)
-    if limit is not None and _largest(values) > limit:
-        raise NeedsKernel
-    return values, nulls

@@ -1,4 +1,4 @@
-"""The expressions of `structural`, on one row of Python values: a single row takes no arrays.
+"""The conditions of `structural`, on one row of Python values: a single row takes no arrays.
 
 Whatever is taken here means the same there.
 """
@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from tidewheel.engine.state.delta import Schema
 from tidewheel.engine.state.rowwise import ByRow, Row
-from tidewheel.planner.structural import NeedsKernel, constant, number, plain, position, swapped
+from tidewheel.planner.structural import constant, plain, position, swapped
 
 _COMPARE: dict[type[exp.Expr], Callable[[Any, Any], bool]] = {
     exp.EQ: operator.eq,
@@ -22,51 +22,6 @@ _COMPARE: dict[type[exp.Expr], Callable[[Any, Any], bool]] = {
     exp.LTE: operator.le,
     exp.GT: operator.gt,
     exp.GTE: operator.ge,
-}
-
-
-def value_by_row(expression: exp.Expr, schema: Schema, width: int) -> ByRow:
-    """Arithmetic that `structural` takes; NeedsKernel where a value exceeds `width` bits."""
-    return _whole(expression, schema, (1 << (width - 1)) - 1)
-
-
-def _whole(expression: exp.Expr, schema: Schema, limit: int) -> ByRow:
-    while isinstance(expression, exp.Paren):
-        expression = expression.this
-    at = position(expression, schema)
-    if at is not None:
-        return operator.itemgetter(at)
-    known = number(expression)
-    if known is not None:
-        whole = int(known)
-        return lambda row: whole
-    assert isinstance(expression, exp.Binary)
-    left = _whole(expression.this, schema, limit)
-    right = _whole(expression.expression, schema, limit)
-    operation = _OPERATIONS[type(expression)]
-
-    def compute(row: Row) -> int | None:
-        a, b = left(row), right(row)
-        if a is None or b is None:
-            return None
-        value = operation(a, b)
-        if not -limit <= value <= limit:
-            raise NeedsKernel
-        return value
-
-    return compute
-
-
-def _remainder(a: int, b: int) -> int:
-    """With the sign of the dividend."""
-    return a % b if a >= 0 else -(-a % b)
-
-
-_OPERATIONS: dict[type[exp.Expr], Callable[[int, int], int]] = {
-    exp.Add: operator.add,
-    exp.Sub: operator.sub,
-    exp.Mul: operator.mul,
-    exp.Mod: _remainder,
 }
 
 

@@ -146,8 +146,7 @@ STATEMENTS = Statements()
 def linear_kernel(sql: str, source: Schema) -> tuple[Rewrite, Schema]:
     """A linear function as a statement that passes the column `WEIGHT` on as its last."""
     run, arrow = _prepared(sql, source, WEIGHT)
-    fields = list(arrow)[:-1]
-    schema = Schema((f.name for f in fields), (f.type for f in fields))
+    schema = _unweighted(arrow)
 
     def rewrite(delta: Delta) -> Delta:
         named = Delta(source, delta.cols, delta.weights)
@@ -155,6 +154,16 @@ def linear_kernel(sql: str, source: Schema) -> tuple[Rewrite, Schema]:
         return Delta(schema, weighted.cols[:-1], weighted.cols[-1])
 
     return rewrite, schema
+
+
+def linear_schema(sql: str, source: Schema) -> Schema:
+    """What `linear_kernel` would give."""
+    return _unweighted(STATEMENTS.schema(sql, source, WEIGHT))
+
+
+def _unweighted(arrow: pa.Schema) -> Schema:
+    fields = list(arrow)[:-1]
+    return Schema((f.name for f in fields), (f.type for f in fields))
 
 
 def group_kernel(sql: str, source: Schema) -> tuple[Evaluate, Schema]:

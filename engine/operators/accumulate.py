@@ -105,7 +105,7 @@ class Sum:
         if kind.dtype is not None:
             return kind.split(col)  # type: ignore[attr-defined, no-any-return]
         storage = col.storage if isinstance(col, pa.ExtensionArray) else col
-        return columns_._words(storage, 16), columns_.is_null(col)
+        return columns_.words(storage, 16), columns_.is_null(col)
 
 
 class Accumulate(Operator):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from tidewheel.engine.state.columns import Col, FixedType, FloatType, is_null
+from tidewheel.engine.state.columns import Col, FixedType, FloatType, is_null, words
 from tidewheel.engine.state.delta import Int64s, Schema
 
 _MIN, _MAX = np.iinfo(np.int64).min, np.iinfo(np.int64).max
@@ -77,10 +77,8 @@ class Ranking:
                     out[i] = int.from_bytes(value[:7].ljust(7, b"\0"), "big")
             return out
         if pa.types.is_decimal128(kind.arrow):
-            from tidewheel.engine.state.columns import _words
-
-            words = _words(array, 16).view(np.int64)
-            low, high = words[:, 0], words[:, 1]
+            pairs = words(array, 16).view(np.int64)
+            low, high = pairs[:, 0], pairs[:, 1]
             # What 64 bits do not hold shares the last place on its side.
             return np.where(high == low >> 63, low, np.where(high < 0, _MIN, _MAX))
         return np.zeros(n, np.int64)

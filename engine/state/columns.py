@@ -336,7 +336,7 @@ def _hash_arrow(array: pa.Array) -> U64:
     elif t.is_large_string(kind) or t.is_large_binary(kind):
         h = _hash_binary(array, "i8")
     elif t.is_decimal128(kind) or (t.is_fixed_size_binary(kind) and kind.byte_width % 8 == 0):
-        h = hashing.hash_words(_words(array, 16 if t.is_decimal128(kind) else kind.byte_width))
+        h = hashing.hash_words(words(array, 16 if t.is_decimal128(kind) else kind.byte_width))
     elif t.is_interval(kind):
         h = hashing.hash_words(_interval(array))
     else:
@@ -357,7 +357,8 @@ def _hash_binary(array: pa.Array, offset_type: str) -> U64:
     return hashing.hash_bytes(starts, letters)
 
 
-def _words(array: pa.Array, width: int) -> U64:
+def words(array: pa.Array, width: int) -> U64:
+    """Values of `width` bytes as 64-bit words, shape (n, words per value), the lowest first."""
     n = len(array)
     if n == 0:
         return np.empty((0, width // 8), np.uint64)
