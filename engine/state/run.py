@@ -1,6 +1,6 @@
 """Rows of an arrangement with their keys, loop counters and weights; immutable once made.
 
-A *run* is `Rows` sorted by key and consolidated.
+A *run* is `Rows` sorted by key, in which the same row is not both added and taken away.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from tidewheel.engine.state import columns as columns_
 from tidewheel.engine.state.columns import Col, Index, Mask
 from tidewheel.engine.state.delta import Delta, Int64s, KeySpec, Schema, begins, groups
 
+_SOME: Final = 256
 _LARGE: Final = 4096
 _WORTH: Final = 32  # probes times this are worth a directory
 _CROWD: Final = 256  # so many rows of one key may be the same and not consolidated
@@ -240,15 +241,17 @@ def sort_by(rows: Rows) -> Rows:
 
 
 def sort_run(rows: Rows) -> Rows:
-    """Rows as a run: sorted, and consolidated where a key may find many rows that are the same.
+    """Rows as a run: sorted, and added up where a key may find many rows that are the same.
 
-    Most of what a table is filled with has few rows per key, all different. To find out that they
-    are takes much longer than to sort them.
+    Most keys have few rows, all different. To find out that they are takes much longer than to
+    sort them.
     """
     weights = rows.weights
-    if len(rows) < _LARGE or rows.layout.whole or rows.times is not None or weights.ndim != 1:
+    if len(rows) < _SOME or rows.layout.whole or rows.times is not None or weights.ndim != 1:
         return sort_rows(rows)
     if weights.min() <= 0:
+        return sort_rows(rows) if rows.rank is not None else _sorted_by_key(rows)
+    if len(rows) < _LARGE:
         return sort_rows(rows)
     sorted_ = _sorted_integers(rows)
     if sorted_ is not None:
@@ -260,14 +263,38 @@ def sort_run(rows: Rows) -> Rows:
         order = np.lexsort([rows.rank, keys])
     elif not ascending:
         order = _argsort(keys)
-    sorted_keys = keys if order is None else keys[order]
-    if (sorted_keys[_CROWD:] == sorted_keys[:-_CROWD]).any():
+    if _crowded(keys if order is None else keys[order]):
         return sort_rows(rows)
     middle = slice((len(rows) - _LARGE) // 2, (len(rows) + _LARGE) // 2)
     some = rows.slice(middle.start, middle.stop) if order is None else rows.take(order[middle])
     if len(sort_rows(some)) < _LARGE * 7 // 8:
         return sort_rows(rows)
     return rows if order is None else rows.take(order)
+
+
+def _sorted_by_key(rows: Rows) -> Rows:
+    """Sorted; rows are compared where some of a key come and others go, for they may cancel."""
+    if not rows.weights.all():
+        rows = rows.where(rows.weights != 0)
+    order = _argsort(rows.keys)
+    keys, weights = rows.keys[order], rows.weights[order]
+    if not len(keys) or _crowded(keys):
+        return sort_rows(rows)
+    first = begins(keys)
+    starts = first.nonzero()[0]
+    mixed = np.minimum.reduceat(weights, starts) < 0
+    mixed &= np.maximum.reduceat(weights, starts) > 0
+    if not mixed.any():
+        return rows.take(order)
+    touched = mixed[first.cumsum() - 1]
+    if np.count_nonzero(touched) > len(rows) // 2:
+        return sort_rows(rows)
+    both = concat_rows([rows.take(order[~touched]), sort_rows(rows.take(order[touched]))])
+    return both.take(_argsort(both.keys))
+
+
+def _crowded(ascending: Int64s) -> bool:
+    return bool((ascending[_CROWD:] == ascending[:-_CROWD]).any())
 
 
 def _nonzero(weights: Int64s) -> Mask:
@@ -283,10 +310,10 @@ def _order(rows: Rows) -> tuple[Index, Mask]:
         keys.append(rows.rest)
     if rows.times is not None:
         keys.extend(rows.times[:, i] for i in range(rows.times.shape[1]))
-    packed = _packed(keys) if len(keys) > 1 and len(rows) >= 256 else None
+    packed = _packed(keys) if len(keys) > 1 and len(rows) >= _SOME else None
     if packed is not None:
         keys = [packed]
-    if len(rows) < 256:
+    if len(rows) < _SOME:
         order = np.lexsort(keys[::-1])
         first = begins(keys[0][order])
         for key in keys[1:]:
