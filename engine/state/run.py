@@ -152,7 +152,7 @@ class Rows:
             None if self._rest is None else self._rest[index],
             None if self.rank is None else self.rank[index],
             None if self.times is None else self.times[index],
-            self.weights[index],
+            _picked(self.weights, index),
             [columns_.take(c, index) for c in self.cols],
         )
 
@@ -231,9 +231,9 @@ def sort_by(rows: Rows) -> Rows:
     cols = None if layout.exact(rows.cols) else rows.cols
     starts, order = groups(first, order, cols, layout.schema.kinds)
     if len(starts) == n:
-        keep = _nonzero(rows.weights[order])
+        keep = _nonzero(_picked(rows.weights, order))
         return rows.take(order if keep.all() else order[keep])
-    sums = np.add.reduceat(rows.weights[order], starts, axis=0)
+    sums = np.add.reduceat(_picked(rows.weights, order), starts, axis=0)
     keep = _nonzero(sums)
     out = rows.take(order[starts[keep]])
     out.weights = sums[keep]
@@ -277,7 +277,7 @@ def _sorted_by_key(rows: Rows) -> Rows:
     if not rows.weights.all():
         rows = rows.where(rows.weights != 0)
     order = _argsort(rows.keys)
-    keys, weights = rows.keys[order], rows.weights[order]
+    keys, weights = rows.keys[order], _picked(rows.weights, order)
     if not len(keys) or _crowded(keys):
         return sort_rows(rows)
     first = begins(keys)
@@ -295,6 +295,11 @@ def _sorted_by_key(rows: Rows) -> Rows:
 
 def _crowded(ascending: Int64s) -> bool:
     return bool((ascending[_CROWD:] == ascending[:-_CROWD]).any())
+
+
+def _picked(weights: Int64s, index: Index) -> Int64s:
+    # with two axes `take` is three times as fast, with one half as fast
+    return weights[index] if weights.ndim == 1 else weights.take(index, axis=0)
 
 
 def _nonzero(weights: Int64s) -> Mask:
