@@ -3,7 +3,8 @@
 The change comes from the statement itself wherever it can, at the cost of the change:
 
 * INSERT, DELETE, TRUNCATE: what ``RETURNING *`` gives.
-* UPDATE: the rows that its WHERE selects, read just before, and what ``RETURNING *`` gives.
+* UPDATE: the rows that its WHERE selects, read just before, and what ``RETURNING *`` gives (where
+  foreign keys refer to the table, the rows that then have those keys).
 * INSERT … ON CONFLICT DO UPDATE, MERGE: ``RETURNING merge_action, *`` gives the new rows; the
   rows that they replaced are looked up by primary key in the last committed state.
 * Anything else (no primary key, a volatile WHERE, triggers, text that cannot be cut apart): a copy
@@ -50,6 +51,8 @@ class TableInfo:
     has_triggers: bool = False
     plain: pa.Schema | None = None
     layout: Schema | None = None
+    referenced: bool = False
+    """A foreign key refers to it: DuckDB lets UPDATE touch such rows, UPDATE … RETURNING not."""
 
     def fetched(self, done: duckdb.DuckDBPyConnection) -> pa.Table:
         """The rows of the table that a connection has: a few by way of Python, twice as fast."""
@@ -258,6 +261,8 @@ class Capture:
                 f"{prefix}SELECT {alias}.* FROM {table} WHERE {alias}.rowid IN "
                 f"(SELECT {alias}.rowid FROM {table}, {others} {condition})"
             )
+        if info.referenced and returning is None:
+            return self._referenced(cut, before, params, target, info)
         old = self._rows(before, _used(before, params), info)
         text, own = cut.returning(f"{alias}.*")
         got = self._rows(text, params, info)
@@ -274,12 +279,28 @@ class Capture:
         rest = got.select(range(width, got.num_columns)) if own else None
         return Outcome({target: delta}, rest, got.num_rows)
 
+    def _referenced(
+        self, cut: _Text, before: str, params: dict[str, Any] | None, target: str, info: TableInfo
+    ) -> Outcome:
+        """UPDATE without RETURNING: the new rows are found by the keys of the old ones."""
+        assigned = self._assigned(cut)
+        if not info.key or assigned is None or assigned & {k.lower() for k in info.key}:
+            return self._compare(cut.text, params, [target])
+        old = self._rows(before, _used(before, params), info)
+        count = self._run(cut.text, params)
+        new = _by_key(self.connection, info, old)
+        delta = pa.concat_tables(
+            [weighted(old, -1), weighted(new, +1)], promote_options="permissive"
+        )
+        return Outcome({target: delta}, None, _count(count))
+
     def _keyed(
         self, kind: str, cut: _Text, params: dict[str, Any] | None, target: str, info: TableInfo
     ) -> Outcome:
         """ON CONFLICT DO UPDATE and MERGE on a table with a primary key that they do not assign."""
         assigned = self._assigned(cut)
-        if assigned is None or assigned & {k.lower() for k in info.key}:
+        no_returning = info.referenced and cut.find("RETURNING") is None
+        if no_returning or assigned is None or assigned & {k.lower() for k in info.key}:
             return self._compare(cut.text, params, [target])
         import pyarrow.compute as pc  # takes long to load
 
@@ -292,16 +313,7 @@ class Capture:
         inserted = rows.filter(pc.equal(action, "INSERT"))
         parts = [weighted(inserted, 1), weighted(updated, 1), weighted(deleted, -1)]
         if updated.num_rows:
-            committed = self.committed()
-            committed.register(_KEYS, updated.select(list(info.key)))
-            try:
-                match = " AND ".join(f"t.{quote(k)} = k.{quote(k)}" for k in info.key)
-                old = committed.sql(
-                    f"SELECT t.* FROM {info.name} AS t SEMI JOIN {_KEYS} AS k ON {match}"
-                ).to_arrow_table()
-            finally:
-                committed.unregister(_KEYS)
-            parts.append(weighted(old, -1))
+            parts.append(weighted(_by_key(self.committed(), info, updated), -1))
         rest = got.select(range(1 + width, got.num_columns)) if own else None
         delta = pa.concat_tables(parts, promote_options="permissive")
         return Outcome({target: delta}, rest, got.num_rows)
@@ -359,6 +371,18 @@ class Capture:
         if rows is not None and rows.column_names == ["Count"]:
             outcome.rows, outcome.count = None, _count(rows)
         return outcome
+
+
+def _by_key(connection: duckdb.DuckDBPyConnection, info: TableInfo, rows: pa.Table) -> pa.Table:
+    """The rows that a connection has in the table under the keys of `rows`."""
+    connection.register(_KEYS, rows.select(list(info.key)))
+    try:
+        match = " AND ".join(f"t.{quote(k)} = k.{quote(k)}" for k in info.key)
+        return connection.sql(
+            f"SELECT t.* FROM {info.name} AS t SEMI JOIN {_KEYS} AS k ON {match}"
+        ).to_arrow_table()
+    finally:
+        connection.unregister(_KEYS)
 
 
 def _count(rows: pa.Table | None) -> int:

@@ -26,11 +26,13 @@ def table_info(connection: duckdb.DuckDBPyConnection, keys: Iterable[str]) -> di
         "SELECT database_name, schema_name, table_name, "
         "  (SELECT constraint_column_names FROM duckdb_constraints() c "
         "   WHERE c.table_oid = t.table_oid AND c.database_oid = t.database_oid "
-        "   AND constraint_type = 'PRIMARY KEY') "
+        "   AND constraint_type = 'PRIMARY KEY'), "
+        "  EXISTS (FROM duckdb_constraints() c WHERE c.database_oid = t.database_oid "
+        "   AND c.schema_oid = t.schema_oid AND referenced_table = t.table_name) "
         "FROM duckdb_tables() t"
     ).fetchall()
     wanted = set(keys)
-    for database, schema, table, primary in rows:
+    for database, schema, table, primary, referenced in rows:
         key = f"{database}.{schema}.{table}".lower()
         if key not in wanted:
             continue
@@ -44,6 +46,7 @@ def table_info(connection: duckdb.DuckDBPyConnection, keys: Iterable[str]) -> di
             key in triggers,
             plain,
             None if plain is None else Schema.of(plain),
+            referenced,
         )
     return found
 
