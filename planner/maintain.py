@@ -91,6 +91,10 @@ class Plan(Protocol):
         steps, seconds."""
 
 
+FAILED_VIEW = "in maintained view "
+"""Begins the note on an error that says whose query failed on a change, not the user's own."""
+
+
 def difference(old: pa.Table, new: pa.Table, run: Callable[..., pa.Table]) -> pa.Table:
     """`new` − `old` as a delta; `run(sql, **tables)` executes SQL over registered tables."""
     names = ", ".join('"' + n.replace('"', '""') + '"' for n in new.column_names)
@@ -329,7 +333,11 @@ class Maintainer:
                 continue
             mine = {self.views[k].token if k in self.views else k: moved[k] for k in read}
             started = perf_counter()
-            delta = view.plan.step(mine, run.of(view))
+            try:
+                delta = view.plan.step(mine, run.of(view))
+            except Exception as error:
+                error.add_note(f"{FAILED_VIEW}{view.key}")
+                raise
             view.epochs += 1
             view.choice = ""
             view.last_epoch = run.epoch + 1

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import duckdb
 
+from tidewheel.planner.maintain import FAILED_VIEW
+
 from ..engine.operators.budget import RecursionInterrupted, RecursionLimitError
 from . import diagnose, error_place, errors, hidden
 from . import safe_mode as safe
@@ -45,6 +47,17 @@ def translated(
                 report = located
     names = session.catalog.names() if report.kind == "Catalog" and free else ()
     found = diagnose.translate(error, report, statement, names, as_written)
+    view = _failed_view(error)
+    if view is not None:
+        # a place would be one of the view's query, which the statement does not show
+        hint = f"so fails the query of maintained view {view} on the rows that this would leave"
+        found = type(found)(found.message, hint=hint)
     if session.safe_mode:
         safe.explain(found)
     return found
+
+
+def _failed_view(error: Exception) -> str | None:
+    notes: list[str] = getattr(error, "__notes__", [])
+    failed = [n.removeprefix(FAILED_VIEW) for n in notes if n.startswith(FAILED_VIEW)]
+    return failed[0].partition(".")[2] if failed else None

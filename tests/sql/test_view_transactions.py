@@ -202,3 +202,16 @@ def test_a_failed_epoch_keeps_subscribers() -> None:
             update = changes.read(0)
             assert update is not None
             assert sorted(r[1:] for r in update.rows()) == [(-1, 15), (1, 16)]
+
+
+def test_an_error_of_a_view_names_it() -> None:
+    """The statement's own text shows nothing of the view's query."""
+    with tidewheel.connect() as con:
+        con.execute("CREATE TABLE t (a VARCHAR); INSERT INTO t VALUES ('1')")
+        con.execute("CREATE MATERIALIZED VIEW numbers AS SELECT a::INTEGER AS n FROM t")
+        assert con.execute("FROM numbers").fetchall() == [(1,)]
+        for statement in ("INSERT INTO t VALUES ('x')", "UPDATE t SET a = 'x'"):
+            with pytest.raises(tidewheel.DataError, match="maintained view main") as caught:
+                con.execute(statement)
+            assert caught.value.line is None
+        assert con.execute("FROM t").fetchall() == [("1",)]
