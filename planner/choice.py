@@ -74,7 +74,7 @@ class Choice:
             return self.limited or self.whole <= _CHEAP
         return self.whole <= self.loop
 
-    def run(self, seconds: float, context: Context) -> direct.Held | pa.RecordBatchReader | None:
+    def run(self, seconds: float, context: Context) -> pa.Table | None:
         """DuckDB's answer, if it has it in time; what it refuses the loop will report."""
         parameters = context.parameters
         if isinstance(parameters, Sequence):

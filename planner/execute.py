@@ -45,8 +45,7 @@ class Watch(Protocol):
 class BatchStream(Protocol):
     """A result: Arrow batches of one schema, computed as they are asked for."""
 
-    @property
-    def schema(self) -> pa.Schema: ...
+    schema: pa.Schema
 
     def __iter__(self) -> Iterator[pa.RecordBatch]: ...
 
@@ -98,10 +97,11 @@ def start(plan: Physical, context: Context) -> BatchStream:
     seconds = choice.begin(context)
     begun = clock.perf_counter()
     if seconds > 0:
-        answer: BatchStream | None = choice.run(seconds, context)
-        choice.note_whole(clock.perf_counter() - begun, answer is not None)
-        if answer is not None:
-            return answer
+        table = choice.run(seconds, context)
+        choice.note_whole(clock.perf_counter() - begun, table is not None)
+        if table is not None:
+            reader: BatchStream = table.to_reader(context.settings.batch_rows)
+            return reader
         begun = clock.perf_counter()
     result = launch(plan, context)
     choice.note_loop(clock.perf_counter() - begun)

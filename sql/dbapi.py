@@ -282,8 +282,8 @@ class Cursor:
         result = self._need_rows()
         rows = list(self._rows)
         self._rows.clear()
-        while (more := self._more(result)) is not None:
-            rows.extend(more)
+        while (batch := result.next_batch()) is not None:
+            rows.extend(self._convert(result, batch))
         self._read += len(rows)
         return rows
 
@@ -298,18 +298,11 @@ class Cursor:
 
     def _fill(self) -> bool:
         result = self._need_rows()
-        more = self._more(result)
-        if more is None:
-            return False
-        self._rows.extend(more)
-        return True
-
-    def _more(self, result: Result) -> list[Row] | None:
-        rows = result.next_rows()
-        if rows is not None:
-            return rows
         batch = result.next_batch()
-        return None if batch is None else self._convert(result, batch)
+        if batch is None:
+            return False
+        self._rows.extend(self._convert(result, batch))
+        return True
 
     def _convert(self, result: Result, batch: pa.RecordBatch) -> list[Row]:
         if self._converter is None:
