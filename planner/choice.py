@@ -20,7 +20,7 @@ import duckdb
 import pyarrow as pa
 
 from tidewheel.engine.alarm import alarm
-from tidewheel.planner import direct
+from tidewheel.engine.kernels.duckdb import run_table
 from tidewheel.planner.context import Context
 from tidewheel.planner.logical import Block
 from tidewheel.planner.text import used_parameters
@@ -83,7 +83,8 @@ class Choice:
         guard = _Guard(context)
         try:
             with alarm(seconds, guard.stop):
-                return direct.answer(self.query.sql, given, context)
+                # (not streamed: DuckDB may wait for ever for a stream that is interrupted)
+                return run_table(context.connection, context.lock, self.query.sql, None, given)
         except duckdb.Error:
             if context.interrupted.is_set():
                 raise

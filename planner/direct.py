@@ -12,8 +12,8 @@ from typing import Any
 import duckdb
 
 from tidewheel.engine.arrow import pa
-from tidewheel.engine.kernels.duckdb import KernelReader, execute, executed, relation
-from tidewheel.planner.context import Context, Parameters
+from tidewheel.engine.kernels.duckdb import KernelReader, execute, relation
+from tidewheel.planner.context import Context
 
 
 def run(sql: str, context: Context) -> Direct:
@@ -29,27 +29,6 @@ def run_as_text(sql: str, context: Context) -> Rows | None:
             return None
         execute(context.connection, sql, context.parameters)
     return Rows(types, context)
-
-
-def answer(sql: str, parameters: Parameters, context: Context) -> pa.Table:
-    """All rows of `sql`; a few of plain types are brought by hand: Arrow costs DuckDB 0.5 ms."""
-    connection = context.connection
-    with context.lock:
-        execute(connection, sql, parameters)
-        types = [str(column[1]) for column in connection.description]
-        if not _plain(types):
-            return executed(connection)
-        names = [column[0] for column in connection.description]
-        schema = pa.schema(list(zip(names, map(_arrow, types), strict=True)))
-        rows = connection.fetchmany(_FEW)
-        head = pa.Table.from_batches([_batch(rows, schema)] if rows else [], schema)
-        if len(rows) < _FEW:
-            connection.fetchall()  # what is not read to its end keeps the connection
-            return head
-        return pa.concat_tables([head, executed(connection).cast(schema)])
-
-
-_FEW = 1000
 
 
 class Direct:
