@@ -23,7 +23,7 @@ from tidewheel.engine.alarm import alarm
 from tidewheel.engine.kernels.duckdb import run_table
 from tidewheel.planner.context import Context
 from tidewheel.planner.logical import Block
-from tidewheel.planner.text import used_parameters
+from tidewheel.planner.text import numbered_parameters
 
 FIRST = 0.02
 """Seconds for the first try, where the tables are small."""
@@ -76,10 +76,7 @@ class Choice:
 
     def run(self, seconds: float, context: Context) -> pa.Table | None:
         """DuckDB's answer, if it has it in time; what it refuses the loop will report."""
-        parameters = context.parameters
-        if isinstance(parameters, Sequence):
-            parameters = {str(i): value for i, value in enumerate(parameters, 1)}
-        given = used_parameters(self.query.sql, parameters)
+        given = numbered_parameters(self.query.sql, context.parameters)
         guard = _Guard(context)
         try:
             with alarm(seconds, guard.stop):

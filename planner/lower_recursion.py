@@ -25,7 +25,7 @@ from tidewheel.planner.context import Context
 from tidewheel.planner.flow import Loop, Operator
 from tidewheel.planner.logical import Binding, Block, LetRec, Node, RecRef, Structural
 from tidewheel.planner.lower import Lowering, lowers
-from tidewheel.planner.text import select_all, typed_nulls, used_parameters
+from tidewheel.planner.text import numbered_parameters, select_all, typed_nulls
 
 DEFAULT_ROUNDS = 10_000
 """The bound where each iteration runs statements: a hundred times slower than one that does not."""
@@ -173,7 +173,7 @@ def _native(low: Lowering, node: LetRec, binding: Binding, native: Block) -> Ope
 
         def reader() -> KernelReader:
             sql = native.sql.replace(ITERATIONS, limit)
-            given = _parameters(sql, context)
+            given = numbered_parameters(sql, context.parameters)
             rows = context.settings.batch_rows
             if node.enough is not None:
                 # DuckDB would compute ahead, and might fail there.
@@ -223,16 +223,11 @@ def _inward(low: Lowering, answer: Operator) -> Operator:
     return answer
 
 
-def _parameters(sql: str, context: Context) -> Any:
-    parameters: Any = context.parameters
-    if isinstance(parameters, Sequence):
-        parameters = {str(i): v for i, v in enumerate(parameters, 1)}
-    return used_parameters(sql, parameters)
-
-
 def _run_native(native: Block, context: Context) -> pa.Table:
     sql = native.sql
-    return run_table(context.connection, context.lock, sql, None, _parameters(sql, context))
+    return run_table(
+        context.connection, context.lock, sql, None, numbered_parameters(sql, context.parameters)
+    )
 
 
 def _run_loops(binding: Binding, context: Context) -> pa.Table:

@@ -140,3 +140,10 @@ def used_parameters(sql: str, parameters: Any) -> Any:
         return parameters
     names = {m["name"].lower() for m in _PARAMETER.finditer(sql) if m["name"]}
     return {k: v for k, v in parameters.items() if k.lower() in names} or None
+
+
+def numbered_parameters(sql: str, parameters: Any) -> Any:
+    """What of a statement's parameters a text needs that calls them by name or number (`$2`)."""
+    if isinstance(parameters, Sequence):
+        parameters = {str(i): value for i, value in enumerate(parameters, 1)}
+    return used_parameters(sql, parameters)

@@ -31,7 +31,7 @@ from ..planner.logical import (
     RecKind,
     RecRef,
 )
-from ..planner.text import used_parameters
+from ..planner.text import numbered_parameters
 from . import errors
 from . import recursion_check as check
 from .recursion_branches import Parts, parts
@@ -82,11 +82,10 @@ class Describer:
 
 def numbered(sql: str, parameters: Any) -> Any:
     """The parameters that a text needs which was cut from a statement, or is one itself."""
-    if not isinstance(parameters, Sequence):
-        return used_parameters(sql, parameters)
-    if any(t.kind == "parameter" and t.text == "?" for t in tokens(sql)):
+    positional = isinstance(parameters, Sequence)
+    if positional and any(t.kind == "parameter" and t.text == "?" for t in tokens(sql)):
         return parameters
-    return used_parameters(sql, {str(i): v for i, v in enumerate(parameters, 1)})
+    return numbered_parameters(sql, parameters)
 
 
 def plan(

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tidewheel.engine.operators.step_program import NULL, Ints
+from tidewheel.engine.state.delta import begins
 
 SPARE = 1 << 16
 """A span of keys that always gets offsets, however few the keys."""
@@ -131,7 +132,5 @@ def distinct(keys: Ints) -> tuple[Ints, Ints]:
     """The distinct values of `keys`, which are not negative, in order, and where each stands."""
     order = order_of(keys, 0, int(keys.max()))
     ordered = keys[order]
-    first = np.empty(len(keys), dtype=bool)
-    first[:1] = True
-    np.not_equal(ordered[1:], ordered[:-1], out=first[1:])
+    first = begins(ordered)
     return ordered[first], order[first]

@@ -281,12 +281,15 @@ def _sorted_by_key(rows: Rows) -> Rows:
     if not len(keys) or _crowded(keys):
         return sort_rows(rows)
     first = begins(keys)
-    starts = first.nonzero()[0]
-    mixed = np.minimum.reduceat(weights, starts) < 0
-    mixed &= np.maximum.reduceat(weights, starts) > 0
-    if not mixed.any():
+    minus = weights < 0
+    differs = minus[1:] != minus[:-1]
+    differs &= ~first[1:]
+    if not differs.any():
         return rows.take(order)
-    touched = mixed[first.cumsum() - 1]
+    group = first.cumsum()
+    mixed = np.zeros(int(group[-1]) + 1, bool)
+    mixed[group[1:][differs]] = True
+    touched = mixed[group]
     if np.count_nonzero(touched) > len(rows) // 2:
         return sort_rows(rows)
     both = concat_rows([rows.take(order[~touched]), sort_rows(rows.take(order[touched]))])

@@ -15,6 +15,7 @@ from tidewheel.planner.logical import (
     EquiKey,
     Filter,
     Join,
+    Named,
     Node,
     Project,
     SetOp,
@@ -22,7 +23,7 @@ from tidewheel.planner.logical import (
     references,
 )
 from tidewheel.planner.rewrites.children import over
-from tidewheel.planner.text import conjunction, substituted
+from tidewheel.planner.text import column, conjunction, substituted
 
 
 def join_graph(node: Node) -> Node:
@@ -47,7 +48,7 @@ def _push(node: Node, predicates: list[exp.Expr]) -> Node:
                 isinstance(named[r], exp.Column | exp.Literal) for r in references(p) if r in named
             )
             (through if simple else above).append(p)
-        down = [_substituted(p, named) for p in through]
+        down = [substituted(p, named) for p in through]
         return _filtered(replace(node, input=_push(node.input, down)), above)
     if isinstance(node, Aggregate) and node.keys and node.sets is None:
         keys: dict[str, exp.Expr] = {
@@ -55,7 +56,7 @@ def _push(node: Node, predicates: list[exp.Expr]) -> Node:
         }
         below = [p for p in predicates if references(p) and references(p) <= set(keys)]
         others = [p for p in predicates if not (references(p) and references(p) <= set(keys))]
-        down = [_substituted(p, keys) for p in below]
+        down = [substituted(p, keys) for p in below]
         return _filtered(replace(node, input=_push(node.input, down)), others)
     if isinstance(node, Window):
         return _filtered(replace(node, input=_push(node.input, [])), predicates)
@@ -63,10 +64,9 @@ def _push(node: Node, predicates: list[exp.Expr]) -> Node:
         sides = []
         for side in (node.left, node.right):
             renamed: dict[str, exp.Expr] = {
-                c.name: exp.Column(this=exp.Identifier(this=s.name, quoted=True))
-                for c, s in zip(node.columns, side.schema, strict=True)
+                c.name: column(s.name) for c, s in zip(node.columns, side.schema, strict=True)
             }
-            sides.append(_push(side, [_substituted(p, renamed) for p in predicates]))
+            sides.append(_push(side, [substituted(p, renamed) for p in predicates]))
         return replace(node, left=sides[0], right=sides[1])
     return _filtered(over(node, lambda child: _push(child, [])), predicates)
 
@@ -74,10 +74,6 @@ def _push(node: Node, predicates: list[exp.Expr]) -> Node:
 def _filtered(node: Node, predicates: list[exp.Expr]) -> Node:
     condition = conjunction([p.copy() for p in predicates])
     return node if condition is None else Filter(node, condition)
-
-
-def _substituted(expression: exp.Expr, named: dict[str, exp.Expr]) -> exp.Expr:
-    return substituted(expression, named)
 
 
 def _conjuncts(expression: exp.Expr) -> list[exp.Expr]:
@@ -151,6 +147,7 @@ def _outer(node: Join, predicates: list[exp.Expr]) -> Node:
 
 
 def equi_key(p: exp.Expr, left: set[str], right: set[str]) -> EquiKey | None:
+    """An equality of something of the columns `left` with something of `right`, as a key."""
     if not isinstance(p, exp.EQ | exp.NullSafeEQ):
         return None
     a, b = p.this, p.expression
@@ -216,6 +213,7 @@ def _inner(node: Join, predicates: list[exp.Expr]) -> Node:
 
 
 def flatten(node: Node, relations: list[Node], predicates: list[exp.Expr]) -> None:
+    """Add what inner joins join to `relations`, and their conditions to `predicates`."""
     if isinstance(node, Filter):
         predicates.extend(_conjuncts(node.predicate))
         flatten(node.input, relations, predicates)
@@ -235,7 +233,4 @@ def in_order(node: Node, schema: tuple[Column, ...]) -> Node:
     """Columns where the reader expects them; by name nobody cares, and most read by name."""
     if tuple(c.name for c in node.schema) == tuple(c.name for c in schema):
         return node
-    from tidewheel.planner.logical import Named
-    from tidewheel.planner.text import column
-
     return Project(node, tuple(Named(c, column(c.name)) for c in schema))

@@ -25,7 +25,7 @@ from tidewheel.planner.logical import (
 )
 from tidewheel.planner.rewrites.children import over
 from tidewheel.planner.rewrites.join_order import recursive
-from tidewheel.planner.text import substituted
+from tidewheel.planner.text import column, substituted
 
 
 def reduce_groups(node: Node) -> Node:
@@ -58,33 +58,31 @@ def _restricted(node: Node, keys: list[EquiKey], outer: Node) -> Node | None:
         return None
     groups = {e.column.name: e.expr for e in node.keys}
     usable = [k for k in keys if _reads(k) and _reads(k) <= set(groups)]
-    for source, k in _sources(outer, usable):
-        wanted = tuple(EquiKey(substituted(x.right, groups), x.left.copy(), x.null_safe) for x in k)
-        return replace(node, input=Join(node.input, source, "semi", wanted))
-    return None
+    found = _source(outer, usable)
+    if found is None:
+        return None
+    source, usable = found
+    wanted = [EquiKey(substituted(k.right, groups), k.left.copy(), k.null_safe) for k in usable]
+    return replace(node, input=Join(node.input, source, "semi", tuple(wanted)))
 
 
 def _reads(key: EquiKey) -> set[str]:
     return references(key.right)
 
 
-def _sources(outer: Node, keys: list[EquiKey]) -> list[tuple[Node, list[EquiKey]]]:
-    """The smallest restricted part of `outer` that has the keys, under new names; at most one."""
+def _source(outer: Node, keys: list[EquiKey]) -> tuple[Node, list[EquiKey]] | None:
+    """The smallest restricted part of `outer` that has the keys, under new names."""
     found = _smallest(outer, keys)
     if not keys or found is None:
-        return []
+        return None
     part, keys = found
     needed = sorted(set().union(*(references(k.left) for k in keys)))
     columns = {c.name: c for c in part.schema}
     # Its columns stand beside those of the inner side, where they may be known already.
     fresh = {n: replace(columns[n], name=f"{n}__magic") for n in needed}
-    named = tuple(
-        Named(fresh[n], exp.Column(this=exp.Identifier(this=n, quoted=True))) for n in needed
-    )
-    renamed = {
-        n: exp.Column(this=exp.Identifier(this=c.name, quoted=True)) for n, c in fresh.items()
-    }
-    return [(Project(part, named), [replace(k, left=substituted(k.left, renamed)) for k in keys])]
+    named = tuple(Named(fresh[n], column(n)) for n in needed)
+    renamed: dict[str, exp.Expr] = {n: column(c.name) for n, c in fresh.items()}
+    return Project(part, named), [replace(k, left=substituted(k.left, renamed)) for k in keys]
 
 
 def _smallest(node: Node, keys: list[EquiKey]) -> tuple[Node, list[EquiKey]] | None:
