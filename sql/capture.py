@@ -41,8 +41,8 @@ _KEYS = "__tw_keys"
 class TableInfo:
     """A base table that is watched: its quoted qualified name, columns in order, primary key.
 
-    `plain` is its Arrow schema if Python values of its types survive the way into Arrow unchanged,
-    `layout` the same for the engine.
+    `plain` is its Arrow schema if DuckDB's Python values of its types survive the way into Arrow
+    unchanged, `layout` the engine's schema if values of such types, or dates, do that.
     """
 
     name: str

@@ -38,14 +38,15 @@ def table_info(connection: duckdb.DuckDBPyConnection, keys: Iterable[str]) -> di
             continue
         name = ".".join(map(quote, (database, schema, table)))
         arrow = connection.sql(f"FROM {name} LIMIT 0").to_arrow_table().schema
-        plain = arrow if all(map(_is_plain, arrow.types)) else None
+        plain = all(map(_is_plain, arrow.types))
+        dates = any(map(pa.types.is_date32, arrow.types))  # Python's last day may be infinity
         found[key] = TableInfo(
             name,
             tuple(arrow.names),
             tuple(primary or ()),
             key in triggers,
-            plain,
-            None if plain is None else Schema.of(plain),
+            arrow if plain and not dates else None,
+            Schema.of(arrow) if plain else None,
             referenced,
         )
     return found
