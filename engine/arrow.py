@@ -9,7 +9,7 @@ from __future__ import annotations
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-__all__ = ["empty", "pa"]
+__all__ = ["Exchanged", "empty", "pa"]
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -29,3 +29,28 @@ else:
 def empty(schema: pa.Schema) -> pa.Table:
     """A table without rows. (`Schema.empty_table` does not know unions.)"""
     return pa.table([pa.nulls(0, field.type) for field in schema], schema)
+
+
+class Exchanged:
+    """A table under a name in DuckDB, which may be exchanged for another one of its schema.
+
+    To register a table takes longer than to read one of few rows. DuckDB does not know how many
+    rows there are, and reads all columns.
+    """
+
+    def __init__(self, table: pa.Table) -> None:
+        self.table = table
+        self.schema = table.schema
+
+    def __arrow_c_schema__(self) -> object:
+        return self.schema.__arrow_c_schema__()
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self.table.__arrow_c_stream__(requested_schema)
+
+    def exchange(self, table: pa.Table) -> bool:
+        """Have `table` read from now on, if its schema is the same."""
+        same = bool(self.schema.equals(table.schema))
+        if same:
+            self.table = table
+        return same

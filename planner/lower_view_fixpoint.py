@@ -17,9 +17,10 @@ from sqlglot import exp
 
 from tidewheel.engine.operators.circuit import Circuit
 from tidewheel.engine.operators.circuit import Node as Placed
-from tidewheel.engine.operators.fixpoint import Fixpoint, Rule
+from tidewheel.engine.operators.fixpoint import Fixpoint
 from tidewheel.engine.operators.linear import Map
 from tidewheel.engine.operators.operator import Source
+from tidewheel.engine.operators.rule import Rule
 from tidewheel.engine.state import columns as columns_
 from tidewheel.engine.state.delta import Schema
 from tidewheel.planner import logical as L

@@ -141,7 +141,7 @@ def _renamed_to(stream: Stream, columns: tuple[L.Column, ...]) -> Stream:
     )
 
 
-_AT_ONCE = 64  # counters between two looks at the bounds, where each changes few rows
+_AT_ONCE = 256  # counters between two looks at the bounds, where each changes few rows
 
 
 class Watch:
@@ -188,7 +188,7 @@ class Watch:
             rounds = head.rounds or []
             last, seen = self._known.get(id(head), (None, 0))
             seen = seen if last is rounds else 0
-            total += sum(rows for _, rows in rounds[seen:])
+            total += sum(sum(rows) for _, rows in rounds[seen:])
             self._known[id(head)] = (rounds, len(rounds))
         return total
 

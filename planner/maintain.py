@@ -11,7 +11,6 @@ every node of its query, else `Recompute`.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from time import perf_counter
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from tidewheel.engine.arrow import pa
 from tidewheel.engine.operators.shared import SharedArrangements
+from tidewheel.planner.iterations import History, Iterations
 
 if TYPE_CHECKING:
     from tidewheel.engine.operators.circuit import Circuit
@@ -28,12 +28,8 @@ if TYPE_CHECKING:
 WEIGHT = "weight"
 Deltas = Mapping[str, "Change"]
 Path = tuple[tuple[str, str], ...]
-Round = tuple[str, tuple[int, ...], int]
-"""A recursive table, counters, rows that came or went there."""
-ROUNDS = 10_000
 LARGE = 10_000
 """Below so many changed rows nobody asks whether to compute a view anew."""
-"""How many of a view's rounds are kept."""
 
 
 class Run(Protocol):
@@ -83,8 +79,8 @@ class Plan(Protocol):
     def rows(self) -> pa.Table:
         """The view's rows after the last step; a view of its schema, cheap to ask for again."""
 
-    def rounds(self) -> list[Round]:
-        """What each counter of the last step changed in recursive tables; asked once a step."""
+    def iterations(self) -> list[Iterations]:
+        """What the last step changed in recursive tables; asked once a step."""
 
     def statistics(self) -> list[dict[str, Any]]:
         """One record per vertex: vertex, kind, detail, rows and bytes held, rows_in, rows_out,
@@ -166,7 +162,7 @@ class Recompute:
         assert self._rows is not None
         return self._rows
 
-    def rounds(self) -> list[Round]:
+    def iterations(self) -> list[Iterations]:
         return []
 
     def statistics(self) -> list[dict[str, Any]]:
@@ -215,8 +211,8 @@ class MaintainedView:
     """Of a cold view, its rows when it was read, and the state of the database then."""
     pinned: pa.Table | None = None
     """Its rows of the last epoch for other readers, while the next one is being made."""
-    rounds: deque[tuple[int, Round]] = field(default_factory=lambda: deque(maxlen=ROUNDS))
-    """Per epoch and counter what changed in its recursive tables."""
+    iterations: History = field(default_factory=History)
+    """What changed in its recursive tables."""
 
     @property
     def hot(self) -> bool:
@@ -305,7 +301,7 @@ class Maintainer:
             plan.hydrate(run.of(view))
             view.plan = plan
             view.fill_seconds = perf_counter() - started
-            view.rounds.extend((run.epoch, r) for r in plan.rounds())
+            view.iterations.add(run.epoch, plan.iterations())
         return view
 
     def cool(self, keys: Iterable[str] | None = None) -> None:
@@ -343,7 +339,7 @@ class Maintainer:
             view.last_epoch = run.epoch + 1
             view.last_seconds = perf_counter() - started
             view.seconds += view.last_seconds
-            view.rounds.extend((view.last_epoch, r) for r in view.plan.rounds())
+            view.iterations.add(view.last_epoch, view.plan.iterations())
             if len(delta):
                 view.changed_rows += len(delta)
                 moved[view.key] = out[view.key] = delta

@@ -17,7 +17,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from tidewheel.engine.arrow import empty
+from tidewheel.engine.arrow import Exchanged, empty
 from tidewheel.engine.kernels.duckdb import executed, input_name, relation
 from tidewheel.engine.operators.linear import Rewrite
 from tidewheel.engine.operators.regroup import Evaluate
@@ -84,7 +84,7 @@ class Statements:
                 con.execute(f"DEALLOCATE {name}").fetchall()
                 con.unregister(f"{name}_in")
             name = f"__tw_k{next(self._numbers)}"
-            given = _Given(empty(source))
+            given = Exchanged(empty(source))
             con.register(f"{name}_in", given)
             text = re.sub(rf"\b{INPUT}\b", f"{name}_in", sql)
             con.execute(f"PREPARE {name} AS {text}").fetchall()
@@ -97,19 +97,6 @@ class Statements:
         return executed(self._opened().execute(f"EXECUTE {name}"))
 
 
-class _Given:
-    """What a prepared statement reads: whichever table is there when it runs."""
-
-    def __init__(self, table: pa.Table) -> None:
-        self.table = self.empty = table
-
-    def __arrow_c_schema__(self) -> object:
-        return self.empty.schema.__arrow_c_schema__()
-
-    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        return self.table.__arrow_c_stream__(requested_schema)
-
-
 class Prepared:
     """A statement over one input, ready to run.
 
@@ -118,25 +105,26 @@ class Prepared:
     """
 
     def __init__(
-        self, statements: Statements, sql: str, name: str, given: _Given, result: pa.Schema
+        self, statements: Statements, sql: str, name: str, given: Exchanged, result: pa.Schema
     ) -> None:
         self._statements = statements
         self._sql = sql
         self._name = name
         self._given = given
+        self._empty = given.table
         self._result = result
 
     def __call__(self, table: pa.Table) -> pa.Table:
         """The result for one input."""
         given = self._given
-        if table.num_rows > _SMALL or table.schema != given.empty.schema:
+        if table.num_rows > _SMALL or table.schema != given.schema:
             return self._statements.run(self._sql, table)
         with self._statements._lock:
             given.table = table
             try:
                 found = self._statements.execute(self._name)
             finally:
-                given.table = given.empty
+                given.table = self._empty
         return found if found.schema == self._result else self._statements.run(self._sql, table)
 
 

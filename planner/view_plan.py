@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from time import perf_counter
 from typing import Any
 
@@ -20,8 +20,9 @@ from tidewheel.engine.state.columns import from_arrow
 from tidewheel.engine.state.delta import Delta
 from tidewheel.planner import logical as L
 from tidewheel.planner import lower_view_aggregate, lower_view_recursion  # noqa: F401  (rules)
+from tidewheel.planner.iterations import Iterations
 from tidewheel.planner.lower_view import NoDeltaRule, ViewLowering
-from tidewheel.planner.maintain import Deltas, Recompute, Round, Run, difference
+from tidewheel.planner.maintain import Deltas, Recompute, Run, difference
 from tidewheel.planner.rewrites.join_graph import join_graph
 from tidewheel.planner.rewrites.join_order import join_order
 from tidewheel.planner.rewrites.prune import prune
@@ -56,15 +57,13 @@ class Incremental:
         self._rows: tuple[pa.Table, pa.Table] | None = None
         self._recursive = list(_recursive(self.circuit))
 
-    def rounds(self) -> list[Round]:
-        """What each counter changed in the recursive tables, in the last step (or filling)."""
-        found: list[Round] = []
+    def iterations(self) -> list[Iterations]:
+        """What the last step (or filling) changed in the recursive tables."""
+        found: list[Iterations] = []
         for name, op in self._recursive:
-            changes: dict[Counters, int] = {}
-            for counters, rows in op.rounds or ():
-                changes[counters] = changes.get(counters, 0) + rows
-            op.rounds = []
-            found += [(name, counters, rows) for counters, rows in changes.items()]
+            if op.rounds:
+                found += _added_up(name, op.rounds)
+                op.rounds = []
         return found
 
     def fill(self, run: Run) -> None:
@@ -132,6 +131,24 @@ class Incremental:
     def statistics(self) -> list[dict[str, Any]]:
         """One record per operator, those in loops behind the loop."""
         return _statistics(self.circuit, "")
+
+
+def _added_up(table: str, parts: Sequence[tuple[Counters, Sequence[int]]]) -> list[Iterations]:
+    """Iterations of changes that may speak of a counter several times."""
+    ends: dict[tuple[int, ...], int] = {}
+    for (*outer, first), rows in parts:
+        end = first + len(rows)
+        ends[tuple(outer)] = max(ends.get(tuple(outer), 0), end)
+    changes = {outer: np.zeros(end, np.int64) for outer, end in ends.items()}
+    for (*outer, first), rows in parts:
+        changes[tuple(outer)][first : first + len(rows)] += np.array(rows, np.int64)
+    found = []
+    for loops, sums in changes.items():
+        places = sums.nonzero()[0]
+        if len(places):
+            begin = int(places[0])
+            found.append(Iterations(table, loops, begin, sums[begin : int(places[-1]) + 1]))
+    return found
 
 
 def _recursive(circuit: Circuit) -> Iterator[tuple[str, Operator]]:
@@ -265,10 +282,10 @@ class ViewPlan:
         """`new` − `old` as a delta."""
         return difference(old, new, self._scratch)
 
-    def rounds(self) -> list[Round]:
-        """Row changes per counter of the last step."""
+    def iterations(self) -> list[Iterations]:
+        """What the last step changed in recursive tables."""
         assert self._plan is not None
-        return self._plan.rounds()
+        return self._plan.iterations()
 
     def statistics(self) -> list[dict[str, Any]]:
         """One record per vertex."""

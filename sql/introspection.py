@@ -122,8 +122,8 @@ def _vertices(view: MaintainedView) -> Rows:
 
 
 def _iterations(view: MaintainedView) -> Rows:
-    for epoch, (table, counters, rows) in list(view.rounds):
-        yield (*_names(view), epoch, table, counters, rows)
+    for found in view.iterations:
+        yield (*_names(view), *found)
 
 
 _TABLES: dict[str, tuple[Columns, Callable[[MaintainedView], Rows]]] = {

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import duckdb
 
-from tidewheel.engine.arrow import pa
+from tidewheel.engine.arrow import Exchanged, pa
 from tidewheel.planner import maintain
 from tidewheel.planner.maintain import MaintainedView
 from tidewheel.sql import errors, introspection
@@ -24,6 +24,10 @@ from tidewheel.sql.view_registry import Registry, row_name
 if TYPE_CHECKING:
     from tidewheel.engine.operators.circuit import Circuit
     from tidewheel.planner.logical import Node
+
+
+FEW = 1000
+"""Rows that are read at once anyway, however they are registered."""
 
 
 class Reading(Registry):
@@ -100,10 +104,17 @@ class Reading(Registry):
             introspection.provide(self.host.connection, what, self._maintainer)
 
     def _register(self, key: str, rows: pa.Table) -> None:
-        if self._registered.get(key) is not rows:
-            token = self._maintainer.views[key].token
-            self.host.connection.register(row_name(token), rows)
-            self._registered[key] = rows
+        known = self._registered.get(key)
+        few = rows.num_rows <= FEW
+        if isinstance(known, Exchanged):
+            if known.table is rows or (few and known.exchange(rows)):
+                return
+        elif known is rows:
+            return
+        given = Exchanged(rows) if few else rows
+        token = self._maintainer.views[key].token
+        self.host.connection.register(row_name(token), given)
+        self._registered[key] = given
 
     def stand_in(self, key: str, rows: pa.Table) -> None:
         """Register a table as a view's rows, until somebody asks for the rows themselves."""

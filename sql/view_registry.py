@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import duckdb
 
-from tidewheel.engine.arrow import pa
+from tidewheel.engine.arrow import Exchanged, pa
 from tidewheel.planner import maintain
 from tidewheel.planner.maintain import MaintainedView, Maintainer
 from tidewheel.sql import errors
@@ -86,7 +86,7 @@ class Registry:
         """The search path to go back to when the transaction has ended."""
         self._found_path: tuple[int, maintain.Path, str] | None = None
         self._start_epoch = -1
-        self._registered: dict[str, pa.Table | None] = {}
+        self._registered: dict[str, pa.Table | Exchanged | None] = {}
         self._own_rows: dict[str, pa.Table] = {}
         self._words: tuple[int, dict[str, frozenset[str]]] = (-1, {})
         self._foreign: frozenset[str] = frozenset()

@@ -155,7 +155,7 @@ class Circuit:
                 continue
             node.rows_out += n
             if time and node.op.rounds is not None:
-                node.op.rounds.append((time, n))
+                node.op.rounds.append((time, [n]))
             for reader, reader_port, delay in node.readers[port]:
                 to = (*time[:-1], time[-1] + delay) if delay else time
                 self._inputs(reader, to)[reader_port].append(delta)

@@ -27,21 +27,19 @@ Source: Vora, Gupta, Xu, "KickStarter" (ASPLOS 2017), section 3, dependence tree
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from tidewheel.engine.operators.linear import Rewrite
 from tidewheel.engine.operators.operator import Emission, Operator
+from tidewheel.engine.operators.rule import Rule, neighbours
 from tidewheel.engine.operators.slots import Slots, grown
-from tidewheel.engine.operators.walk import WIDE, Narrow, Walk
+from tidewheel.engine.operators.walk import AT_ONCE, WIDE, Narrow, Walk, below
 from tidewheel.engine.state import columns as columns_
 from tidewheel.engine.state.arrangement import Arrangement, Counters
 from tidewheel.engine.state.columns import Array, Col, Index, Mask
-from tidewheel.engine.state.delta import Delta, Int64s, KeySpec, Schema, begins, consolidate
-from tidewheel.engine.state.run import Rows, concat_rows, sort_rows
+from tidewheel.engine.state.delta import Delta, Int64s, KeySpec, Schema, consolidate
 
 ANCHOR = -1  # the parent of a row that the anchor gives
 ABSENT = -2  # the parent of a row that is not there
@@ -50,37 +48,6 @@ _NONE = np.empty(0, np.int64)
 
 Candidates = tuple[Int64s, Int64s, Int64s]
 """Slots, the places of the values that they could have, and the slots that these come from."""
-
-
-@dataclass(slots=True)
-class Rule:
-    """One step: X ⋈ relation, projected. Columns are named by (0, i) in X's key, (1, i) there.
-
-    `forward` arranges the relation by the columns that `join` (positions in X's key) is matched
-    with; `reverse` by those that stand in the derived key. `target` says where the columns of a
-    derived key come from, `source` where those of the deriving key do: (0, i) is then a position
-    in the derived key. `rewrite`, from columns `pairs` (X's, then the relation's), filters and
-    computes the value; None: nothing is filtered, and the value is the deriving row's.
-    """
-
-    forward: Arrangement
-    reverse: Arrangement
-    join: tuple[int, ...]
-    target: tuple[tuple[int, int], ...]
-    source: tuple[tuple[int, int], ...]
-    rewrite: Rewrite | None = None
-    pairs: Schema | None = None
-    by_join: KeySpec = field(init=False)
-    by_target: KeySpec = field(init=False)
-    members: Arrangement | None = None
-
-    def prepare(self, keys: Schema, name: str) -> None:
-        """Once the schema of X's key is known."""
-        self.by_join = KeySpec(keys, self.join)
-        self.by_target = KeySpec(keys, [p for p, (side, _) in enumerate(self.target) if side])
-        if any(side == 0 for side, _ in self.source):
-            schema = Schema((*keys.names, "__tw_slot"), (*keys.types, pa.int64()))
-            self.members = Arrangement(schema, self.join, name=f"{name} rows by key")
 
 
 class Fixpoint(Operator):
@@ -113,6 +80,7 @@ class Fixpoint(Operator):
         for rule in self.rules:
             rule.prepare(self._keys, name)
         self.anchors = Arrangement(schema, self.key, name=f"{name} anchor")
+        self._plain = all(r.rewrite is None and r.members is None for r in self.rules)
         self._present = 0
         self._clear()
 
@@ -175,23 +143,23 @@ class Fixpoint(Operator):
         """Take rows out, with all below them in the tree of parents; all their slots."""
         frontier = self._distinct(np.concatenate(orphans))
         out: list[Int64s] = []
-        narrow = Narrow(self)
+        narrow = Narrow(lambda: self._slots.size)
         while len(frontier):
-            walk = narrow(len(frontier))
-            if walk is not None:
-                frontier = walk.below(frontier, self._parent)
+            all_at_once = narrow(len(frontier))
+            if all_at_once:
+                frontier = below(frontier, self._parent[: self._slots.size])
             if self.rounds is not None:
-                self.rounds.append(((len(out),), len(frontier)))
+                self.rounds.append(((len(out),), [len(frontier)]))
             self._touch(frontier)
             self._parent[frontier] = ABSENT
             self._place[frontier] = TOP
             out.append(frontier)
-            if walk is not None:
+            if all_at_once:
                 break
-            below: list[Int64s] = []
+            parts: list[Int64s] = []
             cols = self._slots.take(frontier)
             for rule in self.rules:
-                found = self._neighbours(rule.forward, rule.by_join, cols, len(frontier))
+                found = neighbours(rule.forward, rule.by_join, cols, len(frontier))
                 if found is None:
                     continue
                 at, related = found
@@ -199,8 +167,8 @@ class Fixpoint(Operator):
                 targets = self._targets(rule, sources, related, None)
                 if len(targets):
                     mine = (targets >= 0) & (self._parent[targets] == sources)
-                    below.append(targets[mine])
-            frontier = self._distinct(np.concatenate(below)) if below else _NONE
+                    parts.append(targets[mine])
+            frontier = self._distinct(np.concatenate(parts)) if parts else _NONE
         return np.concatenate(out)
 
     def _pull(self, slots: Int64s) -> list[Candidates]:
@@ -208,12 +176,12 @@ class Fixpoint(Operator):
         cols = self._slots.take(slots)
         out: list[Candidates] = []
         whole = KeySpec(self._keys, range(len(self._keys)))
-        found = self._neighbours(self.anchors, whole, cols, len(slots))
+        found = neighbours(self.anchors, whole, cols, len(slots))
         if found is not None:
             at, rows = found
             out.append((slots[at], self._places(rows), np.full(len(at), ANCHOR)))
         for rule in self.rules:
-            found = self._neighbours(rule.reverse, rule.by_target, cols, len(slots))
+            found = neighbours(rule.reverse, rule.by_target, cols, len(slots))
             if found is None:
                 continue
             at, related = found
@@ -243,7 +211,7 @@ class Fixpoint(Operator):
     def _spread(self, waiting: list[Candidates]) -> None:
         """Round by round: better values are taken, and what they derive is offered."""
         rounds = 0
-        narrow = Narrow(self)
+        narrow = Narrow(self._related) if self._plain else None
         while True:
             waiting = [w for w in waiting if len(w[0])]
             if not waiting:
@@ -272,39 +240,56 @@ class Fixpoint(Operator):
             self._parent[slots] = sources
             frontier = self._distinct(slots)
             if self.rounds is not None:
-                self.rounds.append(((rounds - 1,), len(frontier)))
-            walk = narrow(len(frontier))
-            if walk is not None:
-                frontier, rounds = self._walk(walk, frontier, rounds)
+                self.rounds.append(((rounds - 1,), [len(frontier)]))
+            if narrow is not None and narrow(len(frontier)):
+                walk = Walk(*self._pairs(), self._slots.size)
+                go = self._walk if self.value is None else self._walk_values
+                frontier, rounds = go(walk, frontier, rounds)
             cols = self._slots.take(frontier)
             waiting = []
             for rule in self.rules:
-                found = self._neighbours(rule.forward, rule.by_join, cols, len(frontier))
+                found = neighbours(rule.forward, rule.by_join, cols, len(frontier))
                 if found is not None:
                     waiting.append(self._values(rule, frontier[found[0]], found[1], None))
 
     def _walk(self, walk: Walk, frontier: Int64s, rounds: int) -> tuple[Int64s, int]:
-        """Spread row by row, while few rows change in a round; what is left to do the other way."""
+        """Spread a set row by row, while few rows come in a round; what is left to spread."""
+        absent = bytearray((self._parent == ABSENT).tobytes())
+        level = frontier.tolist()
+        sources: list[int] = []
+        found: list[int] = []
+        while 0 < len(level) <= WIDE:
+            most = AT_ONCE if self.watch is None else self.watch((rounds,)) - rounds
+            sizes, level = walk.spread(level, absent, max(most, 1), sources, found)
+            if self.rounds is not None:
+                self.rounds.append(((rounds,), sizes))
+            rounds += len(sizes)
+        if self.watch is not None:
+            self.watch((rounds,))
+        come = np.array(found, np.int64)
+        self._touch(come)
+        self._parent[come] = sources
+        return np.array(level, np.int64), rounds
+
+    def _walk_values(self, walk: Walk, frontier: Int64s, rounds: int) -> tuple[Int64s, int]:
+        """The same where a row hands on its value."""
         # (an item of a memoryview costs half of an array's)
         parent, place, stamp = self._parent.data, self._place.data, self._stamp.data
         was, old, epoch = self._was.data, self._old.data, self._epoch
         starts, targets = walk.starts, walk.targets
-        valued = self.value is not None
         moved: list[int] = []
+        sizes: list[int] = []
         level = frontier.tolist()
-        ask = rounds
+        first = ask = rounds
         while 0 < len(level) <= WIDE:
             if rounds >= ask and self.watch is not None:
+                if self.rounds is not None:
+                    self.rounds.append(((first,), sizes))
+                first, sizes = rounds, []
                 ask = self.watch((rounds,))
             rounds += 1
             following: list[int] = []
             for source in level:
-                if not valued:
-                    for target in targets[starts[source] : starts[source + 1]]:
-                        if parent[target] == ABSENT:
-                            parent[target] = source
-                            following.append(target)
-                    continue
                 value = place[source]
                 for target in targets[starts[source] : starts[source + 1]]:
                     absent = parent[target] == ABSENT
@@ -318,39 +303,33 @@ class Fixpoint(Operator):
                     parent[target] = source
                     place[target] = value
                     following.append(target)
-            if not valued:
-                moved += following
             level = following
-            if self.rounds is not None:
-                self.rounds.append(((rounds - 1,), len(level)))
+            sizes.append(len(level))
+        if self.rounds is not None:
+            self.rounds.append(((first,), sizes))
         if rounds < ask and self.watch is not None:
             self.watch((rounds,))
-        fresh = np.array(moved, np.int64)
-        if not valued:
-            fresh = fresh[self._stamp[fresh] != epoch]
-            self._stamp[fresh] = epoch
-            self._was[fresh] = False
-        self._touched.append(fresh)
+        self._touched.append(np.array(moved, np.int64))
         return self._distinct(np.array(level, np.int64)), rounds
 
-    def pairs(self) -> tuple[Int64s, Int64s, int] | None:
-        """Who derives whom, by slots, and their number; None where more than keys decide it.
+    def _pairs(self) -> tuple[Int64s, Int64s]:
+        """Who derives whom, by slots; of a set, those who are not there.
 
-        Rows that are not there get slots too: the walk may reach them.
+        Rows that never were there get slots: the walk may reach them.
         """
         sources: list[Int64s] = []
         targets: list[Int64s] = []
         for rule in self.rules:
-            if rule.rewrite is not None or rule.members is not None:
-                return None
             rows = rule.forward.contents()
             rows = rows.where(rows.weights > 0)
+            if self.value is None:
+                keys = [rows.cols[i] for _, i in rule.target]
+                rows = rows.where(~self._there(self._slots.find(keys, len(rows))))
             sources.append(self._open([rows.cols[i] for _, i in rule.source], len(rows)))
             targets.append(self._open([rows.cols[i] for _, i in rule.target], len(rows)))
-        return np.concatenate(sources), np.concatenate(targets), self._slots.size
+        return np.concatenate(sources), np.concatenate(targets)
 
-    @property
-    def related(self) -> int:
+    def _related(self) -> int:
         """Rows of all relations."""
         return sum(len(rule.forward) for rule in self.rules)
 
@@ -396,7 +375,7 @@ class Fixpoint(Operator):
             slots = self._slots.find(keys, len(delta))
             at = self._there(slots).nonzero()[0]
             return at, slots[at]
-        found = self._neighbours(rule.members, rule.forward.key, delta.cols, len(delta))
+        found = neighbours(rule.members, rule.forward.key, delta.cols, len(delta))
         if found is None:
             return _NONE, _NONE
         at, rows = found
@@ -427,19 +406,6 @@ class Fixpoint(Operator):
                     mine = self._slots.take(sources)
                 keys.append(mine[i])
         return keys
-
-    @staticmethod
-    def _neighbours(
-        arrangement: Arrangement, spec: KeySpec, cols: Sequence[Col], n: int
-    ) -> tuple[Index, Sequence[Col]] | None:
-        """Rows that match, each once: (position among the probes, the rows' columns)."""
-        found = arrangement.match(cols, spec, spec.keys(cols, n))
-        if found is None:
-            return None
-        at, rows = found
-        if not (rows.weights > 0).all():
-            at, rows = _standing(at, rows)
-        return at, rows.cols
 
     def _open(self, cols: Sequence[Col], n: int) -> Int64s:
         if not n:
@@ -593,39 +559,3 @@ def _split(delta: Delta) -> tuple[Delta | None, Delta | None]:
     if not less.any():
         return None, delta
     return delta.where(less), delta.where(~less)
-
-
-def _standing(at: Index, rows: Rows) -> tuple[Index, Rows]:
-    """Of rows found in several runs, those whose weights do not cancel."""
-    doubtful = np.zeros(int(at.max()) + 1, bool)
-    doubtful[at[rows.weights <= 0]] = True
-    mask = doubtful[at]
-    index = mask.nonzero()[0]
-    sure = (~mask).nonzero()[0]
-    # The position among the probes stands for the key: equal rows of one probe add up.
-    whole = _whole(at[index], rows, index)
-    if whole is not None:
-        order = whole.argsort()
-        ordered = whole[order]
-        begin = begins(ordered).nonzero()[0]
-        standing = np.add.reduceat(rows.weights[index[order]], begin) > 0
-        kept = np.concatenate((sure, index[order[begin[standing]]]))
-        return at[kept], rows.take(kept)
-    some = rows.take(index)
-    some = sort_rows(Rows(some.layout, at[index], some.rest, None, None, some.weights, some.cols))
-    some = some.where(some.weights > 0)
-    others = rows.take(sure)
-    plain = Rows(others.layout, at[sure], others.rest, None, None, others.weights, others.cols)
-    both = concat_rows([some, plain])
-    return both.keys, both
-
-
-def _whole(at: Index, rows: Rows, index: Index) -> Int64s | None:
-    """One integer per (position among the probes, row), None where that takes more than 64 bits."""
-    layout = rows.layout
-    if rows.rest is None or not layout.exact(rows.cols):
-        return None
-    rest = rows.rest[index]
-    if int(rest.min()) < 0 or int(rest.max()) >= 1 << 31:
-        return None
-    return np.asarray((at << 31) | rest)

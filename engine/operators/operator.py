@@ -32,8 +32,9 @@ class Operator:
     detail: str = ""  # a kernel's SQL
     arity: int = 1
     schema: Schema
-    rounds: list[tuple[Counters, int]] | None = None
-    """Of a loop, or in one: row changes per counters, appended while it is a list."""
+    rounds: list[tuple[Counters, list[int]]] | None = None
+    """Of a loop, or in one: counters, and the row changes there and at the next ones. Appended
+    while it is a list."""
 
     def step(self, counters: Counters, deltas: Sequence[Delta | None]) -> list[Emission]:
         """What changes in the output because of `deltas`, which happen at `counters`."""

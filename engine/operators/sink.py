@@ -81,11 +81,12 @@ class Sink(Operator):
     def _merge(self) -> None:
         delta = concat(self._waiting)
         self._waiting = []
-        change = sort_rows(self._layout.rows(delta))
-        if not self._leaves or len(change) > LEAF * len(self._leaves) // 4:
+        change = self._layout.rows(delta)
+        if len(self._leaves) <= 1 or len(change) > LEAF * len(self._leaves) // 4:
             everything = concat_rows([*(leaf.rows for leaf in self._leaves), change])
             self._leaves = self._split(sort_rows(everything))
         else:
+            change = sort_rows(change)
             cuts = [0, *change.keys.searchsorted(self._bounds).tolist(), len(change)]
             leaves: list[_Leaf] = []
             for i, leaf in enumerate(self._leaves):

@@ -1,14 +1,15 @@
-"""Walks through a relation row by row: for recursions that are deep and narrow.
+"""Walks row by row: for recursions that are deep and narrow.
 
 A round of NumPy costs some 100 µs, however few rows it moves. On a chain of thousands of rows a
-Python loop over lists is twenty times faster, but the lists take a pass over the relation. So they
-are made once as much time as that has gone into narrow rounds: at worst an epoch takes twice as
-long.
+Python loop over lists is a thousand times faster, but the lists take a pass over the relation. So
+they are made once as much time as that has gone into narrow rounds: at worst an epoch takes twice
+as long.
 """
 
 from __future__ import annotations
 
-from typing import Final, Protocol
+from collections.abc import Callable
+from typing import Final
 
 import numpy as np
 
@@ -16,66 +17,105 @@ from tidewheel.engine.state.delta import Int64s
 
 FEW: Final = 8  # a round of so many rows is narrow
 WIDE: Final = 256  # a walk ends where a round has more
-_PATIENCE: Final = 16  # narrow rounds, and one more for each _PASS rows of the relation
+AT_ONCE: Final = 256  # rounds of a walk, where nobody watches it
+_PATIENCE: Final = 16  # narrow rounds, and one more for each _PASS rows of what a pass goes over
 _PASS: Final = 1_500
-_TAKEN: Final = -3
-
-
-class Relations(Protocol):
-    """What a walk goes through."""
-
-    @property
-    def related(self) -> int:
-        """Rows of all relations."""
-
-    def pairs(self) -> tuple[Int64s, Int64s, int] | None:
-        """Slots of deriving rows, and of the rows derived; how many slots there are."""
-
-
-class Walk:
-    """Who derives whom, as lists: slot s derives ``targets[starts[s] : starts[s + 1]]``."""
-
-    def __init__(self, sources: Int64s, targets: Int64s, size: int) -> None:
-        order = sources.argsort(kind="stable")
-        counts = np.bincount(sources, minlength=size)
-        self.starts: list[int] = [0, *counts.cumsum().tolist()]
-        self.targets: list[int] = targets[order].tolist()
-
-    def below(self, frontier: Int64s, parent: Int64s) -> Int64s:
-        """`frontier` and all rows below it in the tree of parents; their parents are set to < 0."""
-        found = frontier.tolist()
-        parent[frontier] = _TAKEN
-        starts, targets, parents = self.starts, self.targets, parent.data
-        for slot in found:  # which grows meanwhile
-            for target in targets[starts[slot] : starts[slot + 1]]:
-                if parents[target] == slot:
-                    parents[target] = _TAKEN
-                    found.append(target)
-        return np.array(found, np.int64)
 
 
 class Narrow:
-    """Counts narrow rounds; gives a walk when one is worth its price."""
+    """Counts narrow rounds; says when a pass over `rows` rows is worth its price."""
 
-    def __init__(self, relations: Relations) -> None:
-        self._relations = relations
+    def __init__(self, rows: Callable[[], int]) -> None:
+        self._rows = rows
         self._rounds = 0
         self._patience = -1
 
-    def __call__(self, size: int) -> Walk | None:
+    def __call__(self, size: int) -> bool:
         """A round of `size` rows is about to be made."""
         if size > FEW:
-            return None
+            return False
         self._rounds += 1
         if self._rounds < _PATIENCE:
-            return None
+            return False
         if self._patience < 0:
-            self._patience = _PATIENCE + self._relations.related // _PASS
+            self._patience = _PATIENCE + self._rows() // _PASS
         if self._rounds < self._patience:
-            return None
+            return False
         self._rounds = 0
-        pairs = self._relations.pairs()
-        if pairs is None:
-            self._patience = 1 << 62
-            return None
-        return Walk(*pairs)
+        return True
+
+
+def below(slots: Int64s, parent: Int64s) -> Int64s:
+    """`slots` and all below them in the forest of parents (where negative: a root).
+
+    By pointer doubling: after round k it is known of those less than 2^(k+1) generations below. If
+    there are none 2^k generations below, there are none that are farther.
+    """
+    found = np.zeros(len(parent), bool)
+    found[slots] = True
+    up = np.where(parent < 0, np.arange(len(parent)), parent)
+    before, now = 0, len(slots)
+    while before != now:
+        found |= found[up]
+        up = up[up]
+        before, now = now, int(np.count_nonzero(found))
+    return found.nonzero()[0]
+
+
+class Walk:
+    """Who derives whom, as lists: slot s derives ``targets[starts[s] : starts[s + 1]]``.
+
+    ``only[s]``: the one that it derives; -1 where there is none, -2 where there are several.
+    """
+
+    def __init__(self, sources: Int64s, targets: Int64s, size: int) -> None:
+        ordered = targets[sources.argsort(kind="stable")]
+        counts = np.bincount(sources, minlength=size)
+        ends = counts.cumsum()
+        only = np.where(counts > 1, -2, -1)
+        one = (counts == 1).nonzero()[0]
+        only[one] = ordered[ends[one] - 1]
+        self.only: list[int] = only.tolist()
+        self.starts: list[int] = [0, *ends.tolist()]
+        self.targets: list[int] = ordered.tolist()
+
+    def spread(
+        self,
+        level: list[int],
+        absent: bytearray,
+        most: int,
+        sources: list[int],
+        found: list[int],
+    ) -> tuple[list[int], list[int]]:
+        """What `level` derives of what is `absent`, and so on: `most` rounds, or till one is wide.
+
+        Added to `found`, with who derives it in `sources`. Returns the rows of each round, and the
+        last level.
+        """
+        only, starts, targets = self.only, self.starts, self.targets
+        sizes: list[int] = []
+        while 0 < len(level) <= WIDE and len(sizes) < most:
+            if len(level) == 1 and (target := only[level[0]]) >= 0 and absent[target]:
+                chain = level.copy()
+                for _ in range(most - len(sizes)):
+                    if target < 0 or not absent[target]:
+                        break
+                    absent[target] = 0
+                    chain.append(target)
+                    target = only[target]
+                sources += chain[:-1]
+                found += chain[1:]
+                sizes += [1] * (len(chain) - 1)
+                level = chain[-1:]
+                continue
+            following: list[int] = []
+            for source in level:
+                for target in targets[starts[source] : starts[source + 1]]:
+                    if absent[target]:
+                        absent[target] = 0
+                        sources.append(source)
+                        following.append(target)
+            found += following
+            sizes.append(len(following))
+            level = following
+        return sizes, level

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 import tidewheel
-from tidewheel.planner import maintain
+from tidewheel.planner import iterations
 
 SETUP = """
 CREATE TABLE e (s BIGINT, d BIGINT);
@@ -129,7 +129,7 @@ def test_the_history_of_iterations_is_bounded(
     con: tidewheel.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     con.execute("DROP MATERIALIZED VIEW walk")
-    monkeypatch.setattr(maintain, "ROUNDS", 5)
+    monkeypatch.setattr(iterations, "KEPT", 5)
     con.execute(
         "CREATE MATERIALIZED VIEW walk AS WITH RECURSIVE w (n) AS "
         "(SELECT 1 UNION ALL SELECT n + 1 FROM w, (SELECT max(d) AS d FROM e) WHERE n < d) FROM w"

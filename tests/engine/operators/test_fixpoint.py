@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidewheel.engine.operators.fixpoint import Fixpoint, Rule
+from tidewheel.engine.operators.fixpoint import Fixpoint
 from tidewheel.engine.operators.join import Arrange
 from tidewheel.engine.operators.linear import computing
+from tidewheel.engine.operators.rule import Rule
 from tidewheel.engine.state.delta import Delta, Schema
 
 NODES = 6
@@ -197,6 +198,11 @@ def test_long_chains_are_walked(valued: bool) -> None:
         edges.edit((i, 1000 + i), True)
         edges.edit((i, i + 1), True)  # twice
         edges.edit((i, i + 1), False)
+    for i in range(2000, 2300):  # it gets wide, and narrow again
+        edges.edit((200, i), True)
+        edges.edit((i, 3000), True)
+    for i in range(3000, 3000 + length):
+        edges.edit((i, i + 1), True)
     for cut in (None, 0, 120, 120, 40, 0, 151, 299, 40, 151, 299):
         if cut is not None:
             edges.edit((cut, cut + 1), not edges.rows[cut, cut + 1])
@@ -214,3 +220,32 @@ def test_long_chains_are_walked(valued: bool) -> None:
                 offers += [(b, v) for b in after.get(n, [])]
         wanted = {(n, v) if valued else (n,) for n, v in want.items()}
         assert {k: n for k, n in held.items() if n} == dict.fromkeys(wanted, 1)
+
+
+def test_pairs_of_a_long_chain() -> None:
+    """Cut in the middle, a quarter of all pairs goes at once, and comes back."""
+    kind = pa.int64()
+    schema = Schema(("x", "y"), (kind, kind))
+    edges = Bag(Schema(("a", "b"), (kind, kind)))
+    arranges = arranged(edges.schema, 0, 1)
+    rule = Rule(
+        *(a.arrangement for a in arranges), (1,), ((0, 0), (1, 1)), ((0, 0), (1, 0))
+    )  # fmt: skip
+    op = Fixpoint(schema, [0, 1], [rule])
+    length, held = 80, Counter[Row]()
+    anchor: Delta | None = Delta.from_pylist(schema, [(0, 0, 1), (40, 40, 1)])
+    for i in range(length):
+        edges.edit((i, i + 1), True)
+    for cut in (None, 60, 60, 20, 50, 20, 50):
+        if cut is not None:
+            edges.edit((cut, cut + 1), not edges.rows[cut, cut + 1])
+        held_after(held, op, [anchor, moved(arranges, edges.taken())])
+        anchor = None
+        after = dict(edges.present())
+        want = set()
+        for x in (0, 40):
+            y: int | None = x
+            while y is not None:
+                want.add((x, y))
+                y = after.get(y)
+        assert {k: n for k, n in held.items() if n} == dict.fromkeys(want, 1)
