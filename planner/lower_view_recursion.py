@@ -16,7 +16,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from tidewheel.engine.operators.budget import BOUNDS, Meter
+from tidewheel.engine.operators.budget import BOUNDS, Meter, RecursionLimitError
 from tidewheel.engine.operators.circuit import Circuit, Loop
 from tidewheel.engine.operators.circuit import Node as Placed
 from tidewheel.engine.operators.linear import Concat, Map, selecting
@@ -58,6 +58,10 @@ def _let_rec(low: ViewLowering, node: L.LetRec) -> Stream:
         _check(binding)
     if node.limit is not None:
         raise NoDeltaRule("a recursion with a limit on its iterations")
+    if node.enough is not None:
+        raise NoDeltaRule("a LIMIT that ends its recursion")
+    for binding in node.bindings:
+        _check_ends(binding)
     outer = low.circuit
     first = node.bindings[0].variable
     if len(node.bindings) == 1:
@@ -262,6 +266,26 @@ def _check(b: L.Binding) -> None:
     if b.kind == "union_all":
         for step in b.steps:
             _check_linear(step, b.variable)
+
+
+def _check_ends(b: L.Binding) -> None:
+    """Refuse at once a recursion that surely goes on for ever, where its anchor has a row."""
+    if b.kind == "union_all" and any(map(_always, b.steps)):
+        raise RecursionLimitError(
+            f'recursive table "{b.label}" of a maintained view has no end: each row of a step '
+            "gives another one. A condition that ends it is missing. A LIMIT ends it only where "
+            f"the query reads it as SELECT … FROM {b.label} LIMIT n.",
+            b.label,
+        )
+
+
+def _always(node: L.Node) -> bool:
+    """Does each row of the step before surely give a row?"""
+    if isinstance(node, L.Project):
+        return _always(node.input)
+    if isinstance(node, L.SetOp) and node.op == "union" and node.all:
+        return any(map(_always, node.children))
+    return isinstance(node, L.RecRef)
 
 
 def _check_linear(node: L.Node, variable: str) -> bool:

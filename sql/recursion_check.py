@@ -182,7 +182,7 @@ def enough(scanned: Scan, cte: Cte) -> int | None:
     It is known if every reference to the table is a plain ``SELECT … FROM table LIMIT n``.
     """
     with_ = cte.with_
-    if any(c.body.holds(with_.head) for w in scanned.withs for c in w.ctes):
+    if any(c.body.holds(with_.head) for w in scanned.withs if w.recursive for c in w.ctes):
         return None
     spans = [c.body for c in with_.ctes if c is not cte]
     spans.append(Span(with_.ctes[-1].definition.end, with_.scope.end))
