@@ -182,6 +182,27 @@ class Join(Node):
         self._set_schema(self.left.schema if one_sided else (*self.left.schema, *self.right.schema))
 
 
+AsofKind = Literal["inner", "left"]
+
+
+@dataclass(frozen=True)
+class AsofJoin(Node):
+    """Each left row with the one right row of the same `keys` that is `nearest`, an inequality over
+    both sides. Keyed: rows of different keys never meet."""
+
+    left: Node
+    right: Node
+    kind: AsofKind
+    keys: tuple[EquiKey, ...]
+    nearest: exp.Expr
+
+    def __post_init__(self) -> None:
+        self._check((k.left for k in self.keys), self.left)
+        self._check((k.right for k in self.keys), self.right)
+        self._check([self.nearest], self.left, self.right)
+        self._set_schema((*self.left.schema, *self.right.schema))
+
+
 @dataclass(frozen=True)
 class Aggregate(Node):
     """GROUP BY `keys`, computing `aggregates`. With `sets`, one output per grouping set.

@@ -15,6 +15,7 @@ from sqlglot import exp
 from tidewheel.planner.flow import Build, Flow, Loop, Operator
 from tidewheel.planner.logical import (
     Aggregate,
+    AsofJoin,
     Block,
     Distinct,
     Filter,
@@ -31,12 +32,13 @@ from tidewheel.planner.logical import (
 )
 from tidewheel.planner.text import (
     alias_of,
-    atomic,
+    asof_query,
     block_query,
     column,
     conjunction,
     defined,
     identifier,
+    key_condition,
     ordered,
     select_all,
     to_sql,
@@ -183,12 +185,7 @@ def _unnest(low: Lowering, node: Unnest) -> Operator:
 def _join(low: Lowering, node: Join) -> Operator:
     condition = conjunction(
         [
-            *(
-                (exp.NullSafeEQ if key.null_safe else exp.EQ)(
-                    this=atomic(key.left.copy()), expression=atomic(key.right.copy())
-                )
-                for key in node.keys
-            ),
+            *map(key_condition, node.keys),
             *([node.residual.copy()] if node.residual is not None else []),
         ]
     )
@@ -210,6 +207,17 @@ def _join(low: Lowering, node: Join) -> Operator:
 
     detail = f"{node.kind} {to_sql(condition) if condition is not None else ''}".strip()
     return low.sql(node, (node.left, node.right), build, detail)
+
+
+@lowers(AsofJoin)
+def _asof(low: Lowering, node: AsofJoin) -> Operator:
+    on = ", ".join(to_sql(e) for e in (*map(key_condition, node.keys), node.nearest))
+    return low.sql(
+        node,
+        (node.left, node.right),
+        lambda sources: asof_query(node, sources[0], sources[1]),
+        f"asof {node.kind} {on}",
+    )
 
 
 @lowers(Aggregate)

@@ -425,7 +425,7 @@ def _set_op(low: ViewLowering, node: L.SetOp) -> Stream:
 
 @lowers(L.Join)
 def _join(low: ViewLowering, node: L.Join) -> Stream:
-    left, right, left_key, right_key, residual = _sides(low, node)
+    left, right, left_key, right_key, residual = sides(low, node, node.residual)
     null_safe = bool(node.keys) and node.keys[0].null_safe
     circuit = low.circuit
     one_sided = node.kind in ("semi", "anti")
@@ -434,7 +434,7 @@ def _join(low: ViewLowering, node: L.Join) -> Stream:
                      f"{node.kind} join")  # fmt: skip
         if node.kind == "anti":
             found = minus(circuit, left.placed, found)
-        return _as(low, Stream(circuit, found, left.schema), node.schema)
+        return with_columns(low, Stream(circuit, found, left.schema), node.schema)
     by_left, left_node = low.arrange(left, left_key, null_safe)
     by_right, right_node = low.arrange(right, right_key, null_safe)
     schema = Schema(
@@ -451,7 +451,7 @@ def _join(low: ViewLowering, node: L.Join) -> Stream:
         source._set_schema(pairs.schema)
         pairs = Stream(circuit, pairs.placed, pairs.columns, [L.Filter(source, residual)])
     if node.kind in ("inner", "cross"):
-        return _as(low, pairs, node.schema)
+        return with_columns(low, pairs, node.schema)
     pairs = low.flush(pairs)
     at_left = list(range(width))
     at_right = list(range(width, len(schema)))
@@ -459,7 +459,7 @@ def _join(low: ViewLowering, node: L.Join) -> Stream:
         found = matched(circuit, left.placed, pairs.placed, at_left)
         if node.kind == "anti":
             found = minus(circuit, left.placed, found)
-        return _as(low, Stream(circuit, found, left.schema), node.schema)
+        return with_columns(low, Stream(circuit, found, left.schema), node.schema)
     parts = [pairs.placed]
     for kind, stream, other, key, other_key, at, offset in (
         ("left", left, right, left_key, right_key, at_left, 0),
@@ -474,18 +474,18 @@ def _join(low: ViewLowering, node: L.Join) -> Stream:
         lonely = minus(circuit, stream.placed, there, "without a match")
         parts.append(padded(circuit, lonely, schema, offset))
     placed = circuit.add(Concat(schema, len(parts), f"{node.kind} join"), *parts)
-    return _as(low, Stream(circuit, placed, pairs.schema), node.schema)
+    return with_columns(low, Stream(circuit, placed, pairs.schema), node.schema)
 
 
-def _sides(
-    low: ViewLowering, node: L.Join
+def sides(
+    low: ViewLowering, node: L.Join | L.AsofJoin, residual: exp.Expr | None
 ) -> tuple[Stream, Stream, list[int], list[int], exp.Expr | None]:
     """Both sides with their keys as columns of equal types, and what is left as a residual."""
     left, right = low.place(node.left), low.place(node.right)
     types = [{c.name: c.type for c in s.schema} for s in (left, right)]
     lefts: list[exp.Expr] = []
     rights: list[exp.Expr] = []
-    rest = [node.residual] if node.residual is not None else []
+    rest = [residual] if residual is not None else []
     null_safe = bool(node.keys) and node.keys[0].null_safe
     for key in node.keys:
         sides = [key.left, key.right]
@@ -513,7 +513,7 @@ def _type_of(low: ViewLowering, key: exp.Expr, stream: Stream) -> str:
     return str(evaluate(Delta.empty(stream.arrow)).to_pylist()[0][0])
 
 
-def _as(low: ViewLowering, stream: Stream, schema: tuple[L.Column, ...]) -> Stream:
+def with_columns(low: ViewLowering, stream: Stream, schema: tuple[L.Column, ...]) -> Stream:
     """The stream with just the columns of `schema`."""
     if tuple(c.name for c in stream.schema) == tuple(c.name for c in schema):
         return stream
@@ -537,7 +537,7 @@ def _window(low: ViewLowering, node: L.Window) -> Stream:
         op = Regroup(source, positions, evaluate, schema, positions, low.circuit.depth, "window")
         columns = (*placed.schema, *(e.column for e in same))
         stream = Stream(low.circuit, low.circuit.add(op, placed.placed), columns)
-    return _as(low, stream, node.schema)
+    return with_columns(low, stream, node.schema)
 
 
 def _partition(named: L.Named) -> str:
@@ -582,7 +582,7 @@ def _top_k(low: ViewLowering, node: L.TopK) -> Stream:
     if isinstance(op, Ordered) and low.circuit.depth:
         raise NoDeltaRule("LIMIT inside of a recursion")
     stream = Stream(low.circuit, low.circuit.add(op, source.placed), source.schema)
-    return _as(low, stream, node.schema)
+    return with_columns(low, stream, node.schema)
 
 
 def _whole_number(expression: exp.Expr) -> bool:

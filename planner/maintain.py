@@ -11,7 +11,8 @@ every node of its query, else `Recompute`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Protocol
@@ -89,6 +90,16 @@ class Plan(Protocol):
 
 FAILED_VIEW = "in maintained view "
 """Begins the note on an error that says whose query failed on a change, not the user's own."""
+
+
+@contextmanager
+def _named(view: MaintainedView) -> Iterator[None]:
+    """Errors of a view's query say which view it is."""
+    try:
+        yield
+    except Exception as error:
+        error.add_note(f"{FAILED_VIEW}{view.key}")
+        raise
 
 
 def difference(old: pa.Table, new: pa.Table, run: Callable[..., pa.Table]) -> pa.Table:
@@ -329,11 +340,8 @@ class Maintainer:
                 continue
             mine = {self.views[k].token if k in self.views else k: moved[k] for k in read}
             started = perf_counter()
-            try:
+            with _named(view):
                 delta = view.plan.step(mine, run.of(view))
-            except Exception as error:
-                error.add_note(f"{FAILED_VIEW}{view.key}")
-                raise
             view.epochs += 1
             view.choice = ""
             view.last_epoch = run.epoch + 1
@@ -370,7 +378,8 @@ class Maintainer:
         out: dict[str, Change] = {}
         for view, plan, old in before:
             started = perf_counter()
-            filled = self.heat(view.key, run).plan
+            with _named(view):
+                filled = self.heat(view.key, run).plan
             assert filled is not None
             delta = plan.difference(old, filled.rows())
             view.epochs += 1

@@ -9,7 +9,7 @@ from typing import Any
 from sqlglot import exp
 
 from tidewheel.planner.dialect import Tidewheel
-from tidewheel.planner.logical import Block, Column, Named, SortKey
+from tidewheel.planner.logical import AsofJoin, Block, Column, EquiKey, Named, SortKey
 
 
 def to_sql(expression: exp.Expr) -> str:
@@ -121,6 +121,25 @@ def block_query(block: Block, sources: Sequence[exp.Expr]) -> exp.Select:
     for name, source in zip(block.aliases, sources, strict=True):
         query = query.with_(identifier(name), as_=select_all(source), copy=False)
     return query
+
+
+def asof_query(
+    node: AsofJoin, left: exp.Expr, right: exp.Expr, more: Sequence[exp.Expr] = ()
+) -> exp.Select:
+    """An ASOF join of two sources as a query: its columns, then `more`."""
+    on = [key_condition(k) for k in node.keys]
+    join = exp.Join(this=right, on=exp.and_(*on, node.nearest.copy()), method="ASOF")
+    if node.kind != "inner":
+        join.set("side", node.kind.upper())
+    query = exp.select(*(column(c.name) for c in node.schema), *more).from_(left, copy=False)
+    query.set("joins", [join])
+    return query
+
+
+def key_condition(key: EquiKey) -> exp.Expr:
+    """An equi-key as a condition."""
+    op = exp.NullSafeEQ if key.null_safe else exp.EQ
+    return op(this=atomic(key.left.copy()), expression=atomic(key.right.copy()))
 
 
 def typed_nulls(columns: Sequence[Column]) -> str:

@@ -11,7 +11,8 @@ import re
 import threading
 import weakref
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import duckdb
@@ -40,7 +41,9 @@ class Statements:
         self._lock = threading.RLock()
         self._confined = False
         self._numbers = itertools.count()
-        self._gone: deque[str] = deque()
+        self._gone: deque[tuple[int, str]] = deque()
+        self.opened = 0
+        """How often it was opened: statements that were prepared before are gone."""
 
     def confine(self) -> None:
         """From now on no statement can open a file (nor spill to one), whatever it calls."""
@@ -54,6 +57,7 @@ class Statements:
         con = self._connection
         if con is None:
             con = self._connection = duckdb.connect(config={"threads": 1})
+            self.opened += 1
             con.execute("SET arrow_lossless_conversion = true")
             if self._confined:
                 con.execute(_NO_FILES).fetchall()
@@ -63,7 +67,7 @@ class Statements:
 
     def run(self, sql: str, table: pa.Table) -> pa.Table:
         """The result of `sql`, which reads its input as `INPUT`."""
-        with self._lock:
+        with self._lock, self._surviving():
             return relation(self._opened(), sql, {INPUT: table}).to_arrow_table()
 
     def schema(self, sql: str, source: Schema, weight: str | None) -> pa.Schema:
@@ -80,21 +84,33 @@ class Statements:
         with self._lock:
             con = self._opened()
             while self._gone:
-                name = self._gone.popleft()
-                con.execute(f"DEALLOCATE {name}").fetchall()
-                con.unregister(f"{name}_in")
+                opened, name = self._gone.popleft()
+                if opened == self.opened:
+                    con.execute(f"DEALLOCATE {name}").fetchall()
+                    con.unregister(f"{name}_in")
             name = f"__tw_k{next(self._numbers)}"
             given = Exchanged(empty(source))
             con.register(f"{name}_in", given)
             text = re.sub(rf"\b{INPUT}\b", f"{name}_in", sql)
-            con.execute(f"PREPARE {name} AS {text}").fetchall()
+            with self._surviving():
+                con.execute(f"PREPARE {name} AS {text}").fetchall()
         prepared = Prepared(self, sql, name, given, result)
-        weakref.finalize(prepared, self._gone.append, name)
+        weakref.finalize(prepared, self._gone.append, (self.opened, name))
         return prepared
 
     def execute(self, name: str) -> pa.Table:
         """The whole result of a prepared statement. Hold the lock."""
-        return executed(self._opened().execute(f"EXECUTE {name}"))
+        with self._surviving():
+            return executed(self._opened().execute(f"EXECUTE {name}"))
+
+    @contextmanager
+    def _surviving(self) -> Iterator[None]:
+        """After an internal error DuckDB refuses whatever follows: the next one opens anew."""
+        try:
+            yield
+        except (duckdb.InternalException, duckdb.FatalException):
+            self._connection = None
+            raise
 
 
 class Prepared:
@@ -113,11 +129,13 @@ class Prepared:
         self._given = given
         self._empty = given.table
         self._result = result
+        self._opened = statements.opened
 
     def __call__(self, table: pa.Table) -> pa.Table:
         """The result for one input."""
         given = self._given
-        if table.num_rows > _SMALL or table.schema != given.schema:
+        lost = self._opened != self._statements.opened
+        if lost or table.num_rows > _SMALL or table.schema != given.schema:
             return self._statements.run(self._sql, table)
         with self._statements._lock:
             given.table = table

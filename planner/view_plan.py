@@ -19,7 +19,11 @@ from tidewheel.engine.state.change import Change
 from tidewheel.engine.state.columns import from_arrow
 from tidewheel.engine.state.delta import Delta
 from tidewheel.planner import logical as L
-from tidewheel.planner import lower_view_aggregate, lower_view_recursion  # noqa: F401  (rules)
+from tidewheel.planner import (  # noqa: F401  (rules)
+    lower_view_aggregate,
+    lower_view_asof,
+    lower_view_recursion,
+)
 from tidewheel.planner.iterations import Iterations
 from tidewheel.planner.lower_view import NoDeltaRule, ViewLowering
 from tidewheel.planner.maintain import Deltas, Recompute, Run, difference

@@ -9,6 +9,7 @@ import duckdb
 from sqlglot import exp
 
 from tidewheel.planner.logical import (
+    AsofJoin,
     Block,
     Column,
     Filter,
@@ -152,7 +153,7 @@ class FromBinder:
         elif method and method not in ("ASOF", "POSITIONAL"):
             raise NotTaken(f"{method} JOIN")
         if method == "POSITIONAL":
-            return self._blocked(left, right, "POSITIONAL JOIN", None)
+            return self._positional(left, right)
         join_kind = _join_kind(side, kind)
         relations = [*left[1], *right[1]]
         if using:
@@ -178,11 +179,7 @@ class FromBinder:
         method: str,
     ) -> From:
         if method == "ASOF":
-            word = {"inner": "ASOF JOIN", "left": "ASOF LEFT JOIN"}.get(kind)
-            if word is None:
-                raise NotTaken(f"ASOF {kind} join")
-            blocked, _ = self._blocked(left, right, word, exp.and_(*conditions))
-            return blocked, relations
+            return self._asof(left[0], right[0], kind, conditions), relations
         here, there = names_of(left[0]), names_of(right[0])
         if kind == "inner":
             visible = here | there
@@ -208,6 +205,15 @@ class FromBinder:
         ):
             node = self._with_merged(node, relations)
         return node, relations
+
+    def _asof(
+        self, left: Node, right: Node, kind: JoinKind, conditions: Sequence[exp.Expr]
+    ) -> Node:
+        keys, rest = split_conditions(conditions, names_of(left), names_of(right))
+        if kind not in ("inner", "left") or len(rest) != 1:
+            # DuckDB 2.0: a prepared ASOF RIGHT JOIN breaks at its second run.
+            raise NotTaken(f"ASOF {kind.upper()} JOIN")
+        return AsofJoin(left, right, kind, tuple(keys), rest[0])
 
     def _using(
         self, left: From, right: From, using: Sequence[str], kind: JoinKind, asof: bool
@@ -263,16 +269,14 @@ class FromBinder:
             ),
         )
 
-    def _blocked(self, left: From, right: From, word: str, condition: exp.Expr | None) -> From:
+    def _positional(self, left: From, right: From) -> From:
         """A join that only DuckDB does, over both sides as inputs."""
         names = (self._binder.input_alias(), self._binder.input_alias())
         columns = (*left[0].schema, *right[0].schema)
         items = ", ".join(to_sql(column(c.name)) for c in columns)
         a, b = (to_sql(identifier(n)) for n in names)
-        sql = f"SELECT {items} FROM {a} {word} {b}"
-        if condition is not None:
-            sql += f" ON {to_sql(condition)}"
-        node = Block(sql, (left[0], right[0]), names, columns, word)
+        sql = f"SELECT {items} FROM {a} POSITIONAL JOIN {b}"
+        node = Block(sql, (left[0], right[0]), names, columns, "POSITIONAL JOIN")
         return node, [*left[1], *right[1]]
 
     def _unnest(self, left: From, join: exp.Join) -> From | None:

@@ -20,7 +20,7 @@ from tidewheel.planner.logical import (
     Window,
     references,
 )
-from tidewheel.planner.text import column, substituted, to_sql
+from tidewheel.planner.text import column, ordered, substituted, to_sql
 
 from .bind_from import FromBinder
 from .bind_limit import limited
@@ -81,6 +81,9 @@ class SelectBinder:
         self._items = self._select_list(select.expressions)
         self._bind_where(select)
         order = self._order_items(select)
+        first_of = self._distinct_on(select, order)
+        # what DISTINCT ON groups by goes the way of what ORDER BY orders by
+        order = [*first_of, *order]
         having = [self._clause(c, True) for c in conjuncts(_this(select, "having"))]
         qualify = [self._clause(c, True) for c in conjuncts(_this(select, "qualify"))]
         group = select.args.get("group")
@@ -103,7 +106,7 @@ class SelectBinder:
             qualify or select.args.get("limit") or (empty is not None and having)
         ):
             raise NotTaken("a correlated subquery with LIMIT, QUALIFY or HAVING")
-        columns = self._project(select, order, [n for n, _ in correlated_by])
+        columns = self._project(select, order, len(first_of), [n for n, _ in correlated_by])
         one_row = aggregated and group is None and not having and not qualify
         limited = bool(select.args.get("limit") or select.args.get("offset"))
         return BoundQuery(
@@ -266,16 +269,29 @@ class SelectBinder:
         if order is None:
             return []
         keys: list[SortKey] = []
-        for ordered in order.expressions:
-            expression = ordered.this
-            descending = bool(ordered.args.get("desc"))
-            nulls_first = bool(ordered.args.get("nulls_first"))
-            if ordered.args.get("with_fill"):
+        for item in order.expressions:
+            expression = item.this
+            descending = bool(item.args.get("desc"))
+            nulls_first = bool(item.args.get("nulls_first"))
+            if item.args.get("with_fill"):
                 raise NotTaken("ORDER BY WITH FILL")
-            keys += [SortKey(e, descending, nulls_first) for e in self._order_by(expression, keys)]
+            keys += [SortKey(e, descending, nulls_first) for e in self._order_by(expression)]
         return keys
 
-    def _order_by(self, expression: exp.Expr, before: Sequence[SortKey]) -> list[exp.Expr]:
+    def _distinct_on(self, select: exp.Select, order: Sequence[SortKey]) -> list[SortKey]:
+        distinct = select.args.get("distinct")
+        on = distinct.args.get("on") if distinct is not None else None
+        if on is None:
+            return []
+        if not order:
+            raise NotTaken("DISTINCT ON without ORDER BY: which row is the first is open")
+        items = on.expressions if isinstance(on, exp.Tuple) else [on]
+        keys = [SortKey(e, False, False) for i in items for e in self._order_by(i)]
+        if not keys:
+            raise NotTaken("DISTINCT ON a constant")
+        return keys
+
+    def _order_by(self, expression: exp.Expr) -> list[exp.Expr]:
         if isinstance(expression, exp.Literal):
             if expression.is_string:
                 return []  # a constant orders nothing
@@ -450,8 +466,13 @@ class SelectBinder:
     # -- the result
 
     def _project(
-        self, select: exp.Select, order: list[SortKey], carried: Sequence[Column]
+        self,
+        select: exp.Select,
+        order: list[SortKey],
+        first_of: int,
+        carried: Sequence[Column],
     ) -> tuple[Column, ...]:
+        """The SELECT list, DISTINCT, ORDER BY, LIMIT; the `first_of` keys are DISTINCT ON's."""
         input_ = self._node
         visible = names_of(input_)
         for e in (*(i.expr for i in self._items), *(k.expr for k in order)):
@@ -476,23 +497,36 @@ class SelectBinder:
         for key in order:
             text = to_sql(key.expr)
             if text not in by_text:
-                if distinct is not None:
+                if distinct is not None and not first_of:
                     raise NotTaken("DISTINCT ordered by what is not selected")
                 type_ = self.binder.oracle.types([key.expr], input_.schema)[0]
                 by_text[text] = self.binder.names.fresh("sort", type_)
                 hidden.append(Named(by_text[text], key.expr))
             keys.append(SortKey(column(by_text[text].name), key.descending, key.nulls_first))
         self._node = Project(input_, (*exprs, *hidden))
-        if distinct is not None:
-            if distinct.args.get("on") is not None:
-                raise NotTaken("DISTINCT ON")
+        if first_of:
+            self._node = self._first_rows(keys[:first_of], keys[first_of:])
+        elif distinct is not None:
             self._node = Distinct(self._node)
-        self._node = limited(self._node, select, keys)
+        self._node = limited(self._node, select, keys[first_of:])
         if hidden:
             self._node = Project(
                 self._node, tuple(Named(e.column, column(e.column.name)) for e in exprs)
             )
         return columns
+
+    def _first_rows(self, on: Sequence[SortKey], order: Sequence[SortKey]) -> Node:
+        """DISTINCT ON: of each group the first row in the order."""
+        if self._correlated:
+            raise NotTaken("DISTINCT ON in a correlated subquery")
+        place = self.binder.names.fresh("place", "BIGINT")
+        call = exp.Window(
+            this=exp.RowNumber(),
+            partition_by=[k.expr.copy() for k in on],
+            order=exp.Order(expressions=[ordered(k) for k in order]),
+        )
+        numbered = Window(self._node, (Named(place, call),))
+        return Filter(numbered, exp.EQ(this=column(place.name), expression=exp.Literal.number(1)))
 
 
 def _outer(scope: Scope | None, parts: list[str]) -> exp.Expr | None:

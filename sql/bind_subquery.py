@@ -347,21 +347,25 @@ class Subqueries:
     def _single(
         self, query: BoundQuery, expressions: Sequence[exp.Expr]
     ) -> tuple[tuple[Node, list[str]], exp.Expr]:
-        """Per value of `expressions` the one row, and an expression that refuses a second one."""
+        """Per value of `expressions` the one row, and an expression that refuses a second one.
+
+        Of one row `max` is the value, and a view can keep it; where any row will do, `first`.
+        """
         names = self._binder.names
         value = query.columns[0]
         keys = self._key_columns(query.node, expressions)
         first = names.fresh(value.label, value.type)
         count = names.fresh("rows", "BIGINT")
+        any_row = self._binder.first_row_of_many
+        call: exp.Expr = exp.Max(this=column(value.name))
+        if any_row:
+            call = exp.Anonymous(this="first", expressions=[column(value.name)])
         node = Aggregate(
             query.node,
             tuple(keys),
-            (
-                Named(first, exp.Anonymous(this="first", expressions=[column(value.name)])),
-                Named(count, exp.Count(this=exp.Star())),
-            ),
+            (Named(first, call), Named(count, exp.Count(this=exp.Star()))),
         )
-        if self._binder.first_row_of_many:
+        if any_row:
             return (node, [k.column.name for k in keys]), column(first.name)
         many = exp.GT(this=column(count.name), expression=exp.Literal.number(1))
         error = exp.Anonymous(this="error", expressions=[exp.Literal.string(_MANY)])

@@ -585,12 +585,15 @@ class Session:
                     if watch is None:
                         raise  # the outermost guard knows of signals
                     raise self.interruption() from None
-                if isinstance(error, errors.Error):
-                    raise
-                from .translate import translated
+                from .translate import named_view, translated
 
-                found = translated(self, error, statement, as_written)
-                if found is None:
+                found: errors.Error | None
+                if isinstance(error, errors.Error):
+                    found = error
+                else:
+                    found = translated(self, error, statement, as_written)
+                found = found and named_view(error, found)
+                if found is None or found is error:
                     raise
                 raise found from None
 

@@ -47,17 +47,18 @@ def translated(
                 report = located
     names = session.catalog.names() if report.kind == "Catalog" and free else ()
     found = diagnose.translate(error, report, statement, names, as_written)
-    view = _failed_view(error)
-    if view is not None:
-        # a place would be one of the view's query, which the statement does not show
-        hint = f"so fails the query of maintained view {view} on the rows that this would leave"
-        found = type(found)(found.message, hint=hint)
     if session.safe_mode:
         safe.explain(found)
     return found
 
 
-def _failed_view(error: Exception) -> str | None:
-    notes: list[str] = getattr(error, "__notes__", [])
+def named_view(raised: Exception, found: errors.Error) -> errors.Error:
+    """`found`, with the maintained view whose query failed when a change came to it, if one did."""
+    notes: list[str] = getattr(raised, "__notes__", [])
     failed = [n.removeprefix(FAILED_VIEW) for n in notes if n.startswith(FAILED_VIEW)]
-    return failed[0].partition(".")[2] if failed else None
+    if not failed or isinstance(found, errors.Interrupted):
+        return found
+    # a place would be one of the view's query, which the statement does not show
+    view = failed[0].partition(".")[2]
+    hint = f"so fails the query of maintained view {view} on the rows that this would leave"
+    return type(found)(found.message, hint=hint)

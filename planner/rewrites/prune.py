@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from tidewheel.planner.logical import (
     Aggregate,
+    AsofJoin,
     Distinct,
     Filter,
     Join,
@@ -54,8 +55,8 @@ def _prune(node: Node, needed: set[str]) -> Node:
     if isinstance(node, Unnest):
         # Every one of them decides how many rows there are.
         return replace(node, input=_prune(node.input, needed | _reads(e.expr for e in node.exprs)))
-    if isinstance(node, Join):
-        both = needed | references(node.residual)
+    if isinstance(node, Join | AsofJoin):
+        both = needed | references(node.residual if isinstance(node, Join) else node.nearest)
         into_left = both | _reads(k.left for k in node.keys)
         into_right = both | _reads(k.right for k in node.keys)
         return replace(

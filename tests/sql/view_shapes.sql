@@ -67,3 +67,8 @@ select t.a from t anti join u on t.a=u.a and t.b<>u.c;
 select t.a+u.a s from t join u on t.a+1=u.a*2;
 select lower(b)||'q' l,d*2 w,a%2 from t where x>0;
 select a,lag(b) over (order by a,b,d,x) p from t;
+select distinct on (b) b, a, d from t order by b, a desc nulls last, d, x;
+select distinct on (t.a) t.a, u.c from t join u on u.a >= t.a order by t.a, u.c nulls first limit 3;
+select t.a, t.b, n.y from t asof left join (select c, y, max(a) a from u group by all) n on n.c = t.b and t.x >= n.y;
+select t.b, n.m from t asof join (select a, max(c) m from u group by a) n on t.a < n.a;
+select a, (select m from (select c, max(a) m from u group by c) g where g.c = t.b) m from t;

@@ -1,0 +1,79 @@
+"""What fails in a maintained view's query fails the change, names the view, and breaks nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import duckdb
+import pytest
+
+import tidewheel
+from tidewheel.planner import maintain, view_kernels
+
+FAILING = {
+    "incremental": "SELECT 10 // a AS q FROM t",
+    "recomputed": "SELECT 10 // a AS q FROM t POSITIONAL JOIN (SELECT 1 AS one)",
+    "two rows": "SELECT a, (SELECT b FROM u) AS b FROM t",
+    "two rows of a key": "SELECT a, (SELECT b FROM u WHERE u.a = t.a) AS b FROM t",
+    "recursive": "WITH RECURSIVE r(n) AS (SELECT a FROM t UNION SELECT n - 1 FROM r WHERE n > -1) "
+    "SELECT 10 // n AS q FROM r WHERE n = 0",
+}
+
+
+@pytest.mark.parametrize("anew", [False, True])
+@pytest.mark.parametrize("query", FAILING.values(), ids=FAILING)
+def test_the_view_is_named(monkeypatch: pytest.MonkeyPatch, query: str, anew: bool) -> None:
+    if anew:
+        monkeypatch.setattr(maintain, "LARGE", 1)
+    con = tidewheel.connect()
+    con.execute("CREATE TABLE t (a INT); CREATE TABLE u (a INT, b INT)")
+    con.execute(f"CREATE MATERIALIZED VIEW v AS {query}")
+    con.execute("BEGIN")
+    con.execute("INSERT INTO u VALUES (0, 1), (0, 2)")
+    con.execute("INSERT INTO t VALUES (0)")
+    with pytest.raises(tidewheel.DatabaseError) as caught:
+        con.execute("COMMIT")
+    assert "maintained view main.v " in (caught.value.hint or "")
+    assert caught.value.line is None  # the place would be one of the view's text
+    assert con.execute("SELECT count(*) FROM t").fetchone() == (0,)
+    con.execute("INSERT INTO t VALUES (-1)")
+    assert con.execute("VERIFY VIEW v").fetchall() == []
+
+
+def test_views_outlive_an_internal_error_of_duckdb(monkeypatch: pytest.MonkeyPatch) -> None:
+    con = tidewheel.connect()
+    con.execute("CREATE TABLE t (a INT)")
+    con.execute("CREATE MATERIALIZED VIEW v AS SELECT a, md5(a::VARCHAR) AS h FROM t")
+    con.execute("INSERT INTO t VALUES (1)")
+    real = view_kernels.executed
+
+    def broken(result: Any) -> Any:
+        real(result)
+        view_kernels.STATEMENTS._opened().close()  # DuckDB would refuse whatever follows
+        raise duckdb.InternalException("INTERNAL Error: of a test")
+
+    monkeypatch.setattr(view_kernels, "executed", broken)
+    with pytest.raises(tidewheel.InternalError, match="of a test"):
+        con.execute("INSERT INTO t SELECT unnest([2, 5])")
+    monkeypatch.setattr(view_kernels, "executed", real)
+    con.execute("INSERT INTO t VALUES (3)")
+    assert con.execute("SELECT a FROM v ORDER BY a").fetchall() == [(1,), (3,)]
+    con.execute("CREATE MATERIALIZED VIEW w AS SELECT sha1(a::VARCHAR) AS h FROM t")
+    con.execute("INSERT INTO t VALUES (4)")
+    assert con.execute("VERIFY VIEW v").fetchall() == con.execute("VERIFY VIEW w").fetchall() == []
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT DISTINCT ON (a) a, b FROM u ORDER BY a, b",
+        "SELECT t.a, u.b FROM t ASOF LEFT JOIN u ON t.a >= u.a",
+        "SELECT a, (SELECT b FROM u WHERE u.a = t.a) AS b FROM t",
+    ],
+)
+def test_what_is_kept_by_its_changes(query: str) -> None:
+    con = tidewheel.connect()
+    con.execute("CREATE TABLE t (a INT); CREATE TABLE u (a INT, b INT)")
+    con.execute(f"CREATE MATERIALIZED VIEW v AS {query}")
+    kept = con.execute("SELECT maintenance, reason FROM tidewheel_views()").fetchall()
+    assert kept == [("incremental", None)]
