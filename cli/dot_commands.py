@@ -367,10 +367,11 @@ def _graph(shell: Shell, rest: str) -> None:
 @command("verify", "VIEW", "compare a maintained view with a run of its query")
 def _verify(shell: Shell, rest: str) -> None:
     name = words("verify", rest, 1, 1)[0]
-    rows = shell.query(f"VERIFY VIEW {name}")
+    with shell.connection.execute(f"VERIFY VIEW {name}") as cursor:
+        rows, status = cursor.fetchall(), cursor.status
     if rows:
-        raise Usage(f"{name} differs in {len(rows)} rows; VERIFY VIEW {name} shows them")
-    shell.write(f"{name} is right\n")
+        raise Usage(f"{status}; VERIFY VIEW {name} shows them")
+    shell.write(f"{status}\n")
 
 
 @command("watch", "[VIEW|off]", "show a maintained view, then its changes as commits make them")

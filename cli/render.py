@@ -52,6 +52,9 @@ def table(cursor: Cursor, max_rows: int = 0, width: int = 0) -> str:
     types = [_short(str(c[1])) for c in description]
     numeric = [c[1] == NUMBER for c in description]
     head, tail, count = _ends(cursor.text_rows(), max_rows)
+    status = f"{cursor.status}\n" if cursor.status else ""
+    if status and not count:
+        return status
     cells = [[_cell(v) for v in row] for row in (*head, *tail)]
     shown = _fit([str(c[0]) for c in description], types, cells, width)
     widths = [w for _, w in shown]
@@ -80,6 +83,7 @@ def table(cursor: Cursor, max_rows: int = 0, width: int = 0) -> str:
     lines.append(line("└", "┴", "┘"))
     present = sum(i is not None for i, _ in shown)
     lines.append(_footer(count, len(cells), len(description), present))
+    lines.append(status)
     return "".join(lines)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 from tidewheel.engine.arrow import pa
@@ -12,6 +12,7 @@ from tidewheel.engine.arrow import pa
 from . import errors
 from .activity import Progress
 from .convert import Exporter, RowConverter, to_numpy, to_pandas
+from .handed import Handed
 from .result import Result
 from .types import describe
 
@@ -250,6 +251,11 @@ class Cursor:
         """
         return None if self._result is None else describe(self._result.columns)
 
+    @property
+    def status(self) -> str | None:
+        """What the last statement says besides its rows: VERIFY VIEW, what it compared."""
+        return None if self._result is None else self._result.status
+
     # -- rows --------------------------------------------------------------------------------------
 
     @property
@@ -327,14 +333,14 @@ class Cursor:
         exporter = Exporter(result.schema)
         rest = self._unread(result)
 
-        def batches() -> Iterator[pa.RecordBatch]:
+        def batches() -> Generator[pa.RecordBatch]:
             try:
                 for batch in rest:
                     yield exporter.batch(batch)
             finally:
                 result.close()
 
-        return pa.RecordBatchReader.from_batches(exporter.schema, batches())
+        return pa.RecordBatchReader.from_batches(exporter.schema, Handed(batches()))
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """The Arrow PyCapsule interface: any Arrow library can read a cursor."""

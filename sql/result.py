@@ -61,6 +61,8 @@ class Result:
         self._spilled: pa.RecordBatchReader | None = None
         self._file: IO[bytes] | None = None
         self._error: BaseException | None = None
+        self.status: str | None = None
+        """What there is to say besides the rows."""
 
     @property
     def schema(self) -> pa.Schema:

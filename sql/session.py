@@ -294,7 +294,10 @@ class Session:
         elif verb == "DROP":
             self.views.drop(statement)
         elif verb == "VERIFY":
-            return self._complete(self.views.verify(statement), statement)
+            found, verdict = self.views.verify(statement)
+            result = self._complete(found, statement)
+            result.status = verdict
+            return result
         else:
             named = view_text.parse_subscribe(statement)
             key = self.views.resolve(named.parts, statement, named.name_at)

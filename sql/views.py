@@ -102,24 +102,27 @@ class Views(Creation):
             first = Update(now, snapshot(rows), snapshot=True)
             return Subscription(self.database, key, rows.schema, first, now)
 
-    def verify(self, statement: Statement) -> pa.Table:
-        """VERIFY VIEW v: what the view lacks (weight > 0) and has too much (weight < 0)."""
+    def verify(self, statement: Statement) -> tuple[pa.Table, str]:
+        """VERIFY VIEW v: what the view lacks (weight > 0) and has too much (weight < 0), and
+        what was compared, in words."""
         parsed = view_text.parse_verify(statement)
         key = self.resolve(parsed.parts, statement, parsed.name_at)
         view = self._maintainer.views[key]
         if parsed.rest == ("SPARK",):
-            return self._verify_on_spark(view)
+            found, rows = self._verify_on_spark(view)
+            return found, _verdict(view, rows, found, " on Spark")
         with self.writing():
             with self.database.reading:
                 kept = self._rows(key)
             fresh = self._run(view)
-            return maintain.difference(
+            found = maintain.difference(
                 maintain.rounded(kept, self._scratch),
                 maintain.rounded(fresh, self._scratch),
                 self._scratch,
             )
+        return found, _verdict(view, kept.num_rows, found)
 
-    def _verify_on_spark(self, view: MaintainedView) -> pa.Table:
+    def _verify_on_spark(self, view: MaintainedView) -> tuple[pa.Table, int]:
         # Imported here: sqlglot and Parquet take long to load.
         from tidewheel.sql.check import against
 
@@ -135,7 +138,17 @@ class Views(Creation):
         columns = list(zip(*rows, strict=True)) or [()] * (here.num_columns + 1)
         fields = [*here.schema, pa.field(maintain.WEIGHT, pa.int64())]
         arrays = [_shown(c, f.type) for c, f in zip(columns, fields, strict=True)]
-        return pa.table(arrays, names=[f.name for f in fields])
+        return pa.table(arrays, names=[f.name for f in fields]), here.num_rows
+
+
+def _verdict(view: MaintainedView, rows: int, found: pa.Table, where: str = "") -> str:
+    """What a comparison came to, for people."""
+    name = view.key.partition(".")[2]
+    count = f"{rows:,} row{'' if rows == 1 else 's'}"
+    if not found.num_rows:
+        return f"{name} is right: it has the {count} of its query{where}"
+    differ = f"{found.num_rows:,} row{'' if found.num_rows == 1 else 's'}"
+    return f"{name} is wrong in {differ}: weight > 0 is missing, weight < 0 is too much"
 
 
 def _shown(values: Sequence[Any], kind: pa.DataType) -> pa.Array:

@@ -251,6 +251,13 @@ def test_safe_mode(tmp_path: Path) -> None:
     assert not (tmp_path / "x").exists()
 
 
+def test_verify_says_what_it_compared(tmp_path: Path) -> None:
+    made = "CREATE TABLE t AS FROM range(3); CREATE MATERIALIZED VIEW v AS FROM t;"
+    done = pipe(f"{made}\nVERIFY VIEW v;\n.verify v\n", home=tmp_path)
+    said = "main.v is right: it has the 3 rows of its query\n"
+    assert done.stdout == said * 2
+
+
 @pytest.mark.parametrize(
     ("line", "message"),
     [

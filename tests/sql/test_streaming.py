@@ -86,3 +86,14 @@ def test_closing_a_connection_ends_its_result() -> None:
     con.close()
     with pytest.raises(tidewheel.Error, match="closed"):
         cursor.fetchone()
+
+
+@pytest.mark.parametrize("closed", ["", "; con.close()"])
+def test_a_reader_that_outlives_python_says_nothing(closed: str) -> None:
+    code = (
+        "import tidewheel; con = tidewheel.connect(); "
+        "reader = con.execute('FROM range(1000000)').to_arrow_reader(); "
+        "reader.read_next_batch()" + closed
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stderr == ""

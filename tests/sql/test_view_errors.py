@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import duckdb
+import pyarrow as pa
 import pytest
 
 import tidewheel
@@ -77,3 +78,21 @@ def test_what_is_kept_by_its_changes(query: str) -> None:
     con.execute(f"CREATE MATERIALIZED VIEW v AS {query}")
     kept = con.execute("SELECT maintenance, reason FROM tidewheel_views()").fetchall()
     assert kept == [("incremental", None)]
+
+
+def test_verify_says_what_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    con = tidewheel.connect()
+    con.execute("CREATE TABLE t (a INT)")
+    con.execute("CREATE MATERIALIZED VIEW v AS SELECT a FROM t WHERE a > 1")
+    con.execute("INSERT INTO t VALUES (1), (2)")
+    assert con.execute("FROM t").status is None
+    assert con.execute("VERIFY VIEW v").status == "main.v is right: it has the 1 row of its query"
+    views = con._session.views
+    monkeypatch.setattr(
+        views, "_run", lambda view: pa.table({"a": pa.array([2, 3, 3], pa.int32())})
+    )
+    cursor = con.execute("VERIFY VIEW v")
+    assert cursor.status == (
+        "main.v is wrong in 2 rows: weight > 0 is missing, weight < 0 is too much"
+    )
+    assert sorted(cursor.fetchall()) == [(3, 1), (4, 1)]
