@@ -89,7 +89,7 @@ def test_verify_says_what_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
     assert con.execute("VERIFY VIEW v").status == "main.v is right: it has the 1 row of its query"
     views = con._session.views
     monkeypatch.setattr(
-        views, "_run", lambda view: pa.table({"a": pa.array([2, 3, 3], pa.int32())})
+        views, "_run", lambda view: pa.table({"a": pa.array([2, 3, 4], pa.int32())})
     )
     cursor = con.execute("VERIFY VIEW v")
     assert cursor.status == (
