@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -16,6 +17,10 @@ from tidewheel.planner.logical import Column
 from tidewheel.planner.text import typed_nulls, used_parameters
 
 OUTPUT = "result"
+_VOLATILE = re.compile(
+    r"\b(random|uuid|gen_random_uuid|uuidv[47]|nextval|currval|setseed|(table)?sample)\b",
+    re.IGNORECASE,
+)
 
 
 def build(
@@ -107,7 +112,9 @@ class _Builder:
     ) -> Callable[[], Vertex]:
         parameters = used_parameters(plan.sql, self.parameters)
         connection = self.apart.get(plan.name, self.connection)
-        return lambda: Kernel(plan.sql, inputs, connection, parameters, stream=is_root)
+        loop = plan.root.loop
+        rests = loop is not None and loop.replaces and _VOLATILE.search(plan.sql) is None
+        return lambda: Kernel(plan.sql, inputs, connection, parameters, is_root, rests)
 
     def _made(self, operator: Operator) -> Callable[[], Vertex]:
         make, context = operator.make, self.context

@@ -26,11 +26,15 @@ Kind = Literal["sql", "vertex", "ingress", "feedback", "egress", "concat"]
 
 @dataclass(eq=False, slots=True)
 class Loop:
-    """A loop context of the graph; `variables` are the recursive variables that live in it."""
+    """A loop context of the graph; `variables` are the recursive variables that live in it.
+
+    `replaces`: each counter replaces their rows, by the same ones where they rest.
+    """
 
     name: str
     parent: Loop | None = None
     variables: frozenset[str] = frozenset()
+    replaces: bool = False
 
     @property
     def depth(self) -> int:

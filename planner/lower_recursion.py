@@ -64,7 +64,8 @@ def _let_rec(low: Lowering, node: LetRec) -> Operator:
         return _native(low, node, node.bindings[0], node.bindings[0].native)
     outer = dict(low.variables)
     names = [b.variable for b in node.bindings]
-    loop = Loop("_".join(names), low.loop, frozenset(names))
+    mutual = node.bindings[0].kind == "mutual"
+    loop = Loop("_".join(names), low.loop, frozenset(names), mutual)
     anchors = [low(_each_time(low, node, b.anchor or _nothing(b))) for b in node.bindings]
     ingresses = [low.flow.ingress(loop, a) for a in anchors]
     feedbacks = [[low.flow.feedback(loop, b.columns) for _ in b.steps] for b in node.bindings]
@@ -99,7 +100,7 @@ def _let_rec(low: Lowering, node: LetRec) -> Operator:
                     # Many ways lead to a row: they are joined where they are made.
                     operator = low.flow.sql("Distinct", [operator], binding.columns, _distinct)
                 low.flow.connect(feedback, operator)
-                if binding.kind == "mutual" and node.bindings[0].kind == "mutual":
+                if binding.kind == "mutual" and mutual:
                     # Those behind it read what it has just become.
                     if not low.free(step) & loop.variables:
                         # It is so at every counter, and is sent at the first one only.

@@ -8,6 +8,7 @@ of the catalog would hide an input of its name, hence the prefix of `input_name`
 from __future__ import annotations
 
 import json
+import math
 import threading
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -15,7 +16,7 @@ from typing import Any
 
 import duckdb
 
-from tidewheel.engine.arrow import pa
+from tidewheel.engine.arrow import Exchanged, pa
 
 Parameters = Sequence[Any] | Mapping[str, Any] | None
 Profile = Callable[[str, str], None]
@@ -45,7 +46,7 @@ def streamed_error(message: str) -> duckdb.Error:
 def relation(
     connection: duckdb.DuckDBPyConnection,
     sql: str,
-    inputs: Mapping[str, pa.Table] | None = None,
+    inputs: Mapping[str, pa.Table | Exchanged] | None = None,
     params: Parameters = None,
 ) -> duckdb.DuckDBPyRelation:
     """Bind `sql` over `inputs`; nothing runs until the relation is read. Hold the lock."""
@@ -251,3 +252,42 @@ class KernelConnection:
         """The statement's result as it is computed; close it before the next statement."""
         found = self._found(inputs)
         return KernelReader(self._connection, self._lock, sql, found, params, self._batch_rows)
+
+
+class Repeated:
+    """A statement that is run again and again, over inputs of the same schemas.
+
+    While they have few rows it is bound once, which is a third of what it costs to run it.
+    """
+
+    def __init__(self, connection: KernelConnection, sql: str, params: Parameters = None) -> None:
+        self._connection = connection
+        self._sql = sql
+        self._params = params
+        self._relation: duckdb.DuckDBPyRelation | None = None
+        self._inputs: dict[str, Exchanged] = {}
+
+    def __call__(self, inputs: Mapping[str, pa.Table]) -> pa.Table:
+        """The whole result for some inputs."""
+        found = self._of_few(inputs)
+        if found is None:
+            return self._connection.table(self._sql, inputs, self._params)
+        self._connection.measured(self._sql)
+        return found
+
+    def _of_few(self, inputs: Mapping[str, pa.Table]) -> pa.Table | None:
+        on = self._connection
+        # (DuckDB takes an input whose rows it can't count for one of a single row)
+        if on._registers or math.prod(max(t.num_rows, 1) for t in inputs.values()) > _FEW:
+            return None
+        with on._lock:
+            if self._relation is None:
+                self._inputs = {name: Exchanged(table) for name, table in inputs.items()}
+                self._relation = relation(on._connection, self._sql, self._inputs, self._params)
+            elif not all(self._inputs[name].exchange(table) for name, table in inputs.items()):
+                return None
+            return self._relation.to_arrow_table()
+
+
+_FEW = 10_000
+"""Combinations of rows."""

@@ -24,7 +24,7 @@ import pyarrow as pa
 
 from tidewheel.engine.arrow import empty
 from tidewheel.engine.dataflow.vertex import Vertex
-from tidewheel.engine.kernels.duckdb import KernelConnection, Parameters
+from tidewheel.engine.kernels.duckdb import KernelConnection, Parameters, Repeated
 from tidewheel.engine.progress.timestamp import Timestamp
 
 Key = tuple[int, tuple[int, ...]]
@@ -48,6 +48,8 @@ class Kernel(Vertex):
 
     Streaming keeps the connection busy until the last batch is sent, so it is for the one vertex
     that feeds the output; all others compute their whole answer in one call.
+
+    `rests`: where the inputs are those of the time before, its answer is sent again.
     """
 
     def __init__(
@@ -57,13 +59,17 @@ class Kernel(Vertex):
         connection: KernelConnection,
         parameters: Parameters = None,
         stream: bool = False,
+        rests: bool = False,
     ) -> None:
         self._sql = sql
         self._inputs = tuple(inputs)
         self._connection = connection
         self.exclusive = connection.key
         self._parameters = parameters
+        self._repeated = Repeated(connection, sql, parameters)
         self._stream = stream
+        self._rests = rests
+        self._before: tuple[dict[str, pa.Table], pa.Table] | None = None
         self._buffers: list[dict[Key, list[pa.Table]]] = [{} for _ in self._inputs]
         self._empty: dict[int, pa.Table] = {}
         # With constant inputs only (or none) it runs where they arrive.
@@ -83,7 +89,17 @@ class Kernel(Vertex):
         inputs = {i.name: self._take(port, time) for port, i in enumerate(self._inputs)}
         if self._stream:
             return self._send_stream(inputs, time)
-        self.send_by(0, self._connection.table(self._sql, inputs, self._parameters), time)
+        before = self._before
+        if before is not None and all(before[0][n].equals(t) for n, t in inputs.items()):
+            answer = before[1]
+        else:
+            if inputs and time.counters:
+                answer = self._repeated(inputs)
+            else:
+                answer = self._connection.table(self._sql, inputs, self._parameters)
+            if self._rests:
+                self._before = inputs, answer
+        self.send_by(0, answer, time)
         return None
 
     def _send_stream(self, inputs: dict[str, pa.Table], time: Timestamp) -> Iterator[None]:

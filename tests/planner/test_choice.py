@@ -152,3 +152,22 @@ def test_rows_and_types_are_those_of_duckdb(con, rows: int, columns: str) -> Non
     assert found.fetchall() == answer
     assert len(answer) == rows
     assert "DuckDB alone took" in explained(con, query)
+
+
+def test_names_mean_what_they_mean_now(con) -> None:
+    """The query that DuckDB runs is bound once, and again when the catalog has changed."""
+
+    def answers(n: int) -> None:
+        for _ in range(3):
+            assert con.execute(CLOSURE).fetchall() == [(n,)]
+
+    answers(465)
+    con.execute("ALTER TABLE e RENAME TO f")
+    con.execute("CREATE TABLE e AS SELECT range + 0.5 AS a, range + 1.5 AS b FROM range(10)")
+    answers(55)
+    con.execute("BEGIN; INSERT INTO e VALUES (10.5, 11.5)")
+    answers(66)
+    con.execute("ROLLBACK")
+    answers(55)
+    con.execute("CREATE SCHEMA s; CREATE TABLE s.e AS SELECT 1 AS a, 2 AS b; SET search_path = 's'")
+    answers(1)
