@@ -19,7 +19,9 @@ def test_inputs_of_many_sizes(access: bool) -> None:
         con.execute("SET enable_external_access = false")
     kernels = KernelConnection(con, threading.RLock())
     kernels.open()
-    text = "SELECT b, count(*) AS n FROM t JOIN __tw_in0 ON x = a WHERE b <> $no GROUP BY b ORDER BY b"
+    text = (
+        "SELECT b, count(*) AS n FROM t JOIN __tw_in0 ON x = a WHERE b <> $no GROUP BY b ORDER BY b"
+    )
     repeated = Repeated(kernels, text, {"no": 3})
     try:
         for size in (2, 0, 30, 20_000, 5):
