@@ -16,6 +16,7 @@ import sqlglot
 from sqlglot import exp
 
 from tidewheel.engine.dataflow.runtime import Dataflow
+from tidewheel.planner import meaning
 from tidewheel.planner.context import Context
 from tidewheel.planner.flow import Flow, Operator
 from tidewheel.planner.fuse import KernelPlan
@@ -36,7 +37,7 @@ class Learned:
 
     estimates: dict[str, int] = field(default_factory=dict)  # ns per quantum, by stage
     apart: frozenset[str] | None = None  # the kernels that may have cursors of their own
-    assignments: tuple[str, ...] = ()  # SET … that such a cursor needs
+    settings: str = ""  # SET … that such a cursor needs
 
     def note(self, dataflow: Dataflow) -> None:
         """Take over how long a run's quanta were."""
@@ -111,33 +112,30 @@ def leave(kernels: Sequence[KernelPlan], learned: Learned, context: Context) -> 
     if learned.apart is None:
         learned.apart = frozenset()
         with context.lock:
-            found = context.connection.execute(_SETTINGS).fetchall()[0]
+            path = context.connection.execute(_SEARCH_PATH).fetchall()[0][0]
+            found = context.connection.execute(meaning.QUERY).fetchall()[0]
             own = context.connection.cursor()
         try:
-            fresh = own.execute(_SETTINGS).fetchall()[0]
+            fresh = own.execute(meaning.QUERY).fetchall()[0]
         finally:
             own.close()
-        if found[0] in ("", "main"):
+        if path in ("", "main"):
             learned.apart = frozenset(k.name for k in kernels if _reads_handoffs_only(k))
-            learned.assignments = tuple(
-                f"{name} = '{value}'"
-                for name, value, other in zip(_NAMES, found, fresh, strict=True)
-                if name != "search_path" and value != other
+            learned.settings = meaning.statement(
+                meaning.assignments(meaning.meaning(fresh), meaning.meaning(found))
             )
     return learned.apart
 
 
-_NAMES = ("search_path", "TimeZone", "Calendar")
-_SETTINGS = "SELECT " + ", ".join(f"current_setting('{name}')" for name in _NAMES)
-"""DuckDB's settings of one connection that the meaning of a query may depend on."""
+_SEARCH_PATH = "SELECT current_setting('search_path')"
 
 
 def cursor(context: Context, learned: Learned) -> duckdb.DuckDBPyConnection:
     """Another connection to the session's database, with the session's settings."""
     with context.lock:
         made = context.connection.cursor()
-    for assignment in learned.assignments:
-        made.execute(f"SET {assignment}").fetchall()
+    if learned.settings:
+        made.execute(learned.settings).fetchall()
     return made
 
 

@@ -46,6 +46,7 @@ from tidewheel.planner.view_kernels import (
     group_kernel,
     linear_kernel,
     linear_schema,
+    statements,
 )
 
 
@@ -187,6 +188,8 @@ class ViewLowering:
         return Stream(stream.circuit, placed, stream.schema)
 
     def _structural(self, step: L.Node, schema: Schema) -> tuple[Any, Schema] | None:
+        if not statements().ordinary:
+            return None
         if isinstance(step, L.Filter):
             predicate = compile_predicate(step.predicate, schema)
             if predicate is None:

@@ -31,7 +31,7 @@ from tidewheel.planner.lower_view import (
     lowers,
 )
 from tidewheel.planner.text import column, identifier, to_sql
-from tidewheel.planner.view_kernels import INPUT, STATEMENTS, group_kernel
+from tidewheel.planner.view_kernels import INPUT, group_kernel, statements
 
 _SUMS: dict[type[exp.Expr], str] = {
     exp.Sum: "sum",
@@ -307,7 +307,7 @@ def _grouping_sets(low: ViewLowering, node: L.Aggregate) -> Stream:
 def _has_row_for_no_rows() -> None:
     """The empty grouping set has one row also for an empty input, in DuckDB as here."""
     query = f"SELECT count(*) FROM {INPUT} GROUP BY GROUPING SETS (())"
-    schema = Schema(["a"], [STATEMENTS.run("SELECT 1 AS a", _NOTHING).schema[0].type])
+    schema = Schema(["a"], [statements().run("SELECT 1 AS a", _NOTHING).schema[0].type])
     evaluate, _ = group_kernel(query, schema)
     from tidewheel.engine.state.delta import Delta
 

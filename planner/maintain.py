@@ -12,7 +12,7 @@ every node of its query, else `Recompute`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Protocol
@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from tidewheel.engine.arrow import pa
 from tidewheel.engine.operators.shared import SharedArrangements
 from tidewheel.planner.iterations import History, Iterations
+from tidewheel.planner.meaning import Meaning
 
 if TYPE_CHECKING:
     from tidewheel.engine.operators.circuit import Circuit
@@ -31,6 +32,15 @@ Deltas = Mapping[str, "Change"]
 Path = tuple[tuple[str, str], ...]
 LARGE = 10_000
 """Below so many changed rows nobody asks whether to compute a view anew."""
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """Where a view was made: what the names and the expressions of its query mean."""
+
+    path: Path = ()
+    """The schemas in which it looks for names, as (database, schema)."""
+    meaning: Meaning = ()
 
 
 class Run(Protocol):
@@ -48,7 +58,10 @@ class Run(Protocol):
         """The logical plan of a view's query."""
 
     def of(self, view: MaintainedView) -> Run:
-        """The same for one view: names mean what they meant where it was made."""
+        """The same for one view: its query means what it meant where it was made."""
+
+    def there(self) -> AbstractContextManager[None]:
+        """Be there for several queries: to go there and back may take longer than one."""
 
 
 class Plan(Protocol):
@@ -203,8 +216,7 @@ class MaintainedView:
     make_plan: Callable[[], Plan]
     token: str = ""
     """Names its rows for plans that read it; no other view has it."""
-    home: Path = ()
-    """The schemas in which its query looks for names, as (database, schema)."""
+    home: Home = field(default_factory=Home)
     plain: bool = False
     """Its query is run by whoever reads it; it is kept up to date only for views that read it."""
     plan: Plan | None = None

@@ -37,7 +37,7 @@ from tidewheel.planner.arithmetic import (
     number_of,
 )
 from tidewheel.planner.text import to_sql
-from tidewheel.planner.view_kernels import STATEMENTS
+from tidewheel.planner.view_kernels import Statements, statements
 
 Truth = Callable[[Sequence[Col], int], Mask]
 _COMPARE: dict[type[exp.Expr], tuple[str, Any]] = {
@@ -280,7 +280,7 @@ def _computed(expression: exp.Expr, kind: pa.DataType) -> int | None:
     if not all(isinstance(part, _EXACT) for part in expression.walk()):
         return None
     try:
-        value = _value(to_sql(expression))
+        value = _value(to_sql(expression), statements())
     except duckdb.Error:
         return None  # the kernel will say so
     if pa.types.is_date32(kind):
@@ -298,8 +298,8 @@ def _computed(expression: exp.Expr, kind: pa.DataType) -> int | None:
 
 
 @lru_cache(maxsize=256)
-def _value(text: str) -> Any:
-    return STATEMENTS.value(text)
+def _value(text: str, at: Statements) -> Any:
+    return at.value(text)
 
 
 _DAY_0, _DAY_N = datetime.date(1970, 1, 1), datetime.date.max

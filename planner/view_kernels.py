@@ -13,6 +13,7 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import duckdb
@@ -23,6 +24,8 @@ from tidewheel.engine.kernels.duckdb import executed, input_name, relation
 from tidewheel.engine.operators.linear import Rewrite
 from tidewheel.engine.operators.regroup import Evaluate
 from tidewheel.engine.state.delta import Delta, Schema
+from tidewheel.planner import meaning
+from tidewheel.planner.meaning import Meaning
 
 WEIGHT = "__tw_weight"
 INPUT = input_name(0)
@@ -34,9 +37,15 @@ _SMALL = 50_000
 
 
 class Statements:
-    """A DuckDB connection for expressions over deltas; all views of a process may share it."""
+    """A DuckDB connection for expressions over deltas, with the settings that give them a meaning.
 
-    def __init__(self) -> None:
+    All views of a process that were made under the same settings share it.
+    """
+
+    def __init__(self, settings: Meaning = ()) -> None:
+        self._settings = settings
+        self.ordinary = not meaning.changed(settings, meaning.DEFAULTS.keys() - meaning.ZONES)
+        """Do expressions mean what they mean to DuckDB by default, but for the time zone?"""
         self._connection: duckdb.DuckDBPyConnection | None = None
         self._lock = threading.RLock()
         self._confined = False
@@ -59,6 +68,7 @@ class Statements:
             con = self._connection = duckdb.connect(config={"threads": 1})
             self.opened += 1
             con.execute("SET arrow_lossless_conversion = true")
+            con.execute(meaning.statement(meaning.DEFAULTS | dict(self._settings))).fetchall()
             if self._confined:
                 con.execute(_NO_FILES).fetchall()
             # DuckDB holds what is registered; left so, Python complains of leaks at its end.
@@ -146,7 +156,43 @@ class Prepared:
         return found if found.schema == self._result else self._statements.run(self._sql, table)
 
 
-STATEMENTS = Statements()
+_made: dict[Meaning, Statements] = {}
+_making = threading.Lock()
+_confined = False
+_current: ContextVar[Statements | None] = ContextVar("statements", default=None)
+
+
+def statements(settings: Meaning | None = None) -> Statements:
+    """Those of a view's settings; without any, of the view that is being worked on."""
+    if settings is None:
+        found = _current.get()
+        return statements(()) if found is None else found
+    with _making:
+        made = _made.get(settings)
+        if made is None:
+            made = _made[settings] = Statements(settings)
+            if _confined:
+                made.confine()
+        return made
+
+
+@contextmanager
+def under(settings: Meaning) -> Iterator[None]:
+    """Kernels that are made within the block belong to a view that was made under `settings`."""
+    outside = _current.set(statements(settings))
+    try:
+        yield
+    finally:
+        _current.reset(outside)
+
+
+def confine() -> None:
+    """From now on no statement of this process's views can open a file, whatever it calls."""
+    global _confined
+    with _making:
+        _confined = True
+        for made in _made.values():
+            made.confine()
 
 
 def linear_kernel(sql: str, source: Schema) -> tuple[Rewrite, Schema]:
@@ -164,7 +210,7 @@ def linear_kernel(sql: str, source: Schema) -> tuple[Rewrite, Schema]:
 
 def linear_schema(sql: str, source: Schema) -> Schema:
     """What `linear_kernel` would give."""
-    return _unweighted(STATEMENTS.schema(sql, source, WEIGHT))
+    return _unweighted(statements().schema(sql, source, WEIGHT))
 
 
 def _unweighted(arrow: pa.Schema) -> Schema:
@@ -185,9 +231,10 @@ def group_kernel(sql: str, source: Schema) -> tuple[Evaluate, Schema]:
 
 
 def _prepared(sql: str, source: Schema, weight: str | None) -> tuple[Prepared, pa.Schema]:
-    result = STATEMENTS.schema(sql, source, weight)
+    made = statements()
+    result = made.schema(sql, source, weight)
     given = Delta.empty(source).to_arrow(weight).schema
-    return STATEMENTS.prepare(sql, given, result), result
+    return made.prepare(sql, given, result), result
 
 
 def common_type(types: Sequence[str]) -> str | None:
@@ -204,12 +251,9 @@ def common_type(types: Sequence[str]) -> str | None:
         return None
     a, b = (f"CAST(NULL AS {t})" for t in types)
     try:
-        with STATEMENTS._lock:
-            con = STATEMENTS._connection or duckdb.connect()
-            found = con.execute(f"SELECT typeof(COALESCE({a}, {b}))").fetchall()
+        return str(statements().value(f"typeof(COALESCE({a}, {b}))"))
     except duckdb.Error:
         return None
-    return str(found[0][0])
 
 
 Make = Callable[[str, Schema], tuple[Rewrite, Schema]]

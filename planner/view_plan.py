@@ -27,12 +27,14 @@ from tidewheel.planner import (  # noqa: F401  (rules)
 from tidewheel.planner.iterations import Iterations
 from tidewheel.planner.lower_view import NoDeltaRule, ViewLowering
 from tidewheel.planner.maintain import Deltas, Recompute, Run, difference
+from tidewheel.planner.meaning import Meaning
 from tidewheel.planner.rewrites.join_graph import join_graph
 from tidewheel.planner.rewrites.join_order import join_order
 from tidewheel.planner.rewrites.prune import prune
 from tidewheel.planner.rewrites.reduce_groups import reduce_groups
 from tidewheel.planner.rewrites.same_subplans import same_subplans
 from tidewheel.planner.text import identifier, to_sql
+from tidewheel.planner.view_kernels import under
 
 
 def rewritten(node: L.Node, run: Run) -> L.Node:
@@ -233,8 +235,10 @@ class ViewPlan:
         sql: str,
         scratch: Callable[..., pa.Table],
         rows_prefix: str,
+        meaning: Meaning = (),
     ) -> None:
         self.reason = ""
+        self._meaning = meaning
         self._sql = sql
         self._scratch = scratch
         self._recompute: Callable[[str], Recompute] = lambda reason: Recompute(sql, reason, scratch)
@@ -244,6 +248,10 @@ class ViewPlan:
 
     def hydrate(self, run: Run) -> None:
         """Compute the view from scratch, forgetting any earlier state."""
+        with under(self._meaning), run.there():
+            self._hydrate(run)
+
+    def _hydrate(self, run: Run) -> None:
         started = perf_counter()
         try:
             plan = Incremental(run.bind(self._sql), run, self._rows_prefix)
@@ -261,7 +269,8 @@ class ViewPlan:
     def step(self, changes: Deltas, run: Run) -> Change:
         """The view's delta for the deltas of what it reads."""
         assert self._plan is not None
-        return self._plan.step(changes, run)
+        with under(self._meaning):
+            return self._plan.step(changes, run)
 
     def rows(self) -> pa.Table:
         """The view's rows after the last step."""

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import duckdb
 from sqlglot import exp
 
+from tidewheel.planner import meaning
 from tidewheel.planner.context import Context
 from tidewheel.planner.logical import Column
+from tidewheel.planner.meaning import Meaning
 from tidewheel.planner.text import to_sql, typed_nulls, used_parameters
 
 from . import functions, hidden
@@ -80,12 +83,11 @@ class Oracle:
         """The names of macros that use aggregates, subqueries or UNNEST."""
         return self._functions.aggregating
 
-    def settings(self, *names: str) -> dict[str, str]:
-        """Current settings, as text in lower case."""
-        items = ", ".join(f"current_setting('{n}')" for n in names)
-        return {
-            n: str(v).lower() for n, v in zip(names, self.rows(f"SELECT {items}")[0], strict=True)
-        }
+    @cached_property
+    def meaning(self) -> Meaning:
+        """The settings on which the meaning of a query depends."""
+        values: tuple[str, ...] = self.rows(meaning.QUERY)[0]
+        return meaning.meaning(values)
 
 
 def first_line(error: BaseException) -> str:

@@ -15,6 +15,7 @@ import duckdb
 import sqlglot
 from sqlglot import exp
 
+from tidewheel.planner import meaning
 from tidewheel.planner.context import Context
 from tidewheel.planner.dialect import Tidewheel
 from tidewheel.planner.execute import whole
@@ -93,13 +94,9 @@ def _guard(text: str, oracle: Oracle) -> str | None:
         return "DuckDB has no parse tree for it"
     if not same:
         return "sqlglot would change what it says"
-    settings = oracle.settings("default_order", "default_null_order", "default_collation")
-    if settings != {
-        "default_order": "ascending",
-        "default_null_order": "nulls_last",
-        "default_collation": "",
-    }:
-        return f"default order or collation is changed: {settings}"
+    changed = meaning.changed(oracle.meaning, meaning.WRITING)
+    if changed:
+        return f"under {changed} only DuckDB knows what it says"
     if trees[0].find(exp.Collate) or oracle.rows(_COLLATED)[0][0]:
         return "it or a table has a collation, which Arrow does not carry"
     return None
@@ -123,8 +120,9 @@ class Binder:
         for name, node in (relations or {}).items():
             labels = tuple(c.label for c in node.schema)
             self.ctes[name.lower()] = Cte(exp.null(), labels, {}, (node, node.schema))
-        setting = oracle.settings("scalar_subquery_error_on_multiple_rows")
-        self.first_row_of_many = setting["scalar_subquery_error_on_multiple_rows"] == "false"
+        self.first_row_of_many = bool(
+            meaning.changed(oracle.meaning, ("scalar_subquery_error_on_multiple_rows",))
+        )
         self._catalog = Catalog(oracle)
         self._aggregates = Aggregates(oracle)
         self._aliases = 0

@@ -12,6 +12,7 @@ import duckdb
 _versions = itertools.count(1)
 # One number for the whole process: a table may be changed through any connection to its file.
 _version = next(_versions)
+_settings = next(_versions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +45,16 @@ class Catalog:
         """Tables, views, types, functions or settings may be others now."""
         global _version
         _version = next(_versions)
+
+    @property
+    def settings_version(self) -> int:
+        """Grows with every statement that may have changed a setting in this process."""
+        return _settings
+
+    def settings_changed(self) -> None:
+        """Settings of DuckDB may be others now."""
+        global _settings
+        _settings = next(_versions)
 
     def describe(self, query: str) -> Sequence[tuple[str, str]]:
         """Names and DuckDB types of a query's columns, by DuckDB's binder; nothing runs."""

@@ -82,11 +82,13 @@ def against(
     sql: str,
     kept: Callable[[], pa.Table],
     still: AbstractContextManager[object],
+    zone: str = "UTC",
 ) -> tuple[pa.Table, Comparison]:
     """What `kept` gives, compared with the query `sql` on Spark (the right side).
 
     Both are of one state of the tables: within `still`, which must not be long, nothing changes
-    them. Uses the process's Spark session, or one of its own. Errors as in `check`.
+    them. `zone`: the query's TimeZone. Uses the process's Spark session, or one of its own.
+    Errors as in `check`.
     """
     query = parse_query(sql)
     try:
@@ -97,7 +99,8 @@ def against(
         with still:
             here = kept()
             _ship(connection, query, queries, lambda _step: None)
-        there = queries.spark.arrow(queries.evaluate(query))
+        with _in_zone(queries.spark, zone):
+            there = queries.spark.arrow(queries.evaluate(query))
     return here, compare(Exporter(here.schema).table(here), there)
 
 
@@ -122,6 +125,15 @@ def _queries(spark: Spark | None, say: Report) -> Iterator[SparkQueries]:
     finally:
         if own is not None:
             own.stop()
+
+
+@contextmanager
+def _in_zone(spark: Spark, zone: str) -> Iterator[None]:
+    spark.sql(f"SET TIME ZONE '{zone}'")
+    try:
+        yield
+    finally:
+        spark.sql("SET TIME ZONE 'UTC'")
 
 
 def parse_query(sql: str) -> exp.Expr:

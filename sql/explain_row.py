@@ -49,19 +49,23 @@ def explain_row(
             f"{relation.name} is a table: its rows are there because they were put there",
             "EXPLAIN ROW is about views",
         )
-    with closing(Prover(context, names, views.queries(), views.prepare)) as prover:
+    home = views.home_of(relation.key)
+    there = names.at(home.path)
+    with closing(Prover(context, there, views.queries(), views.prepare)) as prover:
         views.prepare(f"FROM {relation.quoted}")
-        unit = prover.view(relation)
-        source = prover.result(relation)
-        columns = tuple(prover.describe(f"SELECT * FROM {source}"))
+        with views.at(home):
+            unit = prover.view(relation)
+            source = prover.result(relation)
+            columns = tuple(prover.describe(f"SELECT * FROM {source}"))
         if len(values) != len(columns):
             raise _width(statement, relation, columns, values, parts)
         given = _values(statement, values, columns, context)
         heading = "" if unit.recursive else f"{relation.name} is not recursive.\n"
-        found = _member(prover, source, columns, given)
-        if found is None:
-            return heading + _absent(prover, relation, source, columns, given)
-        steps, complete = prover.prove(relation, found, columns)
+        with views.at(home):
+            found = _member(prover, source, columns, given)
+            if found is None:
+                return heading + _absent(prover, relation, source, columns, given)
+            steps, complete = prover.prove(relation, found, columns)
     text = heading + "\n".join(_shown(n, s) for n, s in enumerate(steps, 1))
     if not complete:
         text += f"\nThe derivation has more than {MAX_STEPS:,} steps; only the first are shown."

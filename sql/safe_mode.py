@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..planner import meaning
 from . import errors
 from .statements import Kind, Statement, tokens
 
@@ -23,6 +24,8 @@ CONFIG: dict[str, Any] = {
     # What sessions set on their connections otherwise: the lock forbids it.
     "errors_as_json": True,
     "arrow_lossless_conversion": True,
+    # What a view needs that was made under other settings; `check` refuses SET all the same.
+    "allowed_configs": list(meaning.DEFAULTS),
 }
 """DuckDB's settings, given when the database is opened."""
 

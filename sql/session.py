@@ -45,6 +45,7 @@ from .views import Views, row_name
 if TYPE_CHECKING:
     from ..planner import maintain
     from ..planner.logical import Node
+    from ..planner.meaning import Meaning
     from .dbapi import Connection
 
 
@@ -172,6 +173,7 @@ class Session:
         """What comes before and around every statement."""
         self.interrupted.clear()
         self.make_way()
+        self.views.come_back()
         if self.safe_mode:
             safe.check(statement)
         if not (self.autocommit or self.in_transaction) and statement.kind not in _NO_BEGIN:
@@ -547,6 +549,8 @@ class Session:
         finally:
             if statement.kind is Kind.OTHER:
                 self.catalog.changed()
+                if statement.words[0] not in _NO_SETTINGS:
+                    self.catalog.settings_changed()
                 if functions.may_change(statement):
                     functions.changed()
         if table.num_rows == 0 and table.column_names == ["Success"]:
@@ -611,9 +615,9 @@ class Session:
 
     def _lock_configuration(self) -> None:
         """The last setting of a safe database; another connection to it may have locked it."""
-        from ..planner.view_kernels import STATEMENTS
+        from ..planner.view_kernels import confine
 
-        STATEMENTS.confine()
+        confine()
         query = "SELECT current_setting('lock_configuration')"
         if not self.connection.execute(query).fetchall()[0][0]:
             self._set(*_PROGRESS_SETTINGS, "lock_configuration = true")
@@ -692,6 +696,7 @@ def _is_table_as(statement: Statement) -> bool:
 
 
 _BEGIN = split("BEGIN")[0]
+_NO_SETTINGS = ("CREATE", "DROP", "ALTER")
 _NO_BEGIN = (Kind.TRANSACTION, Kind.SETTING)
 _DUCKDB_SETTINGS = (
     "errors_as_json = true",
@@ -700,9 +705,9 @@ _DUCKDB_SETTINGS = (
 _PROGRESS_SETTINGS = ("enable_progress_bar = true", "enable_progress_bar_print = false")
 
 
-def _plan_view(sql: str, reads: frozenset[str], scratch: Callable[..., pa.Table]) -> maintain.Plan:
+def _plan_view(sql: str, meaning: Meaning, scratch: Callable[..., pa.Table]) -> maintain.Plan:
     """How a view is kept."""
     # Imported here: operators and sqlglot take long to load, and not everybody has views.
     from ..planner.view_plan import ViewPlan
 
-    return ViewPlan(sql, scratch, row_name(""))
+    return ViewPlan(sql, scratch, row_name(""), meaning)

@@ -73,12 +73,13 @@ class Creation(Epochs):
                 if parsed.columns:
                     listed = ", ".join(map(quote, columns))
                     sql = f"WITH __tw_view({listed}) AS ({sql}\n) SELECT * FROM __tw_view"
+                home = self.home()
                 self._do(
                     f"INSERT INTO {SCHEMA}.views "
                     f"SELECT ?, ?, coalesce(max(position), 0) + 1, ?, ?, ? FROM {SCHEMA}.views",
-                    [self._stored(key), sql, plain is not None, token, self._kept(names.home)],
+                    [self._stored(key), sql, plain is not None, token, self._kept(home)],
                 )
-                view = self._view(key, sql, names, plain is not None, token, names.home)
+                view = self._view(key, sql, names, plain is not None, token, home)
                 self._change_registry().add(view)
                 if not self.host.in_transaction and plain is None:
                     # in a transaction of the user's the view stays cold until it is committed

@@ -96,7 +96,7 @@ def _check(
         view = views.registry.views[key]
         try:
             keys_now = frozenset(views.registry.views)
-            if not view.reads <= frozenset(names.at(view.home).reads(view.sql, keys_now)):
+            if not view.reads <= frozenset(names.at(view.home.path).reads(view.sql, keys_now)):
                 raise refusal(statement, keys)
             after = _schemas(views, [key])[key]
         except (errors.Error, duckdb.Error):

@@ -299,9 +299,7 @@ class Epochs(Reading):
         self._anew = set()
         self._own_rows.clear()
         self._start_epoch = -1
-        if self._away is not None:
-            away, self._away = self._away, None
-            self._set_path(away)
+        self.come_back()
         self.database.writer.release(self)
 
     def release(self) -> None:

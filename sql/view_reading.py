@@ -6,20 +6,19 @@ readers see the last epoch.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
 import duckdb
 
 from tidewheel.engine.arrow import Exchanged, pa
-from tidewheel.planner import maintain
-from tidewheel.planner.maintain import MaintainedView
+from tidewheel.planner.maintain import Home, MaintainedView
 from tidewheel.sql import errors, introspection
-from tidewheel.sql.capture import quote
-from tidewheel.sql.reads import Names, path_of
+from tidewheel.sql.reads import Names
 from tidewheel.sql.statements import tokens
-from tidewheel.sql.view_registry import Registry, row_name
+from tidewheel.sql.view_home import Homes
+from tidewheel.sql.view_registry import row_name
 
 if TYPE_CHECKING:
     from tidewheel.engine.operators.circuit import Circuit
@@ -30,7 +29,7 @@ FEW = 1000
 """Rows that are read at once anyway, however they are registered."""
 
 
-class Reading(Registry):
+class Reading(Homes):
     """How rows of views come to DuckDB."""
 
     def needed(self, text: str) -> list[str]:
@@ -190,39 +189,6 @@ class Reading(Registry):
         assert view.plan is not None
         return view.plan.circuit, view.plan.reason
 
-    @contextmanager
-    def at(self, home: maintain.Path) -> Iterator[None]:
-        """Look for names in these schemas, in this order."""
-        here, setting = self._path()
-        if not home or home == here:
-            yield
-            return
-        wanted = ",".join(f"{quote(d)}.{quote(s)}" for d, s in home)
-        self._set_path(wanted)
-        try:
-            yield
-        finally:
-            try:
-                self._set_path(setting)
-            except duckdb.Error:
-                self._away = setting  # a transaction that failed takes no statement
-
-    def _path(self) -> tuple[maintain.Path, str]:
-        """Where the session looks for names, and the setting that says so."""
-        version = self.host.catalog.version
-        if self._found_path is None or self._found_path[0] != version:
-            ((database, schemas, schema, setting),) = self.host.connection.execute(
-                "SELECT current_database(), current_schemas(false), current_schema(), "
-                "current_setting('search_path')"
-            ).fetchall()
-            here = path_of(database, [*schemas, schema])
-            self._found_path = version, here, setting
-        return self._found_path[1:]
-
-    def _set_path(self, path: str) -> None:
-        self._found_path = None
-        self._do(f"SET search_path = '{path.replace(chr(39), chr(39) * 2)}'")
-
     def run_for_maintenance(self, sql: str) -> pa.Table:
         """A query of the epoch being made: views that it reads are taken as they are now."""
         self.provide(sql)
@@ -263,7 +229,7 @@ class Reading(Registry):
 class Maintenance:
     """What plans may ask of the session in whose transaction they are filled and stepped."""
 
-    def __init__(self, views: Reading, home: maintain.Path = ()) -> None:
+    def __init__(self, views: Reading, home: Home | None = None) -> None:
         self._views = views
         self._home = home
         self.epoch = views.database.epoch
@@ -272,11 +238,14 @@ class Maintenance:
     def of(self, view: MaintainedView) -> Maintenance:
         return Maintenance(self._views, view.home)
 
+    def there(self) -> AbstractContextManager[None]:
+        return nullcontext() if self._home is None else self._views.at(self._home)
+
     def __call__(self, sql: str) -> pa.Table:
-        with self._views.at(self._home):
+        with self.there():
             return self._views.run_for_maintenance(sql)
 
     def bind(self, sql: str) -> Node:
-        with self._views.at(self._home):
+        with self.there():
             self._views.provide(sql)
             return self._views.bound(sql)

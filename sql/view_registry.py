@@ -17,7 +17,8 @@ import duckdb
 
 from tidewheel.engine.arrow import Exchanged, pa
 from tidewheel.planner import maintain
-from tidewheel.planner.maintain import MaintainedView, Maintainer
+from tidewheel.planner.maintain import Home, MaintainedView, Maintainer
+from tidewheel.planner.meaning import Meaning
 from tidewheel.sql import errors
 from tidewheel.sql.capture import TableInfo
 from tidewheel.sql.database import Database
@@ -67,7 +68,7 @@ class Host(Protocol):
         """The session as a connection."""
 
 
-PlanFactory = Callable[[str, frozenset[str], Callable[..., "pa.Table"]], maintain.Plan]
+PlanFactory = Callable[[str, Meaning, Callable[..., "pa.Table"]], maintain.Plan]
 
 
 class Registry:
@@ -82,9 +83,6 @@ class Registry:
         self._changes: dict[str, list[pa.Table]] = {}
         self._overlay: Maintainer | None = None
         self._anew: set[str] = set()
-        self._away: str | None = None
-        """The search path to go back to when the transaction has ended."""
-        self._found_path: tuple[int, maintain.Path, str] | None = None
         self._start_epoch = -1
         self._registered: dict[str, pa.Table | Exchanged | None] = {}
         self._own_rows: dict[str, pa.Table] = {}
@@ -138,15 +136,17 @@ class Registry:
         names = Names(con)
         for key, sql, _, plain, token, home in rows:
             key = names.database.lower() + key if key.startswith(".") else key
-            path = tuple((d or names.database, s) for d, s in json.loads(home))
-            self.database.maintainer.add(self._view(key, sql, names, plain, token, path))
+            found = json.loads(home)
+            path = tuple((d or names.database, s) for d, s in found["path"])
+            made_at = Home(path, tuple(found["settings"].items()))
+            self.database.maintainer.add(self._view(key, sql, names, plain, token, made_at))
         self.database.catalog_version += 1
 
     def _view(
-        self, key: str, sql: str, names: Names, plain: bool, token: str, home: maintain.Path
+        self, key: str, sql: str, names: Names, plain: bool, token: str, home: Home
     ) -> MaintainedView:
-        reads = frozenset(names.at(home).reads(sql, self._keys()))
-        plan = partial(self._make_plan, sql, reads, self._scratch)
+        reads = frozenset(names.at(home.path).reads(sql, self._keys()))
+        plan = partial(self._make_plan, sql, home.meaning, self._scratch)
         return MaintainedView(key, sql, reads, plan, token, home, plain)
 
     def _scratch(self, sql: str, **tables: pa.Table) -> pa.Table:
@@ -159,9 +159,10 @@ class Registry:
         found = self.host.connection.execute("SELECT lower(current_database())").fetchall()
         return str(found[0][0])
 
-    def _kept(self, home: maintain.Path) -> str:
-        """A path as the catalog has it."""
-        return json.dumps([("" if d.lower() == self._own else d, s) for d, s in home])
+    def _kept(self, home: Home) -> str:
+        """Where a view was made, as the catalog has it."""
+        path = [("" if d.lower() == self._own else d, s) for d, s in home.path]
+        return json.dumps({"path": path, "settings": dict(home.meaning)})
 
     def _stored(self, key: str) -> str:
         """A view's key as the catalog has it."""

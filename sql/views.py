@@ -6,12 +6,13 @@ The layers below: `view_registry` (which views there are), `view_reading` (their
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
 from tidewheel.engine.arrow import pa
-from tidewheel.planner import maintain
+from tidewheel.planner import maintain, meaning
 from tidewheel.planner.maintain import MaintainedView
 from tidewheel.sql import errors, view_ddl, view_text
 from tidewheel.sql.capture import quote
@@ -122,6 +123,12 @@ class Views(Creation):
             )
         return found, _verdict(view, kept.num_rows, found)
 
+    @contextmanager
+    def _still(self, view: MaintainedView) -> Iterator[None]:
+        """Nothing changes the tables, which are found by the names that the view has for them."""
+        with self.writing(), self.at(view.home):
+            yield
+
     def _verify_on_spark(self, view: MaintainedView) -> tuple[pa.Table, int]:
         # Imported here: sqlglot and Parquet take long to load.
         from tidewheel.sql.check import against
@@ -130,7 +137,11 @@ class Views(Creation):
             with self.database.reading:
                 return self._rows(view.key)
 
-        here, found = against(self.host.python(), view.sql, kept, self.writing())
+        other = meaning.changed(view.home.meaning, meaning.DEFAULTS.keys() - {"TimeZone"})
+        if other:
+            raise errors.NotSupportedError(f"the view was made under {other}, which Spark has not")
+        zone = (meaning.DEFAULTS | dict(view.home.meaning))["TimeZone"]
+        here, found = against(self.host.python(), view.sql, kept, self._still(view), zone)
         if found.problem:
             raise errors.OperationalError(f"the answers can't be compared: {found.problem}")
         more = [(*row, count) for count, row in found.only_right]

@@ -60,3 +60,21 @@ def test_what_spark_cannot_run(con: tidewheel.Connection) -> None:
     with pytest.raises(tidewheel.NotSupportedError, match=r"hash\(\) gives another answer"):
         con.execute("VERIFY VIEW hashed AGAINST SPARK")
     con.execute("INSERT INTO sale VALUES ('mug', 1, NULL, NULL)")  # no lock is left
+
+
+def test_the_view_s_settings(con: tidewheel.Connection) -> None:
+    con.execute("SET TimeZone = 'America/New_York'; CREATE SCHEMA s; USE s")
+    con.execute("CREATE TABLE visit (ts TIMESTAMPTZ); CREATE TABLE sale (n INTEGER)")
+    con.execute("INSERT INTO visit VALUES ('2024-01-01 03:30:00+00'), (NULL)")
+    con.execute("CREATE MATERIALIZED VIEW days AS SELECT ts::DATE AS d, ts FROM visit, sale")
+    con.execute("CREATE MATERIALIZED VIEW hours AS SELECT extract(hour FROM ts) AS h FROM visit")
+    con.execute("SET integer_division = true")
+    con.execute("CREATE MATERIALIZED VIEW half AS SELECT n / 2 AS h FROM sale")
+    con.execute("RESET integer_division; USE main; SET TimeZone = 'Asia/Tokyo'")
+    con.execute("INSERT INTO s.sale VALUES (7)")
+    assert sorted(con.execute("SELECT h FROM s.hours").fetchall(), key=str) == [(22,), (None,)]
+    for view in ("s.days", "s.hours"):
+        assert con.execute(f"VERIFY VIEW {view} AGAINST SPARK").fetchall() == []
+    with pytest.raises(tidewheel.NotSupportedError, match="made under integer_division = 'true'"):
+        con.execute("VERIFY VIEW s.half AGAINST SPARK")
+    assert con.execute("SELECT current_setting('TimeZone')").fetchall() == [("Asia/Tokyo",)]

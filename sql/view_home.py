@@ -1,0 +1,126 @@
+"""Running a part of a view's query where the view was made: in its schemas, under its settings.
+
+The session goes there and comes back; it stays as it was for the user, also after an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import dataclass
+
+import duckdb
+
+from tidewheel.planner import meaning
+from tidewheel.planner.maintain import Home
+from tidewheel.planner.meaning import Meaning
+from tidewheel.sql.capture import quote
+from tidewheel.sql.reads import path_of
+from tidewheel.sql.view_registry import Registry
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a session is: `search_path` is the setting behind the path."""
+
+    home: Home
+    search_path: str
+
+
+class Homes(Registry):
+    """A session's place, and how it changes."""
+
+    _own_place: _Place | None = None
+    """The session's own place, while it is elsewhere."""
+    _depth = 0
+    """How many blocks of `at` are open."""
+    _found_path: tuple[int, tuple[tuple[str, str], ...], str] | None = None
+    _found_meaning: tuple[int, Meaning] | None = None
+
+    @contextmanager
+    def at(self, home: Home) -> Iterator[None]:
+        """Let names and expressions mean what they mean to a view that was made at `home`."""
+        here = self._place()
+        changes = meaning.assignments(here.home.meaning, home.meaning)
+        path = _path_setting(home.path) if home.path != here.home.path else None
+        if not (changes or path):
+            yield
+            return
+        # The settings of a whole database: nobody else must bind a query in the meantime.
+        shared = changes.keys() & meaning.DATABASE_WIDE.keys()
+        with self.database.reading if shared else nullcontext():
+            if self._own_place is None:
+                self._own_place = here
+            self._depth += 1
+            try:
+                self._go(_Place(home, path or here.search_path), changes, path is not None)
+                yield
+            except BaseException:
+                self._depth -= 1
+                with suppress(duckdb.Error):  # a transaction that failed takes no statement
+                    self._return(here, changes, path is not None)
+                raise
+            else:
+                self._depth -= 1
+                self._return(here, changes, path is not None)
+
+    def come_back(self) -> None:
+        """Be at the session's own place again, where an error has kept it from that."""
+        if self._own_place is not None and self._depth == 0:
+            with suppress(duckdb.Error):
+                self._return(self._own_place, meaning.DEFAULTS, True)
+
+    def _return(self, place: _Place, changed: Collection[str], moved: bool) -> None:
+        settings: Mapping[str, str] = {}
+        if changed:
+            # RESET first: a setting that the session has not made follows the database's.
+            self._found_meaning = None
+            self._do(";".join(f"RESET {name}" for name in changed))
+            wanted = tuple(pair for pair in place.home.meaning if pair[0] in changed)
+            settings = meaning.assignments(self._read_meaning(changed), wanted)
+        self._go(place, settings, moved)
+        if self._depth == 0:
+            self._own_place = None
+
+    def _go(self, place: _Place, settings: Mapping[str, str], moves: bool) -> None:
+        statements = [meaning.statement(settings)] if settings else []
+        if moves:
+            path = place.search_path.replace("'", "''")
+            statements.append(f"SET search_path = '{path}'")
+        self._found_path = self._found_meaning = None
+        if statements:
+            self._do(";".join(statements))
+        catalog = self.host.catalog
+        self._found_path = catalog.version, place.home.path, place.search_path
+        self._found_meaning = catalog.settings_version, place.home.meaning
+
+    def home(self) -> Home:
+        """Where the session is now."""
+        return self._place().home
+
+    def home_of(self, key: str) -> Home:
+        """Where a view of the registry was made; any other means what it means here."""
+        known = self._maintainer.views.get(key)
+        return self.home() if known is None else known.home
+
+    def _place(self) -> _Place:
+        version = self.host.catalog.version
+        if self._found_path is None or self._found_path[0] != version:
+            ((database, schemas, schema, setting),) = self.host.connection.execute(
+                "SELECT current_database(), current_schemas(false), current_schema(), "
+                "current_setting('search_path')"
+            ).fetchall()
+            self._found_path = version, path_of(database, [*schemas, schema]), setting
+        settings_version = self.host.catalog.settings_version
+        if self._found_meaning is None or self._found_meaning[0] != settings_version:
+            self._found_meaning = settings_version, self._read_meaning()
+        _, path, setting = self._found_path
+        return _Place(Home(path, self._found_meaning[1]), setting)
+
+    def _read_meaning(self, names: Collection[str] = meaning.DEFAULTS) -> Meaning:
+        row = self.host.connection.execute(meaning.query(names)).fetchall()[0]
+        return meaning.meaning(row, names)
+
+
+def _path_setting(path: Iterable[tuple[str, str]]) -> str:
+    return ",".join(f"{quote(d)}.{quote(s)}" for d, s in path)
