@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tidewheel.engine.operators.step_program import NULL, Ints
-from tidewheel.engine.state.delta import begins
+from tidewheel.engine.state.order import begins
 
 SPARE = 1 << 16
 """A span of keys that always gets offsets, however few the keys."""

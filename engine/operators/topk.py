@@ -11,7 +11,8 @@ from tidewheel.engine.operators.rank import Order, Ranking
 from tidewheel.engine.operators.regroup import Evaluate
 from tidewheel.engine.state.arrangement import Arrangement, Counters
 from tidewheel.engine.state.columns import is_null
-from tidewheel.engine.state.delta import Delta, Int64s, Schema, begins, concat, consolidate
+from tidewheel.engine.state.delta import Delta, Int64s, Schema, concat, consolidate
+from tidewheel.engine.state.order import begins
 from tidewheel.engine.state.run import Rows, concat_rows, sort_rows
 
 _MAX = np.iinfo(np.int64).max

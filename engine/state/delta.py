@@ -10,15 +10,14 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from tidewheel.engine.state import columns as columns_
 from tidewheel.engine.state import hashing, rowwise
 from tidewheel.engine.state.columns import Col, ColumnType, Index, Mask, column_type
+from tidewheel.engine.state.order import Int64s as Int64s
+from tidewheel.engine.state.order import argsort, begins
 from tidewheel.engine.state.rowwise import Row, RowColumns
-
-Int64s = npt.NDArray[np.int64]
 
 WEIGHT: Final = "weight"
 _WORD: Final = 48  # bytes of a small Python object
@@ -277,7 +276,7 @@ def _consolidated(delta: Delta) -> Delta:
                 return delta
     spec = KeySpec(delta.schema, range(len(delta.schema)))
     keys = spec.keys(delta.cols, n)
-    order = keys.argsort()
+    order = argsort(keys)
     cols = None if spec.exact(delta.cols) else delta.cols
     starts, order = groups(begins(keys[order]), order, cols, spec.kinds)
     if len(starts) == n:
@@ -319,13 +318,6 @@ def unique(keys: Int64s) -> Int64s:
         return keys
     ordered = np.sort(keys)
     return ordered[begins(ordered)]
-
-
-def begins(ordered: Int64s) -> Mask:
-    """Which values differ from the one before them? The first does."""
-    first = np.ones(len(ordered), bool)
-    np.not_equal(ordered[1:], ordered[:-1], out=first[1:])
-    return first
 
 
 def groups(

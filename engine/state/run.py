@@ -13,7 +13,8 @@ import numpy as np
 
 from tidewheel.engine.state import columns as columns_
 from tidewheel.engine.state.columns import Col, Index, Mask
-from tidewheel.engine.state.delta import Delta, Int64s, KeySpec, Schema, begins, groups
+from tidewheel.engine.state.delta import Delta, Int64s, KeySpec, Schema, groups
+from tidewheel.engine.state.order import argsort, begins, order_by, refine
 
 _SOME: Final = 256
 _LARGE: Final = 4096
@@ -260,9 +261,9 @@ def sort_run(rows: Rows) -> Rows:
     ascending = bool((keys[1:] >= keys[:-1]).all())
     order: Index | None = None
     if rows.rank is not None:
-        order = np.lexsort([rows.rank, keys])
+        order = order_by([keys, rows.rank])[0]
     elif not ascending:
-        order = _argsort(keys)
+        order = argsort(keys)
     if _crowded(keys if order is None else keys[order]):
         return sort_rows(rows)
     middle = slice((len(rows) - _LARGE) // 2, (len(rows) + _LARGE) // 2)
@@ -276,7 +277,7 @@ def _sorted_by_key(rows: Rows) -> Rows:
     """Sorted; rows are compared where some of a key come and others go, for they may cancel."""
     if not rows.weights.all():
         rows = rows.where(rows.weights != 0)
-    order = _argsort(rows.keys)
+    order = argsort(rows.keys)
     keys, weights = rows.keys[order], _picked(rows.weights, order)
     if not len(keys) or _crowded(keys):
         return sort_rows(rows)
@@ -293,7 +294,7 @@ def _sorted_by_key(rows: Rows) -> Rows:
     if np.count_nonzero(touched) > len(rows) // 2:
         return sort_rows(rows)
     both = concat_rows([rows.take(order[~touched]), sort_rows(rows.take(order[touched]))])
-    return both.take(_argsort(both.keys))
+    return both.take(argsort(both.keys))
 
 
 def _crowded(ascending: Int64s) -> bool:
@@ -318,21 +319,7 @@ def _order(rows: Rows) -> tuple[Index, Mask]:
         keys.append(rows.rest)
     if rows.times is not None:
         keys.extend(rows.times[:, i] for i in range(rows.times.shape[1]))
-    packed = _packed(keys) if len(keys) > 1 and len(rows) >= _SOME else None
-    if packed is not None:
-        keys = [packed]
-    if len(rows) < _SOME:
-        order = np.lexsort(keys[::-1])
-        first = begins(keys[0][order])
-        for key in keys[1:]:
-            first |= begins(key[order])
-    else:
-        # Sorting by key alone is fast, the more so as merged runs are sorted already; only rows
-        # that share their key with a neighbour need the finer order.
-        order = _argsort(keys[0])
-        first = begins(keys[0][order])
-        for key in keys[1:]:
-            _refine(order, first, key.__getitem__)
+    order, first = order_by(keys)
     texts = rows.layout.texts
     if texts is not None:
 
@@ -342,66 +329,8 @@ def _order(rows: Rows) -> tuple[Index, Mask]:
                 cols[i] = columns_.take(cols[i], index)
             return texts.keys(cols, len(index))
 
-        _refine(order, first, hashes)
+        refine(order, first, hashes)
     return order, first
-
-
-def _refine(order: Index, first: Mask, values_of: Callable[[Index], Int64s]) -> None:
-    """Put rows that agree in all sort keys so far in order by one more, and mark where it differs.
-
-    Groups of rows that are in order already, as most are where runs are merged, stay untouched.
-    """
-    crowded = ~first
-    crowded[:-1] |= crowded[1:]
-    place = crowded.nonzero()[0]
-    if not len(place):
-        return
-    values = values_of(order[place])
-    starts = first[place]
-    wrong = values[1:] < values[:-1]
-    wrong &= ~starts[1:]
-    if wrong.any():
-        group = starts.cumsum() - 1
-        bad = np.zeros(int(group[-1]) + 1, bool)
-        bad[group[1:][wrong]] = True
-        chosen = bad[group].nonzero()[0]
-        at = place[chosen]
-        by = _grouped(group[chosen], values[chosen])
-        order[at] = order[at][by]
-        values[chosen] = values[chosen][by]
-    first[place] |= begins(values)
-
-
-def _grouped(group: Index, values: Int64s) -> Index:
-    """The order of `values` within groups; `group` ascends. One sort by what fits in 64 bits."""
-    low = int(values.min())
-    bits = (int(values.max()) - low).bit_length()
-    free = 64 - int(group[-1]).bit_length()
-    offset = values.view(np.uint64) - np.uint64(low & 0xFFFF_FFFF_FFFF_FFFF)
-    if bits > free:
-        offset >>= np.uint64(bits - free)
-    bits = min(bits, free)
-    places = group.view(np.uint64) << np.uint64(bits) if bits < 64 else np.uint64(0)
-    by = (places | offset).argsort()
-    if bits == free:  # a few low bits may be missing
-        values = values[by]
-        if ((values[1:] < values[:-1]) & (group[1:] == group[:-1])).any():
-            return np.lexsort([values[np.argsort(by)], group])
-    return by
-
-
-def _packed(keys: Sequence[Int64s]) -> Int64s | None:
-    """Several sort keys as one, in the same order; None where their ranges take over 63 bits."""
-    width = 0
-    out: Int64s | None = None
-    for key in keys:
-        low, high = int(key.min()), int(key.max())
-        bits = (high - low).bit_length()
-        width += bits
-        if width > 63:
-            return None
-        out = key - low if out is None else (out << bits) | (key - low)
-    return out
 
 
 def _sorted_integers(rows: Rows) -> Rows | None:
@@ -485,9 +414,3 @@ def _counted(ascending: Int64s, weight: int) -> tuple[Int64s, Int64s]:
         return ascending, np.full(len(ascending), weight, np.int64)
     starts = first.nonzero()[0]
     return ascending[starts], np.diff(starts, append=len(ascending)) * weight
-
-
-def _argsort(keys: Int64s) -> Index:
-    """Equal keys in any order. Two sorted pieces are merged, anything else is sorted."""
-    few = np.count_nonzero(keys[1:] < keys[:-1]) <= 16
-    return keys.argsort(kind="stable") if few else keys.argsort()

@@ -16,8 +16,9 @@ from typing import Final, cast
 import numpy as np
 
 from tidewheel.engine.state.columns import Index
-from tidewheel.engine.state.delta import Int64s, begins
+from tidewheel.engine.state.delta import Int64s
 from tidewheel.engine.state.head import Head
+from tidewheel.engine.state.order import argsort, begins
 from tidewheel.engine.state.run import (
     Layout,
     Rows,
@@ -186,7 +187,7 @@ class Spine:
             return (at, rows) if len(rows_of) == 1 else _netted(at, rows)
         order: Index | None = None
         if len(probes) > 1024 and (probes[1:] < probes[:-1]).any():
-            order = probes.argsort()  # neighbouring probes share cache lines
+            order = argsort(probes)  # neighbouring probes share cache lines
             probes = probes[order]
         place: Index | None = None
         if len(probes) > 1024:

@@ -1,0 +1,135 @@
+"""Orders of 64-bit integers, by one or several sort keys.
+
+NumPy sorts words several times as fast as it sorts positions, the more so where they outgrow the
+cache. So as many leading bits of the sort keys as there is room for are put in front of a row's
+position and sorted with it; the few rows that agree in them are told apart by what was left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from tidewheel.engine.state.columns import Index, Mask
+
+Int64s = npt.NDArray[np.int64]
+
+_LARGE: Final = 8192  # fewer are sorted by position as fast
+_NEARLY: Final = 16  # so few steps down: sorted pieces that a stable sort merges
+
+
+def argsort(keys: Int64s) -> Index:
+    """Positions in ascending order of `keys`; equal keys in any order."""
+    if len(keys) < _LARGE:
+        return keys.argsort()
+    if np.count_nonzero(keys[1:] < keys[:-1]) <= _NEARLY:
+        return keys.argsort(kind="stable")
+    return order_by((keys,))[0]
+
+
+def order_by(keys: Sequence[Int64s]) -> tuple[Index, Mask]:
+    """Positions by the first key, then by the others, and which rows differ from those before."""
+    n = len(keys[0])
+    if n < _LARGE:
+        order = np.lexsort(keys[::-1]) if len(keys) > 1 else keys[0].argsort()
+        first = begins(keys[0][order])
+        for key in keys[1:]:
+            first |= begins(key[order])
+        return order, first
+    if np.count_nonzero(keys[0][1:] < keys[0][:-1]) <= _NEARLY:
+        order = keys[0].argsort(kind="stable")
+        first = begins(keys[0][order])
+        told = 1
+    else:
+        order, first, told = _packed(keys)
+    for key in keys[told:]:
+        refine(order, first, key.__getitem__)
+    return order, first
+
+
+def _packed(keys: Sequence[Int64s]) -> tuple[Index, Mask, int]:
+    """Order by leading bits; which rows differ in them; how many keys they hold completely."""
+    n = len(keys[0])
+    low_bits = (n - 1).bit_length()
+    free = 64 - low_bits
+    words: npt.NDArray[np.uint64] | None = None
+    told = 0
+    for key in keys:
+        low = int(key.min())
+        bits = (int(key.max()) - low).bit_length()
+        offset = key.view(np.uint64) - np.uint64(low & 0xFFFF_FFFF_FFFF_FFFF)
+        fits = bits <= free
+        if not fits:
+            offset >>= np.uint64(bits - free)
+            bits = free
+        if words is None:
+            words = offset
+        else:
+            words <<= np.uint64(bits)
+            words |= offset
+        free -= bits
+        if not fits:
+            break
+        told += 1
+    assert words is not None
+    words <<= np.uint64(low_bits)
+    words |= np.arange(n, dtype=np.uint64)
+    words.sort()
+    order = (words & np.uint64((1 << low_bits) - 1)).view(np.int64)
+    words >>= np.uint64(low_bits)
+    return order, begins(words), told
+
+
+def _by_group(group: Index, values: Int64s) -> Index:
+    """The order of `values` within groups."""
+    if len(group) < _LARGE:
+        return _by_comparing(group, values)
+    order, first, told = _packed((group, values))
+    if told < 2:
+        refine(order, first, values.__getitem__, _by_comparing)
+    return order
+
+
+def _by_comparing(group: Index, values: Int64s) -> Index:
+    return np.lexsort((values, group))
+
+
+def refine(
+    order: Index,
+    first: Mask,
+    values_of: Callable[[Index], Int64s],
+    sort: Callable[[Index, Int64s], Index] = _by_group,
+) -> None:
+    """Put rows that agree in all sort keys so far in order by one more, and mark where it differs.
+
+    Groups of rows that are in order already, as most are where runs are merged, stay untouched.
+    """
+    crowded = ~first
+    crowded[:-1] |= crowded[1:]
+    place = crowded.nonzero()[0]
+    if not len(place):
+        return
+    values = values_of(order[place])
+    starts = first[place]
+    wrong = values[1:] < values[:-1]
+    wrong &= ~starts[1:]
+    if wrong.any():
+        group = starts.cumsum() - 1
+        bad = np.zeros(int(group[-1]) + 1, bool)
+        bad[group[1:][wrong]] = True
+        chosen = bad[group].nonzero()[0]
+        at = place[chosen]
+        by = sort(group[chosen], values[chosen])
+        order[at] = order[at][by]
+        values[chosen] = values[chosen][by]
+    first[place] |= begins(values)
+
+
+def begins(ordered: npt.NDArray[np.integer]) -> Mask:
+    """Which values differ from the one before them? The first does."""
+    first = np.ones(len(ordered), bool)
+    np.not_equal(ordered[1:], ordered[:-1], out=first[1:])
+    return first
