@@ -39,6 +39,7 @@ from tidewheel.planner.arithmetic import NeedsKernel, finished, finished_row
 from tidewheel.planner.structural import compile_predicate, compile_value
 from tidewheel.planner.structural_rows import predicate_by_row
 from tidewheel.planner.text import column, defined, identifier, ordered, to_sql
+from tidewheel.planner.view_fill import Contents, stepped
 from tidewheel.planner.view_kernels import (
     INPUT,
     WEIGHT,
@@ -98,6 +99,7 @@ class TableInput:
     """A source of the circuit: which columns of which table or view (by its key) it takes."""
 
     key: str
+    table: str
     columns: tuple[str, ...]
     node: Placed
 
@@ -117,6 +119,7 @@ class ViewLowering:
         self.table_schema = table_schema
         self.rows_prefix = rows_prefix
         self.inputs: list[TableInput] = []
+        self.contents = Contents()
         self.constants: list[tuple[Placed, str]] = []
         self.variables: dict[str, Stream] = {}
         self.entered: Any = None  # the loop being built, see lower_view_recursion
@@ -185,6 +188,12 @@ class ViewLowering:
 
         name = " ".join(type(s).__name__.lower() for s in stream.steps)
         placed = stream.circuit.add(Map(schema, chain(rewrites), name), stream.placed)
+        return self._mapped(stream, placed)
+
+    def _mapped(self, stream: Stream, placed: Placed) -> Stream:
+        """`stream` after its steps, which `placed` takes."""
+        names = [c.name for c in stream.columns]
+        self.contents.map(placed, stream.placed, names, stream.steps)
         return Stream(stream.circuit, placed, stream.schema)
 
     def _structural(self, step: L.Node, schema: Schema) -> tuple[Any, Schema] | None:
@@ -251,20 +260,11 @@ class ViewLowering:
 
     def _kernel(self, stream: Stream) -> Stream:
         """All waiting steps as one statement."""
-        query = f"SELECT * FROM {INPUT}"
-        for step in stream.steps:
-            if isinstance(step, L.Filter):
-                query = f"SELECT * FROM ({query}) WHERE {to_sql(step.predicate)}"
-            elif isinstance(step, L.Project):
-                exprs = ", ".join(to_sql(defined(e)) for e in step.exprs)
-                query = f"SELECT {exprs}, {WEIGHT} FROM ({query})"
-            else:
-                exprs = ", ".join(to_sql(defined(e)) for e in step.exprs)
-                query = f"SELECT * EXCLUDE ({WEIGHT}), {exprs}, {WEIGHT} FROM ({query})"
+        query = stepped(f"SELECT * FROM {INPUT}", stream.steps, WEIGHT)
         rewrite, schema = self.bound(linear_kernel, query, stream.arrow)
         placed = stream.circuit.add(Map(schema, rewrite, "kernel"), stream.placed)
         placed.op.detail = query
-        return Stream(stream.circuit, placed, stream.schema)
+        return self._mapped(stream, placed)
 
     def bound(
         self, make: Callable[[str, Schema], tuple[Any, Schema]], sql: str, source: Schema
@@ -367,7 +367,8 @@ def _scan(low: ViewLowering, node: L.Scan) -> Stream:
             break
     else:
         placed = low.circuit.add(Source(schema, f"source {parts[-1] if parts else node.table}"))
-        low.inputs.append(TableInput(key, node.source_columns, placed))
+        low.inputs.append(TableInput(key, node.table, node.source_columns, placed))
+        low.contents.table(placed, node.source_columns, node.table)
     return Stream(low.circuit, placed, node.columns)
 
 
@@ -396,8 +397,9 @@ def _linear(low: ViewLowering, node: L.Filter | L.Project | L.Unnest) -> Stream:
 @lowers(L.Distinct)
 def _distinct(low: ViewLowering, node: L.Distinct) -> Stream:
     source = low.place(node.input)
-    op = Tally(source.arrow, depth=low.circuit.depth)
-    return Stream(low.circuit, low.circuit.add(op, source.placed), node.schema)
+    placed = low.circuit.add(Tally(source.arrow, depth=low.circuit.depth), source.placed)
+    low.contents.counted(placed, source.placed)
+    return Stream(low.circuit, placed, node.schema)
 
 
 _COUNTS = {

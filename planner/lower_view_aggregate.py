@@ -186,7 +186,9 @@ def _accumulate(
     schema = stream.arrow
     if distinct:
         op = Tally(schema, depth=low.circuit.depth, name="distinct arguments")
-        stream = Stream(low.circuit, low.circuit.add(op, stream.placed), stream.schema)
+        placed = low.circuit.add(op, stream.placed)
+        low.contents.counted(placed, stream.placed)
+        stream = Stream(low.circuit, placed, stream.schema)
     calls = [
         (p.function, None if p.argument is None else at[to_sql(p.argument)], False) for p in parts
     ]
@@ -203,7 +205,9 @@ def _accumulate(
     columns = (*(k.column for k in keys), *(p.named.column for p in parts))
     out = Schema((c.name for c in columns), (*schema.types[: len(keys)], *types))
     op_ = accumulate.Accumulate(schema, key, aggregates, out, low.circuit.depth)
-    return Stream(low.circuit, low.circuit.add(op_, stream.placed), columns)
+    placed = low.circuit.add(op_, stream.placed)
+    low.contents.sums(placed, stream.placed, schema.names)
+    return Stream(low.circuit, placed, columns)
 
 
 def _end(low: ViewLowering, source: Stream, keys: Sequence[L.Named], part: _Part) -> Stream:

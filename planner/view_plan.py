@@ -16,7 +16,6 @@ from tidewheel.engine.operators.sink import Sink
 from tidewheel.engine.operators.tally import Tally
 from tidewheel.engine.state.arrangement import Counters
 from tidewheel.engine.state.change import Change
-from tidewheel.engine.state.columns import from_arrow
 from tidewheel.engine.state.delta import Delta
 from tidewheel.planner import logical as L
 from tidewheel.planner import (  # noqa: F401  (rules)
@@ -33,7 +32,7 @@ from tidewheel.planner.rewrites.join_order import join_order
 from tidewheel.planner.rewrites.prune import prune
 from tidewheel.planner.rewrites.reduce_groups import reduce_groups
 from tidewheel.planner.rewrites.same_subplans import same_subplans
-from tidewheel.planner.text import identifier, to_sql
+from tidewheel.planner.view_fill import as_delta
 from tidewheel.planner.view_kernels import under
 
 
@@ -76,39 +75,16 @@ class Incremental:
         """Take everything that there is through the circuit, as one delta per table."""
         for placed, sql in self._low.constants:
             self._push(placed, run(sql))
-        read: dict[str, pa.Table] = {}
         for source in self._low.inputs:
-            columns = ", ".join(to_sql(identifier(c)) for c in source.columns)
-            sql = f"SELECT {columns} FROM {self._table_of(source.key)}"
-            rows = read.get(sql)
+            rows = self._low.contents.fill(self.circuit, source.node, run)
             if rows is None:
-                rows = read[sql] = run(sql)
-            self.held[source.key] = self._push(source.node, rows)
-        read.clear()
+                rows = run(f"SELECT count(*) FROM {source.table}").column(0)[0].as_py()
+            self.held[source.key] = rows
         self._advance()
 
-    def _table_of(self, key: str) -> str:
-        names: dict[str, str] = {}
-
-        def walk(node: L.Node) -> None:
-            if isinstance(node, L.Scan):
-                names[_key(node.table, self._low.rows_prefix)] = node.table
-            for child in node.children:
-                walk(child)
-
-        walk(self.node)
-        return names[key]
-
-    def _push(self, node: Node, table: pa.Table) -> int:
-        """Hand a source its rows, columns by position; returns how many there are."""
-        schema = node.op.schema
-        cols = [
-            from_arrow(a if a.type == t else a.cast(t))
-            for a, t in zip(table.columns, schema.types, strict=True)
-        ]
+    def _push(self, node: Node, table: pa.Table) -> None:
         if table.num_rows:
-            self.circuit.push(node, Delta(schema, cols, np.ones(table.num_rows, np.int64)))
-        return int(table.num_rows)
+            self.circuit.push(node, as_delta(table, node.op.schema))
 
     def _advance(self) -> Delta:
         self.circuit.run()
@@ -191,15 +167,6 @@ def _fed_back(node: Node | None) -> Iterator[Node]:
         for variable, _, delay in readers:
             if delay:
                 yield from (r for r, _, _ in variable.readers[0])
-
-
-def _key(table: str, prefix: str) -> str:
-    import re
-
-    parts: list[str] = [p.replace('""', '"') for p in re.findall(r'"((?:[^"]|"")*)"', table)]
-    if parts and parts[-1].startswith(prefix):
-        return parts[-1][len(prefix) :]
-    return ".".join(parts).lower()
 
 
 def _statistics(circuit: Circuit, within: str) -> list[dict[str, Any]]:

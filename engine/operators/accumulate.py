@@ -108,11 +108,27 @@ class Sum:
         return columns_.words(storage, 16), columns_.is_null(col)
 
 
+class Totals(Delta):
+    """Groups with what their sums grow by: weights (groups, parts), and limbs of sums of doubles.
+
+    `terms` are rows of the group's columns, number of the argument, number of the limb.
+    """
+
+    __slots__ = ("terms",)
+
+    def __init__(
+        self, group: Schema, cols: Sequence[Col], weights: Int64s, terms: Delta | None
+    ) -> None:
+        super().__init__(group, cols, weights)
+        self.terms = terms
+
+
 class Accumulate(Operator):
     """GROUP BY with aggregates that are functions of sums. Law: keyed; the sums are linear.
 
     Outside loops the output before a change is computed from the sums before it; inside loops it is
     arranged (see `Keyed`). Without key columns there is one group always, also for no rows.
+    In place of rows it takes `Totals` of them.
     """
 
     def __init__(
@@ -131,7 +147,7 @@ class Accumulate(Operator):
         self._sums: dict[int, Sum] = {}
         self._squares: dict[int, int] = {}
         terms = 0
-        self._width = 1
+        self.width = 1
         for a in self.aggregates:
             if a.argument is None:
                 continue
@@ -140,20 +156,20 @@ class Accumulate(Operator):
                 counted = all(
                     b.function == "count" for b in self.aggregates if b.argument == a.argument
                 )
-                s = Sum(a.argument, kind, self._width, terms, counted)
+                s = Sum(a.argument, kind, self.width, terms, counted)
                 self._sums[a.argument] = s
-                self._width += s.width
+                self.width += s.width
                 terms += 1
             if a.function in _SQUARED and a.argument not in self._squares:
                 self._squares[a.argument] = terms
                 terms += 1
-        self._group = input_schema.select(self.key)
+        self.group = input_schema.select(self.key)
         positions = range(len(self.key))
-        self.sums = Arrangement(self._group, positions, depth, name=f"{name} sums")
+        self.sums = Arrangement(self.group, positions, depth, name=f"{name} sums")
         self.terms: Arrangement | None = None
         if any(s.float for s in self._sums.values()):
-            names = (*self._group.names, "__tw_term", "__tw_limb")
-            schema_ = Schema(names, (*self._group.types, pa.int16(), pa.int16()))
+            names = (*self.group.names, "__tw_term", "__tw_limb")
+            schema_ = Schema(names, (*self.group.types, pa.int16(), pa.int16()))
             self.terms = Arrangement(schema_, positions, depth, name=f"{name} limbs")
         self.output = (
             Arrangement(schema, positions, depth, name=f"{name} output") if depth else None
@@ -164,8 +180,17 @@ class Accumulate(Operator):
         self._begun = False
         self._by_row: GroupsByRow | None = None
         if not depth:
-            arguments = list(self._sums.values())
-            self._by_row = by_row(self.key, self.sums, arguments, self.aggregates, schema)
+            self._by_row = by_row(self.key, self.sums, self.arguments, self.aggregates, schema)
+
+    @property
+    def squared(self) -> bool:
+        """Does it keep sums of squares?"""
+        return bool(self._squares)
+
+    @property
+    def arguments(self) -> Sequence[Sum]:
+        """The running sums, in the order in which their parts lie in a weight."""
+        return list(self._sums.values())
 
     def step(self, counters: Counters, deltas: Sequence[Delta | None]) -> list[Emission]:
         """New aggregates − old ones, of all touched groups."""
@@ -176,7 +201,7 @@ class Accumulate(Operator):
                 return emit(counters, self._by_row.step(rows[0], int(delta.weights[0])))
             if not self.key:
                 self._agenda.clear()
-                added = [0] * self._width
+                added = [0] * self.width
                 if delta is not None and len(delta):
                     added = self._contribution(delta, counters)[0].weights[0].tolist()
                 return emit(counters, self._by_row.add((), added))
@@ -252,7 +277,9 @@ class Accumulate(Operator):
 
     def _contribution(self, delta: Delta, counters: Counters) -> tuple[Rows, Rows | None]:
         n = len(delta)
-        weights = np.zeros((n, self._width), np.int64)
+        if isinstance(delta, Totals):
+            return self._totalled(delta, counters)
+        weights = np.zeros((n, self.width), np.int64)
         w = delta.weights
         weights[:, 0] = w
         group = [delta.cols[i] for i in self.key]
@@ -277,7 +304,7 @@ class Accumulate(Operator):
         if not self.key:
             weights, n = weights.sum(axis=0, keepdims=True), 1
         times = times_of(n, counters)
-        sums = self.sums.layout.rows(Delta(self._group, group, weights), times)
+        sums = self.sums.layout.rows(Delta(self.group, group, weights), times)
         sums = sort_rows(sums) if n > 1 else sums
         if self.terms is None:
             return sums, None
@@ -292,6 +319,13 @@ class Accumulate(Operator):
             Delta(self.terms.schema, cols, amount), times_of(len(at), counters)
         )
         return sums, sort_rows(rows)
+
+    def _totalled(self, totals: Totals, counters: Counters) -> tuple[Rows, Rows | None]:
+        sums = sort_rows(self.sums.layout.rows(totals, times_of(len(totals), counters)))
+        if self.terms is None or totals.terms is None or not len(totals.terms):
+            return sums, None
+        times = times_of(len(totals.terms), counters)
+        return sums, sort_rows(self.terms.layout.rows(totals.terms, times))
 
     def _float(
         self,
@@ -326,7 +360,7 @@ class Accumulate(Operator):
         if sums is None or not len(sums):
             if self.key:
                 return Delta.empty(self.schema)
-            weights = np.zeros((1, self._width), np.int64)
+            weights = np.zeros((1, self.width), np.int64)
             group: Sequence[Col] = []
             terms = None
         else:
@@ -368,7 +402,7 @@ class Accumulate(Operator):
             todo = (out >= 0).nonzero()[0]
             while len(todo):
                 same = np.ones(len(todo), bool)
-                for i, kind in enumerate(self._group.kinds):
+                for i, kind in enumerate(self.group.kinds):
                     same &= kind.equal(
                         columns_.take(sums.cols[i], out[todo]), columns_.take(terms.cols[i], todo)
                     )

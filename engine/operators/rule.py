@@ -11,7 +11,8 @@ import pyarrow as pa
 from tidewheel.engine.operators.linear import Rewrite
 from tidewheel.engine.state.arrangement import Arrangement
 from tidewheel.engine.state.columns import Col, Index
-from tidewheel.engine.state.delta import Int64s, KeySpec, Schema, begins
+from tidewheel.engine.state.delta import Int64s, KeySpec, Schema
+from tidewheel.engine.state.order import argsort, begins
 from tidewheel.engine.state.run import Rows, concat_rows, sort_rows
 
 
@@ -69,7 +70,7 @@ def _standing(at: Index, rows: Rows) -> tuple[Index, Rows]:
     # The position among the probes stands for the key: equal rows of one probe add up.
     whole = _whole(at[index], rows, index)
     if whole is not None:
-        order = whole.argsort()
+        order = argsort(whole)
         ordered = whole[order]
         begin = begins(ordered).nonzero()[0]
         standing = np.add.reduceat(rows.weights[index[order]], begin) > 0

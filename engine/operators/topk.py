@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 
@@ -11,11 +12,14 @@ from tidewheel.engine.operators.rank import Order, Ranking
 from tidewheel.engine.operators.regroup import Evaluate
 from tidewheel.engine.state.arrangement import Arrangement, Counters
 from tidewheel.engine.state.columns import is_null
-from tidewheel.engine.state.delta import Delta, Int64s, Schema, concat, consolidate
+from tidewheel.engine.state.delta import Delta, Int64s, Schema, concat, consolidate, unique
 from tidewheel.engine.state.order import begins
 from tidewheel.engine.state.run import Rows, concat_rows, sort_rows
 
 _MAX = np.iinfo(np.int64).max
+_WORTH: Final = 1024  # looking at so many rows takes as long as reading one group
+
+_KNOWN: Final = 4096  # groups whose last row wanted is remembered when many are read at once
 
 
 class Ordered(Keyed):
@@ -48,15 +52,44 @@ class Ordered(Keyed):
 
     def _relevant(self, delta: Delta, keys: Int64s) -> Int64s:
         # What comes and goes behind the last row wanted changes nothing.
-        ends = np.array([self._last.get(k, _MAX) for k in keys.tolist()])
-        return keys[self._ranking(delta.cols, len(delta)) <= ends]
+        if not self._last:
+            return keys
+        distinct = unique(keys)
+        ends = np.array([self._last.get(k, _MAX) for k in distinct.tolist()])
+        ranks = self._ranking(delta.cols, len(delta))
+        return keys[ranks <= ends[distinct.searchsorted(keys)]]
 
     def _rows(self, arrangement: Arrangement, keys: Int64s, counters: Counters) -> Delta:
         if arrangement is self.output:
             return super()._rows(arrangement, keys, counters)
+        run = self.input.spine.single
+        if run is not None and len(keys) * _WORTH > len(run):
+            return self._ends(run, keys)
         ends = [self._end(key) for key in keys.tolist()]
         present = [e for e in ends if e is not None and len(e)]
         return concat([p.delta() for p in present]) if present else Delta.empty(arrangement.schema)
+
+    def _ends(self, run: Rows, keys: Int64s) -> Delta:
+        """The first rows of many groups, where one run has all rows."""
+        low, counts = run.find(keys)
+        there = counts > 0
+        enough = counts >= self.count
+        assert run.rank is not None
+        for key in keys.tolist() if self._last else ():
+            self._last.pop(key, None)
+        if len(keys) <= _KNOWN:
+            last = run.rank[low[enough] + self.count - 1]
+            self._last.update(zip(keys[enough].tolist(), last.tolist(), strict=True))
+        low, counts = low[there], np.minimum(counts[there], self.count)
+        # with them go the rows that share the place of the last one
+        places = begins(run.keys)
+        places |= begins(run.rank)
+        starts = np.append(places.nonzero()[0], len(run))
+        ends = starts[starts.searchsorted(low + counts - 1, side="right")]
+        lengths = ends - low
+        offsets = lengths.cumsum() - lengths
+        index = np.arange(lengths.sum()) + (low - offsets).repeat(lengths)
+        return sort_rows(run.take(index)).delta()
 
     def _end(self, key: int) -> Rows | None:
         """The first rows of a group: at least `count` if it has so many."""

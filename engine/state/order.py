@@ -39,15 +39,19 @@ def order_by(keys: Sequence[Int64s]) -> tuple[Index, Mask]:
         for key in keys[1:]:
             first |= begins(key[order])
         return order, first
-    if np.count_nonzero(keys[0][1:] < keys[0][:-1]) <= _NEARLY:
-        order = keys[0].argsort(kind="stable")
-        first = begins(keys[0][order])
-        told = 1
-    else:
-        order, first, told = _packed(keys)
+    order, first, told = _merged(keys[0]) or _packed(keys)
     for key in keys[told:]:
         refine(order, first, key.__getitem__)
     return order, first
+
+
+def _merged(key: Int64s) -> tuple[Index, Mask, int] | None:
+    """The order by a key of few sorted pieces, if it tells most rows from each other."""
+    if np.count_nonzero(key[1:] < key[:-1]) > _NEARLY:
+        return None
+    order = key.argsort(kind="stable")
+    first = begins(key[order])
+    return (order, first, 1) if np.count_nonzero(first) * 2 >= len(key) else None
 
 
 def _packed(keys: Sequence[Int64s]) -> tuple[Index, Mask, int]:

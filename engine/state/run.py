@@ -225,10 +225,13 @@ def sort_rows(rows: Rows) -> Rows:
     return sort_by(rows)
 
 
-def sort_by(rows: Rows) -> Rows:
-    """`sort_rows` for keys that need not be those of the columns."""
+def sort_by(rows: Rows, begun: tuple[Index, Mask] | None = None) -> Rows:
+    """`sort_rows` for keys that need not be those of the columns.
+
+    `begun`: an order by key and rank, if it is known, and which rows differ in them.
+    """
     n, layout = len(rows), rows.layout
-    order, first = _order(rows)
+    order, first = _order(rows, begun)
     cols = None if layout.exact(rows.cols) else rows.cols
     starts, order = groups(first, order, cols, layout.schema.kinds)
     if len(starts) == n:
@@ -258,18 +261,17 @@ def sort_run(rows: Rows) -> Rows:
     if sorted_ is not None:
         return sorted_
     keys = rows.keys
-    ascending = bool((keys[1:] >= keys[:-1]).all())
-    order: Index | None = None
-    if rows.rank is not None:
-        order = order_by([keys, rows.rank])[0]
-    elif not ascending:
-        order = argsort(keys)
-    if _crowded(keys if order is None else keys[order]):
-        return sort_rows(rows)
+    if rows.rank is None and (keys[1:] >= keys[:-1]).all():
+        order, first = None, begins(keys)
+    else:
+        order, first = order_by([keys] if rows.rank is None else [keys, rows.rank])
+    starts = first.nonzero()[0]
+    if (np.diff(starts, append=len(keys)) > _CROWD).any():
+        return sort_by(rows, None if order is None else (order, first))
     middle = slice((len(rows) - _LARGE) // 2, (len(rows) + _LARGE) // 2)
     some = rows.slice(middle.start, middle.stop) if order is None else rows.take(order[middle])
     if len(sort_rows(some)) < _LARGE * 7 // 8:
-        return sort_rows(rows)
+        return sort_by(rows, None if order is None else (order, first))
     return rows if order is None else rows.take(order)
 
 
@@ -310,16 +312,18 @@ def _nonzero(weights: Int64s) -> Mask:
     return np.asarray(weights != 0 if weights.ndim == 1 else weights.any(axis=1))
 
 
-def _order(rows: Rows) -> tuple[Index, Mask]:
+def _order(rows: Rows, begun: tuple[Index, Mask] | None = None) -> tuple[Index, Mask]:
     """An order by key, rank and all else, and which rows differ in it from the one before."""
-    keys = [rows.keys]
-    if rows.rank is not None:
-        keys.append(rows.rank)
-    if rows.rest is not None:
-        keys.append(rows.rest)
+    keys = [rows.keys] if rows.rank is None else [rows.keys, rows.rank]
+    others = [] if rows.rest is None else [rows.rest]
     if rows.times is not None:
-        keys.extend(rows.times[:, i] for i in range(rows.times.shape[1]))
-    order, first = order_by(keys)
+        others += [rows.times[:, i] for i in range(rows.times.shape[1])]
+    if begun is None:
+        order, first = order_by([*keys, *others])
+    else:
+        order, first = begun
+        for key in others:
+            refine(order, first, key.__getitem__)
     texts = rows.layout.texts
     if texts is not None:
 

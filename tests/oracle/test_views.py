@@ -22,9 +22,11 @@ def rows(found: list[tuple[Any, ...]]) -> Rows:
     return Counter(tuple(repr(v) for v in row) for row in found)
 
 
-def opened(threads: int, names: list[str]) -> tidewheel.Connection:
+def opened(threads: int, names: list[str], before: list[str]) -> tidewheel.Connection:
     con = tidewheel.connect(threads=threads)
     con.execute(SCHEMA)
+    for edit in before:
+        con.execute(edit)
     for name in names:
         con.execute(f"CREATE MATERIALIZED VIEW v_{name} AS {SHAPES[name]}")
     return con
@@ -37,11 +39,19 @@ def compare(con: tidewheel.Connection, oracle: duckdb.DuckDBPyConnection, names:
         assert got == want, name
 
 
-def check(edits: list[str], names: list[str], threads: int, batch: int) -> None:
-    """Run edits in transactions of `batch` statements on both sides; all views agree after each."""
+def check(
+    edits: list[str], names: list[str], threads: int, batch: int, before: list[str] | None = None
+) -> None:
+    """Run edits in transactions of `batch` statements on both sides; all views agree after each.
+
+    `before`: edits that come before the views are made.
+    """
     oracle = duckdb.connect()
     oracle.execute(SCHEMA)
-    with opened(threads, names) as con:
+    for edit in before or ():
+        oracle.execute(edit)
+    with opened(threads, names, before or []) as con:
+        compare(con, oracle, names)
         for start in range(0, len(edits), batch):
             con.execute("BEGIN")
             for edit in edits[start : start + batch]:
@@ -71,6 +81,13 @@ def test_each_shape_stepwise(name: str, edits: list[str]) -> None:
 @pytest.mark.parametrize("threads", [1, 2])
 def test_all_shapes_batched(edits: list[str], batch: int, threads: int) -> None:
     check(edits, list(SHAPES), threads, batch)
+
+
+@settings(FEW, max_examples=3)
+@given(before=st.lists(EDITS, min_size=8, max_size=20), edits=st.lists(EDITS, max_size=6))
+@pytest.mark.parametrize("threads", [1, 2])
+def test_all_shapes_made_over_rows(threads: int, before: list[str], edits: list[str]) -> None:
+    check(edits, list(SHAPES), threads, 1, before)
 
 
 def test_sums_of_doubles_do_not_drift() -> None:

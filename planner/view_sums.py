@@ -1,0 +1,156 @@
+"""The running sums of `Accumulate`, as DuckDB computes them from a query's rows.
+
+They are the very integers that NumPy would add up from the rows one by one, so that rows that go
+later leave no trace. Doubles are cut into limbs (see `engine/operators/exact.py`) by arithmetic
+that is exact: quotients by powers of two, whole parts, and what is left.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from tidewheel.engine.operators import exact
+from tidewheel.engine.operators.accumulate import Accumulate, Sum, Totals
+from tidewheel.engine.state.columns import Col, column_type, from_arrow, take
+from tidewheel.engine.state.delta import Delta, Int64s, Schema
+from tidewheel.planner.text import identifier, to_sql
+
+Run = Callable[[str], pa.Table]
+
+_MASK = (1 << exact.LIMB) - 1
+_MOST_LIMBS = 10
+_MOST_DIGITS = 18  # behind the point, for DuckDB's products to fit
+
+
+class Sums:
+    """What an `Accumulate` gets from the rows of `query`, whose columns are called `names`."""
+
+    def __init__(self, op: Accumulate, query: str, names: Sequence[str]) -> None:
+        self._op = op
+        self._query = query
+        self._names = [to_sql(identifier(n)) for n in names]
+
+    @staticmethod
+    def possible(op: Accumulate, types: Sequence[pa.DataType]) -> bool:
+        """Are DuckDB's groups those of `op`, and its sums?"""
+        scales = (s.kind.scale for s in op.arguments if pa.types.is_decimal128(s.kind))
+        within = all(scale <= _MOST_DIGITS for scale in scales)
+        return within and not op.squared and all(groups_alike(types[i]) for i in op.key)
+
+    def __call__(self, run: Run) -> Totals | None:
+        """The groups with their sums; None where doubles lie too far apart for a statement."""
+        op = self._op
+        floats = [s for s in op.arguments if s.float]
+        limbs = self._limbs(run, floats) if floats else {}
+        if limbs is None:
+            return None
+        query = self._query
+        group = [self._names[i] for i in op.key]
+        parts = ["count(*)"]
+        for s in op.arguments:
+            parts += _parts(self._names[s.argument], s)
+        for s in floats:
+            x = f"__tw_x{s.argument}"
+            value = f"{self._names[s.argument]}::DOUBLE"
+            query = (
+                f"SELECT *, CASE WHEN isfinite({value}) THEN {value} ELSE 0 END AS {x} "
+                f"FROM ({query})"
+            )
+            for limb in limbs[s.argument]:
+                unit = f"{math.ldexp(1.0, exact.LIMB * (limb - exact.BIAS))!r}::DOUBLE"
+                query = f"SELECT *, trunc({x} / {unit}) AS {x}_{limb} FROM ({query})"
+                query = f"SELECT * REPLACE ({x} - {x}_{limb} * {unit} AS {x}) FROM ({query})"
+                parts.append(f"sum({x}_{limb}::BIGINT)")
+        items = [*group, *(f"coalesce({p}, 0)::BIGINT" for p in parts)]
+        by = f" GROUP BY {', '.join(group)}" if group else ""
+        return self._taken(run(f"SELECT {', '.join(items)} FROM ({query}){by}"), floats, limbs)
+
+    def _limbs(self, run: Run, floats: Sequence[Sum]) -> dict[int, range] | None:
+        """For each argument the numbers of the limbs that its values have, the highest first."""
+        items = []
+        for s in floats:
+            x = f"{self._names[s.argument]}::DOUBLE"
+            there = f"FILTER (isfinite({x}) AND {x} <> 0)"
+            items += [f"max(abs({x})) {there}", f"min(abs({x})) {there}"]
+        ends = run(f"SELECT {', '.join(items)} FROM ({self._query})").columns
+        found: dict[int, range] = {}
+        for s, most, least in zip(floats, ends[::2], ends[1::2], strict=True):
+            high, low = most[0].as_py(), least[0].as_py()
+            if high is None:
+                found[s.argument] = range(0)
+                continue
+            top = (math.frexp(high)[1] - 1 + exact.LIMB * exact.BIAS) >> 5
+            last = (math.frexp(low)[1] - 53 + exact.LIMB * exact.BIAS) >> 5
+            found[s.argument] = range(top, last - 1, -1)
+            if len(found[s.argument]) > _MOST_LIMBS:
+                return None
+        return found
+
+    def _taken(self, table: pa.Table, floats: Sequence[Sum], limbs: dict[int, range]) -> Totals:
+        op = self._op
+        if not op.key and table.column(0)[0].as_py() == 0:
+            table = table.slice(1)  # no rows at all
+        keys = columns(table, op.group)
+        numbers = [c.to_numpy() for c in table.columns[len(op.group) :]]
+        weights = np.stack(numbers[: op.width], axis=1)
+        if op.terms is None:
+            return Totals(op.group, keys, weights, None)
+        amounts = iter(numbers[op.width :])
+        at: list[Int64s] = []
+        found: list[tuple[int, int, Int64s]] = []
+        for s in floats:
+            for limb in limbs[s.argument]:
+                amount = next(amounts)
+                index = amount.nonzero()[0]
+                at.append(index)
+                found.append((s.term, limb, amount[index]))
+        if not at:
+            return Totals(op.group, keys, weights, Delta.empty(op.terms.schema))
+        index = np.concatenate(at)
+        term = np.concatenate([np.full(len(a), t, np.int16) for t, _, a in found])
+        limb_ = np.concatenate([np.full(len(a), n, np.int16) for _, n, a in found])
+        cols: list[Col] = [*(take(c, index) for c in keys), term, limb_]
+        terms = Delta(op.terms.schema, cols, np.concatenate([a for _, _, a in found]))
+        return Totals(op.group, keys, weights, terms)
+
+
+def columns(table: pa.Table, schema: Schema) -> list[Col]:
+    """The first columns of a table, as columns of the engine."""
+    arrays = zip(table.columns[: len(schema)], schema.types, strict=True)
+    return [from_arrow(a if a.type == t else a.cast(t)) for a, t in arrays]
+
+
+def groups_alike(kind: pa.DataType) -> bool:
+    """Are values of a type equal in DuckDB's GROUP BY only if they look the same?"""
+    fixed = column_type(kind).dtype is not None and not pa.types.is_floating(kind)
+    return fixed or pa.types.is_string(kind) or pa.types.is_binary(kind)
+
+
+def _parts(value: str, s: Sum) -> list[str]:
+    """The parts of a running sum, as `Accumulate` adds them up."""
+    count = f"count({value})"
+    if s.counted:
+        return [count]
+    if s.truth:
+        return [count, f"count(*) FILTER (NOT {value})"]
+    if s.float:
+        ends = (f"{value} = '{end}'" for end in ("nan", "infinity", "-infinity"))
+        return [count, *(f"count(*) FILTER ({end})" for end in ends)]
+    if pa.types.is_decimal128(s.kind):
+        scale, unit = s.kind.scale, 10**s.kind.scale
+        if s.kind.precision <= 18:
+            value = f"({value} * {unit})::BIGINT"
+        else:
+            whole = f"trunc({value})"
+            part = f"(({value} - {whole})::DECIMAL({scale + 1}, {scale}) * {unit})::HUGEINT"
+            value = f"({whole}::HUGEINT * {unit} + {part})"
+    if len(s.parts) == 1:
+        return [count, f"sum({value})"]
+    if len(s.parts) == 2:
+        return [count, f"sum({value} & {_MASK})", f"sum({value} >> {exact.LIMB})"]
+    low = [f"sum(({value} >> {exact.LIMB * i}) & {_MASK})" for i in range(3)]
+    return [count, *low, f"sum({value} >> {3 * exact.LIMB})"]
