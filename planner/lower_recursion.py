@@ -63,13 +63,15 @@ def _let_rec(low: Lowering, node: LetRec) -> Operator:
     if low.fused and len(node.bindings) == 1 and node.bindings[0].native is not None:
         return _native(low, node, node.bindings[0], node.bindings[0].native)
     outer = dict(low.variables)
+    late = _afterwards(node)
+    node = replace(node, bindings=tuple(b for b in node.bindings if not b.afterwards))
     names = [b.variable for b in node.bindings]
     mutual = node.bindings[0].kind == "mutual"
     loop = Loop("_".join(names), low.loop, frozenset(names), mutual)
     anchors = [low(_each_time(low, node, b.anchor or _nothing(b))) for b in node.bindings]
     ingresses = [low.flow.ingress(loop, a) for a in anchors]
     feedbacks = [[low.flow.feedback(loop, b.columns) for _ in b.steps] for b in node.bindings]
-    wanted = _wanted(node)
+    wanted = _wanted(node, late)
     ports = list(range(len(names)))
     sources = list(ingresses)
     for i, own in enumerate(feedbacks):
@@ -113,12 +115,19 @@ def _let_rec(low: Lowering, node: LetRec) -> Operator:
         low.loop = loop.parent
     if loop.parent is not None:
         # What reads these variables has to be placed in the loop around this one, too.
-        loop.parent.variables |= frozenset(names)
+        loop.parent.variables |= frozenset(b.variable for b in (*node.bindings, *late))
     low.variables = outer
     for i, name in enumerate(names):
         if (i, "answer") in wanted:
             answer = _pick(low, node, head, i, "answer")
             low.variables[f"{name}.delta"] = low.flow.egress(loop, answer)
+    for binding in late:
+        for read in _references(binding.steps[0]):
+            if read.variable in names:
+                low.variables[f"{read.variable}.all"] = low.variables[f"{read.variable}.delta"]
+        operator = low.flow.sql("Sort", [low(binding.steps[0])], binding.columns, _ordered)
+        low.variables[f"{binding.variable}.delta"] = operator
+        names.append(binding.variable)
     body = low(node.body)
     low.variables = {**outer, **{k: v for k, v in low.variables.items() if k not in outer}}
     return body
@@ -300,8 +309,19 @@ def _pick(low: Lowering, node: LetRec, head: Operator, i: int, part: Part) -> Op
     )
 
 
-def _wanted(node: LetRec) -> list[tuple[int, Part]]:
-    """Which parts of which variables the steps and the body read."""
+def _afterwards(node: LetRec) -> list[Binding]:
+    """The bindings that are computed when the loop is over, of those that are read then."""
+    needed = {r.variable for r in _references(node.body)}
+    found: list[Binding] = []
+    for binding in reversed(node.bindings):
+        if binding.afterwards and binding.variable in needed:
+            found.insert(0, binding)
+            needed |= {r.variable for r in _references(binding.steps[0])}
+    return found
+
+
+def _wanted(node: LetRec, late: Sequence[Binding]) -> list[tuple[int, Part]]:
+    """Which parts of which variables the steps and the body read, and bindings behind the loop."""
     positions = {b.variable: i for i, b in enumerate(node.bindings)}
     found: dict[tuple[int, Part], None] = {}
 
@@ -314,6 +334,8 @@ def _wanted(node: LetRec) -> list[tuple[int, Part]]:
     for binding in node.bindings:
         for step in binding.steps:
             walk(step, True)
+    for binding in late:
+        walk(binding.steps[0], False)
     walk(node.body, False)
     if not any(part == "answer" for _, part in found):
         found[0, "answer"] = None  # the loop has to have a way out

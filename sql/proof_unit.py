@@ -277,7 +277,12 @@ def _as_loops(node: Node) -> Node:
     if not isinstance(node, LetRec):
         return node
     bindings = tuple(
-        dataclasses.replace(b, native=None, structural=b.structural if b.kind == "union" else None)
+        dataclasses.replace(
+            b,
+            native=None,
+            structural=b.structural if b.kind == "union" else None,
+            afterwards=False,
+        )
         for b in node.bindings
     )
     return dataclasses.replace(node, bindings=bindings, body=_as_loops(node.body), enough=None)

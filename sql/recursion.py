@@ -455,7 +455,25 @@ class _Planner:
             step = _around(lets, self.texts.block(text, member.columns, "binding"))
             self.undo()
             bindings.append(Binding(member.variable, member.columns, None, (step,), "mutual"))
-        return tuple(bindings)
+        late = _afterwards(bindings)
+        return tuple(replace(b, afterwards=b.variable in late) for b in bindings)
+
+
+def _afterwards(bindings: Sequence[Binding]) -> set[str]:
+    """Those of mutual bindings that none needs in the loop, and that read earlier ones only.
+
+    At every iteration they are functions of the others, so they neither keep a loop going nor end it.
+    """
+    reads = {b.variable: _free(b.steps[0]) for b in bindings}
+    earlier = {b.variable: {a.variable for a in bindings[:i]} for i, b in enumerate(bindings)}
+    own = set(reads)
+    late: set[str] = set()
+    for binding in reversed(bindings[1:]):
+        variable = binding.variable
+        needed = any(variable in reads[v] for v in own - late)
+        if not needed and reads[variable] & own <= earlier[variable]:
+            late.add(variable)
+    return late
 
 
 def _step_spans(split: Parts, cte: Cte) -> list[Span]:
