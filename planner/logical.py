@@ -348,8 +348,8 @@ class Binding:
     `improve` and `using_key`; `merge` the aggregate of each column, None for a column of the key.
     `native` is the same relation as one statement that DuckDB runs alone, where it can and surely
     comes to an end; `structural` describes a step that needs no SQL. `same`: DuckDB's recursion has
-    this meaning, whether it ends or not. `afterwards`: no other variable needs it before the loop is
-    over, and it is what its step gives then.
+    this meaning, whether it ends or not. `afterwards`: no other variable needs it before the loop
+    is over, and it is what its step gives then.
     """
 
     variable: str

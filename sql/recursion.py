@@ -462,7 +462,7 @@ class _Planner:
 def _afterwards(bindings: Sequence[Binding]) -> set[str]:
     """Those of mutual bindings that none needs in the loop, and that read earlier ones only.
 
-    At every iteration they are functions of the others, so they neither keep a loop going nor end it.
+    At every iteration they are functions of the others: they neither keep a loop going nor end it.
     """
     reads = {b.variable: _free(b.steps[0]) for b in bindings}
     earlier = {b.variable: {a.variable for a in bindings[:i]} for i, b in enumerate(bindings)}
