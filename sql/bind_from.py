@@ -19,7 +19,6 @@ from tidewheel.planner.logical import (
     Node,
     Project,
     Scan,
-    Unnest,
 )
 from tidewheel.planner.text import column, identifier, to_sql
 
@@ -39,8 +38,8 @@ class FromBinder:
     (subqueries, references to the SELECT around) are left in `conditions`, resolved."""
 
     def __init__(self, select: SelectBinder) -> None:
-        self._select = select
-        self._binder = select.binder
+        self.select = select
+        self.binder = select.binder
         self.conditions: list[exp.Expr] = []
 
     def bind(self, item: exp.Expr, joins: Sequence[exp.Join]) -> From:
@@ -88,60 +87,68 @@ class FromBinder:
         return self.bind(item.this, ())
 
     def _table(self, item: exp.Table) -> From:
-        alias, renamed = _alias(item)
+        alias, renamed = alias_of_item(item)
         if not item.db and not item.catalog:
-            cte = self._binder.ctes.get(item.name.lower())
+            cte = self.binder.ctes.get(item.name.lower())
             if cte is not None:
-                node, columns = self._binder.cte(cte)
+                node, columns = self.binder.cte(cte)
                 node, fresh = self._copy(node, columns)
                 labels = [c.label for c in columns]
-                return node, [_relation((alias or item.name,), labels, fresh, renamed)]
+                return node, [relation((alias or item.name,), labels, fresh, renamed)]
         path = tuple(p.name for p in item.parts)
-        view = self._binder.view(path)
+        view = self.binder.view(path)
         if view is not None:
             node, columns = view
             node, fresh = self._copy(node, columns)
             name = (alias,) if alias else path
-            return node, [_relation(name, [c.label for c in columns], fresh, renamed)]
-        table, full = self._binder.table(item)
-        described = self._binder.oracle.describe(f"SELECT * FROM {table}")
-        fresh = tuple(self._binder.names.fresh(label, t) for label, t in described)
+            return node, [relation(name, [c.label for c in columns], fresh, renamed)]
+        table, full = self.binder.table(item)
+        described = self.binder.oracle.describe(f"SELECT * FROM {table}")
+        fresh = tuple(self.binder.names.fresh(label, t) for label, t in described)
         labels = [label for label, _ in described]
         node = Scan(table, fresh, tuple(labels))
-        return node, [_relation((alias,) if alias else full, labels, fresh, renamed)]
+        return node, [relation((alias,) if alias else full, labels, fresh, renamed)]
 
     def _copy(self, node: Node, columns: Sequence[Column]) -> tuple[Node, tuple[Column, ...]]:
         """A shared plan under new names, so that it can be read more than once."""
-        fresh = tuple(self._binder.names.fresh(c.label, c.type) for c in columns)
+        fresh = tuple(self.binder.names.fresh(c.label, c.type) for c in columns)
         exprs = tuple(Named(f, column(c.name)) for f, c in zip(fresh, columns, strict=True))
         return Project(node, exprs), fresh
 
     def _subquery(self, item: exp.Subquery) -> From:
-        alias, renamed = _alias(item)
-        query = self._binder.query(item.this)
+        alias, renamed = alias_of_item(item)
+        query = self.binder.query(item.this, self.select.scope.parent)
+        if query.empty is not None:
+            raise NotTaken("a FROM item that aggregates by a column of the SELECT around")
+        self.conditions += query.correlated
         labels = deduplicated([c.label for c in query.columns])
-        return query.node, [_relation((alias,) if alias else (), labels, query.columns, renamed)]
+        return query.node, [relation((alias,) if alias else (), labels, query.columns, renamed)]
 
     def _opaque(self, item: exp.Expr, reason: str) -> From:
         """A FROM item that is kept whole."""
         plain = item.copy()
         plain.set("joins", None)
-        alias, _ = _alias(item)
-        block = self._binder.block(exp.select("*").from_(plain), reason)
+        alias, _ = alias_of_item(item)
+        block = self.binder.block(exp.select("*").from_(plain), reason)
         name = alias or function_name(item.this if isinstance(item, exp.Table) else item)
         labels = [c.label for c in block.columns]
-        return block, [_relation((name,) if name else (), labels, block.columns, ())]
+        return block, [relation((name,) if name else (), labels, block.columns, ())]
 
     # -- joins
 
     def _join(self, left: From, join: exp.Join) -> From:
         if any(join.args.get(k) for k in ("global_", "match_condition", "pivots", "expressions")):
             raise NotTaken("an unusual join")
-        if isinstance(join.this, exp.Unnest):
-            lateral = self._unnest(left, join)
-            if lateral is not None:
-                return lateral
-        right = self.bind(join.this, ())
+        waiting = len(self.conditions)
+        try:
+            right = self.bind(join.this, ())
+        except (NotTaken, duckdb.Error):
+            from .bind_lateral import Lateral
+
+            lateral = Lateral(self).join(left, join)
+            if lateral is None:
+                raise
+            return lateral
         method = (join.args.get("method") or "").upper()
         side = (join.args.get("side") or "").upper()
         kind = (join.args.get("kind") or "").upper()
@@ -154,22 +161,26 @@ class FromBinder:
             raise NotTaken(f"{method} JOIN")
         if method == "POSITIONAL":
             return self._positional(left, right)
-        join_kind = _join_kind(side, kind)
+        join_kind = join_kind_of(side, kind)
+        if len(self.conditions) > waiting and join_kind not in ("inner", "cross"):
+            raise NotTaken("an outer join with a subquery that refers further out")
+        if self.conditions and join_kind in ("right", "full"):
+            raise NotTaken("an outer join with a subquery that refers further out")
         relations = [*left[1], *right[1]]
         if using:
             conditions, relations = self._using(left, right, using, join_kind, method == "ASOF")
-            return self._finish(left, right, relations, join_kind, conditions, method)
-        scope = Scope(relations, self._select.scope.parent)
+            return self.finish(left, right, relations, join_kind, conditions, method)
+        scope = Scope(relations, self.select.scope.parent)
         on = join.args.get("on")
         if join_kind == "inner" and not method:
-            resolved = [self._select.resolve_in(scope, c) for c in conjuncts(on)]
+            resolved = [self.select.resolve_in(scope, c) for c in conjuncts(on)]
         else:
-            resolved = [self._select.resolve_in(scope, c, pure=True) for c in conjuncts(on)]
+            resolved = [self.select.resolve_in(scope, c, pure=True) for c in conjuncts(on)]
         if join_kind in ("semi", "anti"):
             relations = left[1]
-        return self._finish(left, right, relations, join_kind, resolved, method)
+        return self.finish(left, right, relations, join_kind, resolved, method)
 
-    def _finish(
+    def finish(
         self,
         left: From,
         right: From,
@@ -183,7 +194,7 @@ class FromBinder:
         here, there = names_of(left[0]), names_of(right[0])
         if kind == "inner":
             visible = here | there
-            later = [c for c in conditions if not self._select.is_local(c, visible)]
+            later = [c for c in conditions if not self.select.is_local(c, visible)]
             self.conditions += later
             conditions = [c for c in conditions if not any(c is x for x in later)]
         one_sided = [
@@ -237,11 +248,11 @@ class FromBinder:
             if kind == "right":
                 mine.merged = theirs.merged
             elif kind == "full":
-                type_ = self._binder.oracle.types(
+                type_ = self.binder.oracle.types(
                     [_coalesced(mine.merged.name, theirs.merged.name)],
                     [mine.merged, theirs.merged],
                 )[0]
-                merged = self._binder.names.fresh(name, type_)
+                merged = self.binder.names.fresh(name, type_)
                 self._merged[merged.name] = _coalesced(mine.merged.name, theirs.merged.name)
                 mine.merged = merged
             theirs.merged = None
@@ -251,7 +262,7 @@ class FromBinder:
 
     @property
     def _merged(self) -> dict[str, exp.Expr]:
-        return self._select.merged
+        return self.select.merged
 
     def _with_merged(self, node: Node, relations: Sequence[Relation]) -> Node:
         have = names_of(node)
@@ -271,7 +282,7 @@ class FromBinder:
 
     def _positional(self, left: From, right: From) -> From:
         """A join that only DuckDB does, over both sides as inputs."""
-        names = (self._binder.input_alias(), self._binder.input_alias())
+        names = (self.binder.input_alias(), self.binder.input_alias())
         columns = (*left[0].schema, *right[0].schema)
         items = ", ".join(to_sql(column(c.name)) for c in columns)
         a, b = (to_sql(identifier(n)) for n in names)
@@ -279,43 +290,15 @@ class FromBinder:
         node = Block(sql, (left[0], right[0]), names, columns, "POSITIONAL JOIN")
         return node, [*left[1], *right[1]]
 
-    def _unnest(self, left: From, join: exp.Join) -> From | None:
-        """``FROM t, UNNEST(t.list)``: a row per element; None if it does not refer to the left."""
-        item = join.this
-        try:
-            return self._join_plain(left, self._item(item), join)
-        except (NotTaken, duckdb.Error):
-            pass
-        outer = (join.args.get("side") or "").upper() == "LEFT"
-        if outer or join.args.get("using") or item.args.get("offset"):
-            raise NotTaken("an outer join with a lateral UNNEST")
-        on = join.args.get("on")
-        if on is not None and to_sql(on).lower() != "true":
-            raise NotTaken("a lateral UNNEST with a condition")
-        alias, renamed = _alias(item)
-        scope = Scope(left[1], self._select.scope.parent)
-        values = [self._select.resolve_in(scope, e, pure=True) for e in item.expressions]
-        calls = [exp.Explode(this=v) for v in values]
-        types = self._binder.oracle.types(calls, left[0].schema)
-        labels = list(renamed) + ["unnest"] * (len(calls) - len(renamed))
-        fresh = [self._binder.names.fresh(label, t) for label, t in zip(labels, types, strict=True)]
-        node = Unnest(left[0], tuple(Named(f, c) for f, c in zip(fresh, calls, strict=True)))
-        return node, [*left[1], _relation((alias or "unnest",), labels, fresh, ())]
 
-    def _join_plain(self, left: From, right: From, join: exp.Join) -> From | None:
-        if join.args.get("using") or join.args.get("on") or join.args.get("side"):
-            return None
-        return Join(left[0], right[0], "cross"), [*left[1], *right[1]]
-
-
-def _alias(item: exp.Expr) -> tuple[str, tuple[str, ...]]:
+def alias_of_item(item: exp.Expr) -> tuple[str, tuple[str, ...]]:
     alias = item.args.get("alias")
     if not isinstance(alias, exp.TableAlias):
         return "", ()
     return alias.name, tuple(c.name for c in alias.columns)
 
 
-def _relation(
+def relation(
     path: tuple[str, ...],
     labels: Sequence[str],
     columns: Sequence[Column],
@@ -354,7 +337,7 @@ def _all_of(condition: exp.Expr, names: set[str]) -> bool:
     return bool(used) and used <= names
 
 
-def _join_kind(side: str, kind: str) -> JoinKind:
+def join_kind_of(side: str, kind: str) -> JoinKind:
     kinds: dict[tuple[str, str], JoinKind] = {
         ("", ""): "inner",
         ("", "INNER"): "inner",

@@ -7,13 +7,34 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from tidewheel.planner.logical import Filter, Node, Project, SortKey, TopK, references
+from tidewheel.planner.logical import (
+    Filter,
+    Named,
+    Node,
+    Project,
+    SortKey,
+    TopK,
+    Window,
+    references,
+)
+from tidewheel.planner.text import column
 
-from .bind_scope import NotTaken
+from .bind_scope import Names, NotTaken
 
 
-def limited(node: Node, tree: exp.Expr, keys: Sequence[SortKey]) -> Node:
-    """`node` under the ORDER BY `keys`, LIMIT and OFFSET of `tree`."""
+def limits(tree: exp.Expr) -> bool:
+    """Does a query have a LIMIT or an OFFSET?"""
+    return bool(tree.args.get("limit") or tree.args.get("offset"))
+
+
+def limited(
+    node: Node,
+    tree: exp.Expr,
+    keys: Sequence[SortKey],
+    each: Sequence[exp.Expr] = (),
+    names: Names | None = None,
+) -> Node:
+    """`node` under the ORDER BY `keys`, LIMIT and OFFSET of `tree`, for `each` value apart."""
     limit, offset = tree.args.get("limit"), tree.args.get("offset")
     count = start = None
     if limit is not None:
@@ -26,9 +47,43 @@ def limited(node: Node, tree: exp.Expr, keys: Sequence[SortKey]) -> Node:
     for part in (count, start):
         if part is not None and not isinstance(part, (exp.Literal, exp.Placeholder, exp.Neg)):
             raise NotTaken("LIMIT by an expression")
+    if each and names is not None:
+        return _of_each(node, keys, count, start, each, names)
     if count is None and start is None:
         return TopK(node, tuple(keys)) if keys else node
     return TopK(node, tuple(keys), count, start) if keys else _first(node, count, start)
+
+
+def row_numbers(
+    node: Node, groups: Sequence[exp.Expr], order: Sequence[SortKey], names: Names
+) -> tuple[exp.Expr, Node]:
+    """`node` with the place of each row in its group, and that column."""
+    place = names.fresh("place", "BIGINT")
+    call = exp.Window(this=exp.RowNumber(), partition_by=[e.copy() for e in groups])
+    if order:
+        items = [
+            exp.Ordered(this=k.expr.copy(), desc=k.descending, nulls_first=k.nulls_first)
+            for k in order
+        ]
+        call.set("order", exp.Order(expressions=items))
+    return column(place.name), Window(node, (Named(place, call),))
+
+
+def _of_each(
+    node: Node,
+    keys: Sequence[SortKey],
+    count: exp.Expr | None,
+    start: exp.Expr | None,
+    each: Sequence[exp.Expr],
+    names: Names,
+) -> Node:
+    place, node = row_numbers(node, each, keys, names)
+    if start is not None:
+        node = Filter(node, exp.GT(this=place, expression=start.copy()))
+        place = exp.Paren(this=exp.Sub(this=place.copy(), expression=start.copy()))
+    if count is not None:
+        node = Filter(node, exp.LTE(this=place.copy(), expression=count.copy()))
+    return node
 
 
 def _first(node: Node, count: exp.Expr | None, start: exp.Expr | None) -> Node:

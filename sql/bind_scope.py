@@ -89,7 +89,9 @@ class Scope:
             ],
             parts,
         )
-        return None if found is None else _fields(found, parts[1:])
+        if found is None or (len(parts) > 1 and not found.type.upper().startswith("STRUCT")):
+            return None  # a table further out may have the name
+        return _fields(found, parts[1:])
 
     @staticmethod
     def _one(found: list[Column], parts: Sequence[str]) -> Column | None:

@@ -20,10 +20,10 @@ from tidewheel.planner.logical import (
     Window,
     references,
 )
-from tidewheel.planner.text import column, ordered, substituted, to_sql
+from tidewheel.planner.text import column, substituted, to_sql
 
 from .bind_from import FromBinder
-from .bind_limit import limited
+from .bind_limit import limited, limits, row_numbers
 from .bind_names import (
     Aggregates,
     conjuncts,
@@ -61,7 +61,8 @@ class Item:
 class SelectBinder:
     """Binds one SELECT; made for one use."""
 
-    def __init__(self, binder: Binder, outer: Scope | None) -> None:
+    def __init__(self, binder: Binder, outer: Scope | None, late: bool = False) -> None:
+        """`late`: columns of the SELECT around may stand in the SELECT list (`BoundQuery.late`)."""
         self.binder = binder
         self.scope = Scope(parent=outer)
         self.merged: dict[str, exp.Expr] = {}
@@ -71,6 +72,10 @@ class SelectBinder:
         self._items: list[Item] = []
         self._aliases: dict[str, Item] = {}
         self._correlated: list[exp.Expr] = []
+        self._each: list[exp.Expr] | None = None
+        """What splits a correlated SELECT into its answers: all of its conditions, equalities."""
+        self._late = late
+        self._put_off: list[Named] = []
         self._node: Node = None  # type: ignore[assignment]  # set by `bind` before any use
 
     def bind(self, select: exp.Select) -> BoundQuery:
@@ -102,19 +107,17 @@ class SelectBinder:
         for condition in qualify:
             self._node = Filter(self._node, condition)
         self._unnest(order)
-        if self._correlated and (
-            qualify or select.args.get("limit") or (empty is not None and having)
-        ):
-            raise NotTaken("a correlated subquery with LIMIT, QUALIFY or HAVING")
+        if self._correlated and empty is not None and having:
+            raise NotTaken("a correlated subquery with HAVING and no GROUP BY")
         columns = self._project(select, order, len(first_of), [n for n, _ in correlated_by])
         one_row = aggregated and group is None and not having and not qualify
-        limited = bool(select.args.get("limit") or select.args.get("offset"))
         return BoundQuery(
             self._node,
             columns,
             self._correlated,
-            one_row and not limited and not self._correlated,
+            one_row and not limits(select) and not self._correlated,
             empty if self._correlated and group is None else None,
+            self._put_off,
         )
 
     # -- names
@@ -315,6 +318,7 @@ class SelectBinder:
         """
         carried: list[tuple[Column, exp.Expr]] = []
         mine = names_of(self._node) if self._correlated else set()
+        each: list[exp.Expr] = []
         conditions: list[exp.Expr] = []
         for condition in self._correlated:
             sides = [condition.this, condition.args.get("expression")]
@@ -331,6 +335,7 @@ class SelectBinder:
                 type_ = self.binder.oracle.types([inner], self._node.schema)[0]
                 new = self.binder.names.fresh("key", type_)
                 carried.append((new, inner))
+                each.append(column(new.name))
                 conditions.append(exp.EQ(this=column(new.name), expression=outer.copy()))
             elif grouped:
                 raise NotTaken("an aggregate over rows chosen by more than equality")
@@ -340,8 +345,15 @@ class SelectBinder:
                     have = next(c for c in self._node.schema if c.name == name)
                     if not any(c.name == name for c, _ in carried):
                         carried.append((have, column(name)))
+        self._each = each if len(each) == len(conditions) else None
         self._correlated = conditions
         return carried
+
+    def _split(self, what: str) -> list[exp.Expr]:
+        """What a correlated SELECT's answers are told apart by; nothing if it is not correlated."""
+        if self._correlated and self._each is None:
+            raise NotTaken(f"{what} over rows chosen by more than equality")
+        return [e.copy() for e in self._each or ()]
 
     def _lift(self, carried: Sequence[tuple[Column, exp.Expr]]) -> None:
         new = [(c, e) for c, e in carried if c.name not in names_of(self._node)]
@@ -407,8 +419,10 @@ class SelectBinder:
         taken = [windows_taken_out(e, register) for e in everything]
         if not calls:
             return
-        if self._correlated:
-            raise NotTaken("a window function in a correlated subquery")
+        each = self._split("a window function")
+        for window in calls.values():
+            inner = next(window.find_all(exp.Window))
+            inner.set("partition_by", [*each, *(inner.args.get("partition_by") or ())])
         types = self.binder.oracle.types(list(calls.values()), self._node.schema)
         for text, type_ in zip(calls, types, strict=True):
             places[text] = self.binder.names.fresh("window", type_)
@@ -444,8 +458,6 @@ class SelectBinder:
         keys = [walk(k.expr) for k in order]
         if not calls:
             return
-        if self._correlated:
-            raise NotTaken("UNNEST in a correlated subquery")
         types = self.binder.oracle.types(list(calls.values()), self._node.schema)
         places = {
             t: self.binder.names.fresh("unnest", y) for t, y in zip(calls, types, strict=True)
@@ -475,23 +487,35 @@ class SelectBinder:
         """The SELECT list, DISTINCT, ORDER BY, LIMIT; the `first_of` keys are DISTINCT ON's."""
         input_ = self._node
         visible = names_of(input_)
-        for e in (*(i.expr for i in self._items), *(k.expr for k in order)):
-            if references(e) - visible:
-                raise NotTaken("a column of the SELECT around, outside WHERE")
-        types = self.binder.oracle.types([i.expr for i in self._items], input_.schema)
+        distinct = select.args.get("distinct")
+        late = [bool(references(i.expr) - visible) for i in self._items]
+        if any(references(k.expr) - visible for k in order) or (
+            any(late) and (not self._late or distinct is not None)
+        ):
+            raise NotTaken("a column of the SELECT around, outside WHERE")
+        around = self._around() if any(late) else ()
+        types = self.binder.oracle.types([i.expr for i in self._items], (*input_.schema, *around))
         exprs: list[Named] = []
         by_text: dict[str, Column] = {}
         used: set[str] = {c.name for c in carried}
-        for item, type_ in zip(self._items, types, strict=True):
+        columns: list[Column] = []
+        for item, type_, later in zip(self._items, types, late, strict=True):
+            if later:
+                columns.append(self.binder.names.fresh(item.label, type_))
+                self._put_off.append(Named(columns[-1], item.expr))
+                continue
             bare = isinstance(item.expr, exp.Column) and item.expr.name not in used
             name = item.expr.name if bare else self.binder.names.fresh(item.label, type_).name
             used.add(name)
             new = Column(name, item.label, type_)
+            columns.append(new)
             exprs.append(Named(new, item.expr))
             by_text.setdefault(to_sql(item.expr), new)
-        columns = tuple(e.column for e in exprs)
         exprs += [Named(c, column(c.name)) for c in carried]
-        distinct = select.args.get("distinct")
+        read = set().union(*(references(e.expr) for e in self._put_off))
+        have = {e.column.name for e in exprs}
+        exprs += [Named(c, column(c.name)) for c in input_.schema if c.name in read - have]
+        exprs = exprs or [Named(c, column(c.name)) for c in input_.schema[:1]]
         keys: list[SortKey] = []
         hidden: list[Named] = []
         for key in order:
@@ -508,25 +532,28 @@ class SelectBinder:
             self._node = self._first_rows(keys[:first_of], keys[first_of:])
         elif distinct is not None:
             self._node = Distinct(self._node)
-        self._node = limited(self._node, select, keys[first_of:])
+        each = self._split("LIMIT") if limits(select) else []
+        self._node = limited(self._node, select, keys[first_of:], each, self.binder.names)
         if hidden:
             self._node = Project(
                 self._node, tuple(Named(e.column, column(e.column.name)) for e in exprs)
             )
-        return columns
+        return tuple(columns)
+
+    def _around(self) -> tuple[Column, ...]:
+        """The columns of the SELECTs around."""
+        found: dict[str, Column] = {}
+        scope = self.scope.parent
+        while scope is not None:
+            found.update((v.column.name, v.column) for v in scope.visible())
+            scope = scope.parent
+        return tuple(found.values())
 
     def _first_rows(self, on: Sequence[SortKey], order: Sequence[SortKey]) -> Node:
         """DISTINCT ON: of each group the first row in the order."""
-        if self._correlated:
-            raise NotTaken("DISTINCT ON in a correlated subquery")
-        place = self.binder.names.fresh("place", "BIGINT")
-        call = exp.Window(
-            this=exp.RowNumber(),
-            partition_by=[k.expr.copy() for k in on],
-            order=exp.Order(expressions=[ordered(k) for k in order]),
-        )
-        numbered = Window(self._node, (Named(place, call),))
-        return Filter(numbered, exp.EQ(this=column(place.name), expression=exp.Literal.number(1)))
+        groups = [*self._split("DISTINCT ON"), *(k.expr for k in on)]
+        place, numbered = row_numbers(self._node, groups, order, self.binder.names)
+        return Filter(numbered, exp.EQ(this=place, expression=exp.Literal.number(1)))
 
 
 def _outer(scope: Scope | None, parts: list[str]) -> exp.Expr | None:

@@ -36,7 +36,7 @@ from tidewheel.planner.logical import (
 from tidewheel.planner.text import atomic, column, substituted, to_sql
 
 from .bind_names import SUBQUERY, rebuilt
-from .bind_scope import NotTaken
+from .bind_scope import Names, NotTaken
 
 if TYPE_CHECKING:
     from .binder import Binder
@@ -53,7 +53,8 @@ class BoundQuery:
 
     `correlated`: conditions over the node's columns and those of the SELECT around. `one_row`: it
     gives exactly one row. `empty`: for a correlated ungrouped aggregate, the result columns where
-    no row matches.
+    no row matches. `late`: result columns that are no columns of the node, since they read columns
+    of the SELECT around.
     """
 
     node: Node
@@ -61,6 +62,7 @@ class BoundQuery:
     correlated: list[exp.Expr] = field(default_factory=list)
     one_row: bool = False
     empty: list[exp.Expr] | None = None
+    late: list[Named] = field(default_factory=list)
 
 
 Form = Literal["exists", "in", "scalar"]
@@ -305,23 +307,8 @@ class Subqueries:
         if query.empty is None:
             single, checked = self._single(query, [k.right for k in keys])
             return checked, Join(node, single[0], "left", _renamed(keys, single[1]))
-        # One row per key already: the aggregation was grouped by them.
-        marker = self._binder.names.fresh("found", "BOOLEAN")
-        marked = Project(
-            query.node,
-            (
-                *(Named(c, column(c.name)) for c in query.node.schema),
-                Named(marker, exp.true()),
-            ),
-        )
-        joined = Join(node, marked, "left", tuple(keys))
-        empty = query.empty[0]
-        if isinstance(empty, exp.Null):
-            return column(value.name), joined
-        chosen = exp.Case(
-            ifs=[exp.If(this=column(marker.name), true=column(value.name))], default=empty.copy()
-        )
-        return exp.Paren(this=chosen), joined
+        joined, values = with_aggregates(node, query, keys, self._binder.names)
+        return values[0], joined
 
     def _keys_only(
         self, node: Node, query: BoundQuery, correlated: list[exp.Expr]
@@ -378,6 +365,29 @@ class Subqueries:
             Named(self._binder.names.fresh("key", t), e)
             for e, t in zip(expressions, types, strict=True)
         ]
+
+
+def with_aggregates(
+    node: Node, query: BoundQuery, keys: Sequence[EquiKey], names: Names
+) -> tuple[Node, list[exp.Expr]]:
+    """`node` with a correlated ungrouped aggregate: its columns, also where nothing matches.
+
+    It has one row per key already: it was grouped by them.
+    """
+    assert query.empty is not None
+    found = names.fresh("found", "BOOLEAN")
+    marked = Project(
+        query.node,
+        (*(Named(c, column(c.name)) for c in query.node.schema), Named(found, exp.true())),
+    )
+    values: list[exp.Expr] = []
+    for c, empty in zip(query.columns, query.empty, strict=True):
+        value: exp.Expr = column(c.name)
+        if not isinstance(empty, exp.Null):
+            when = exp.If(this=column(found.name), true=value)
+            value = exp.Paren(this=exp.Case(ifs=[when], default=empty.copy()))
+        values.append(value)
+    return Join(node, marked, "left", tuple(keys)), values
 
 
 def _renamed(keys: Sequence[EquiKey], names: Sequence[str]) -> tuple[EquiKey, ...]:

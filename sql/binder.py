@@ -130,9 +130,13 @@ class Binder:
     # -- queries
 
     def query(
-        self, tree: exp.Expr, outer: Scope | None = None, for_exists: bool = False
+        self,
+        tree: exp.Expr,
+        outer: Scope | None = None,
+        for_exists: bool = False,
+        late: bool = False,
     ) -> BoundQuery:
-        """A query, bound; `outer` is the SELECT around it, where it is an expression there.
+        """A query, bound; `outer` is what is around it, where it is an expression or lateral there.
 
         NotTaken if neither its parts nor the whole can be bound without the SELECT around it.
         """
@@ -141,7 +145,7 @@ class Binder:
             try:
                 if isinstance(tree, exp.Select):
                     select = self._for_exists(tree) if for_exists else tree
-                    return SelectBinder(self, outer).bind(select)
+                    return SelectBinder(self, outer, late).bind(select)
                 if isinstance(tree, exp.SetOperation):
                     return self._set_operation(tree)
                 raise NotTaken(f"{type(tree).__name__} as a query")

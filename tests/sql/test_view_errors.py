@@ -71,6 +71,8 @@ def test_views_outlive_an_internal_error_of_duckdb(monkeypatch: pytest.MonkeyPat
         "SELECT DISTINCT ON (a) a, b FROM u ORDER BY a, b",
         "SELECT t.a, u.b FROM t ASOF LEFT JOIN u ON t.a >= u.a",
         "SELECT a, (SELECT b FROM u WHERE u.a = t.a) AS b FROM t",
+        "SELECT t.a, l.b FROM t, LATERAL (SELECT b FROM u WHERE u.a = t.a ORDER BY b LIMIT 1) l",
+        "SELECT t.a, i FROM t LEFT JOIN LATERAL range(t.a) r(i) ON true",
     ],
 )
 def test_what_is_kept_by_its_changes(query: str) -> None:

@@ -72,3 +72,8 @@ select distinct on (t.a) t.a, u.c from t join u on u.a >= t.a order by t.a, u.c 
 select t.a, t.b, n.y from t asof left join (select c, y, max(a) a from u group by all) n on n.c = t.b and t.x >= n.y;
 select t.b, n.m from t asof join (select a, max(c) m from u group by a) n on t.a < n.a;
 select a, (select m from (select c, max(a) m from u group by c) g where g.c = t.b) m from t;
+select t.a, l.c from t, lateral (select c from u where u.a = t.a order by c nulls first, y limit 2) l;
+select t.a, l.n, l.m from t left join lateral (select count(*) n, max(c) m from u where u.a = t.a) l on true;
+select t.a, l.r, l.c from t, lateral (select c, rank() over (order by c) r from u where u.a = t.a) l;
+select t.a, l.z, i from t, lateral (select t.a * 2 as z) l, range(l.z) r(i);
+select a, (select c from u where u.a = t.a order by c desc nulls last limit 1) m from t;

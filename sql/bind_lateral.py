@@ -1,0 +1,131 @@
+"""FROM items that read those before them: LATERAL subqueries, UNNEST, series of numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlglot import exp
+
+from tidewheel.planner.logical import JoinKind, Named, Project, Unnest
+from tidewheel.planner.text import column, substituted, to_sql
+
+from .bind_from import From, FromBinder, alias_of_item, join_kind_of, relation
+from .bind_names import conjuncts
+from .bind_scope import NotTaken, Relation, Scope, Visible, deduplicated
+from .bind_subquery import BoundQuery, names_of, split_conditions, with_aggregates
+
+
+class Lateral:
+    """Binds one such item; a subquery becomes a join by what it reads of the items before it."""
+
+    def __init__(self, binder: FromBinder) -> None:
+        self._from = binder
+
+    def join(self, left: From, join: exp.Join) -> From | None:
+        """An item that reads those before it: a join by what it reads of them, or an UNNEST."""
+        if join.args.get("using") or join.args.get("method"):
+            return None
+        kind = join_kind_of(*((join.args.get(k) or "").upper() for k in ("side", "kind")))
+        if kind not in ("inner", "cross", "left"):
+            return None
+        item = join.this.this if isinstance(join.this, exp.Lateral) else join.this
+        if isinstance(item, exp.Subquery) and not item.args.get("with_"):
+            return self._query(left, join, item.this, kind)
+        if isinstance(item, exp.Table):
+            item = item.this
+        if isinstance(item, exp.Unnest):
+            return self._unnest(left, join, item.expressions, "unnest", kind)
+        if isinstance(item, exp.GenerateSeries):
+            name = "range" if item.args.get("is_end_exclusive") else "generate_series"
+            return self._unnest(left, join, [item], name, kind)
+        return None
+
+    def _query(self, left: From, join: exp.Join, tree: exp.Expr, kind: JoinKind) -> From:
+        inner = kind != "left"
+        alias, renamed = alias_of_item(join.this)
+        around = Scope(left[1], self._from.select.scope.parent)
+        query = self._from.binder.query(tree, around, late=inner)
+        labels = deduplicated([c.label for c in query.columns])
+        relations = [*left[1], relation((alias,) if alias else (), labels, query.columns, renamed)]
+        scope = Scope(relations, self._from.select.scope.parent)
+        on = [
+            self._from.select.resolve_in(scope, c, pure=not inner)
+            for c in conjuncts(join.args.get("on"))
+        ]
+        if query.empty is not None:
+            return self._with_aggregates(left, query, relations, on, inner)
+        here = names_of(left[0]) | names_of(query.node)
+        if not inner and not all(self._from.select.is_local(c, here) for c in query.correlated):
+            raise NotTaken("an outer join with a subquery that refers further out")
+        late = {n.column.name: n.expr for n in query.late}
+        conditions = [*query.correlated, *(substituted(c, late) for c in on)]
+        right = (query.node, relations[-1:])
+        node, relations = self._from.finish(
+            left, right, relations, "inner" if inner else kind, conditions, ""
+        )
+        if query.late:
+            same = (Named(c, column(c.name)) for c in node.schema)
+            node = Project(node, (*same, *query.late))
+        return node, relations
+
+    def _with_aggregates(
+        self,
+        left: From,
+        query: BoundQuery,
+        relations: list[Relation],
+        on: list[exp.Expr],
+        inner: bool,
+    ) -> From:
+        """A lateral aggregate without GROUP BY: always one row."""
+        keys, rest = split_conditions(query.correlated, names_of(left[0]), names_of(query.node))
+        if rest or query.late:
+            raise NotTaken("a lateral aggregate over more than equality")
+        if not inner and [to_sql(c).lower() for c in on] != ["true"]:
+            raise NotTaken("an outer join with a lateral aggregate, and a condition")
+        node, values = with_aggregates(left[0], query, keys, self._from.binder.names)
+        named = zip(query.columns, values, strict=True)
+        fresh = [(self._from.binder.names.fresh(c.label, c.type), v) for c, v in named]
+        kept = (Named(c, column(c.name)) for c in left[0].schema)
+        node = Project(node, (*kept, *(Named(f, v) for f, v in fresh)))
+        seen = relations[-1].columns
+        relations[-1].columns = [
+            Visible(v.label, f, f) for v, (f, _) in zip(seen, fresh, strict=True)
+        ]
+        renamed = {c.name: column(f.name) for c, (f, _) in zip(query.columns, fresh, strict=True)}
+        self._from.conditions += [substituted(c, renamed) for c in on]
+        return node, relations
+
+    def _unnest(
+        self, left: From, join: exp.Join, lists: Sequence[exp.Expr], name: str, kind: JoinKind
+    ) -> From:
+        """``FROM t, UNNEST(t.list)``: a row per element; a left join keeps rows without one."""
+        on = join.args.get("on")
+        if on is not None and to_sql(on).lower() != "true":
+            raise NotTaken("a lateral UNNEST with a condition")
+        alias, renamed = alias_of_item(join.this)
+        scope = Scope(left[1], self._from.select.scope.parent)
+        values = [self._from.select.resolve_in(scope, e, pure=True) for e in lists]
+        if join.this.args.get("offset") or join.this.args.get("ordinality"):
+            raise NotTaken("UNNEST WITH ORDINALITY")
+        if kind == "left" and len(values) > 1:
+            raise NotTaken("an outer join with a lateral UNNEST of several lists")
+        if kind == "left":
+            values = [_padded(v) for v in values]
+        calls = [exp.Explode(this=v) for v in values]
+        types = self._from.binder.oracle.types(calls, left[0].schema)
+        labels = list(renamed) + [name] * (len(calls) - len(renamed))
+        fresh = [
+            self._from.binder.names.fresh(label, t) for label, t in zip(labels, types, strict=True)
+        ]
+        node = Unnest(left[0], tuple(Named(f, c) for f, c in zip(fresh, calls, strict=True)))
+        return node, [*left[1], relation((alias or name,), labels, fresh, ())]
+
+
+def _padded(value: exp.Expr) -> exp.Expr:
+    """A list, or one NULL where it has no element."""
+    some = exp.GT(
+        this=exp.Anonymous(this="len", expressions=[value]), expression=exp.Literal.number(0)
+    )
+    return exp.Case(
+        ifs=[exp.If(this=some, true=value.copy())], default=exp.Array(expressions=[exp.null()])
+    )
