@@ -46,7 +46,6 @@ class Choice:
     whole: float | None = None  # seconds that DuckDB took
     loop: float | None = None
     runs: int = 0
-    _kept: tuple[duckdb.DuckDBPyConnection, duckdb.DuckDBPyRelation] | None = None
 
     def begin(self, context: Context) -> float:
         """Seconds to give DuckDB in the run that begins; 0: run the loop."""
@@ -77,31 +76,22 @@ class Choice:
 
     def run(self, seconds: float, context: Context) -> pa.Table | None:
         """DuckDB's answer, if it has it in time; what it refuses the loop will report."""
+        given = numbered_parameters(self.query.sql, context.parameters)
         guard = _Guard(context)
         try:
             with alarm(seconds, guard.stop), context.lock:
                 # (not streamed: DuckDB may wait for ever for a stream that is interrupted)
-                return self._bound(context).to_arrow_table()
+                if given:
+                    found = relation(context.connection, self.query.sql, None, given)
+                else:
+                    found = context.bound.relation(context.connection, self.query.sql)
+                return found.to_arrow_table()
         except duckdb.Error:
-            self._kept = None
             if context.interrupted.is_set():
                 raise
             return None
         finally:
             guard.leave()
-
-    def _bound(self, context: Context) -> duckdb.DuckDBPyRelation:
-        """The query, ready to run. It is kept: to bind it takes a millisecond.
-
-        (DuckDB binds a relation again when the catalog has changed.)
-        """
-        connection, sql = context.connection, self.query.sql
-        given = numbered_parameters(sql, context.parameters)
-        if given:
-            return relation(connection, sql, None, given)
-        if self._kept is None or self._kept[0] is not connection:
-            self._kept = connection, relation(connection, sql)
-        return self._kept[1]
 
     def note_whole(self, seconds: float, ended: bool) -> None:
         """How long DuckDB took; it is asked again soon if it was the better one until now."""

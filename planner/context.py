@@ -10,6 +10,7 @@ from typing import Any
 import duckdb
 
 from tidewheel.engine.arrow import pa
+from tidewheel.engine.kernels.duckdb import Bound
 
 
 @dataclass(slots=True)
@@ -44,7 +45,7 @@ class Context:
     else is called to stop the statement, where several threads run it. `watch(table, counters,
     rows)` is told of each iteration of each recursive table; `record(variable, counters, rows)` is
     given the rows themselves, of loops that run as loop contexts. `deadline`: when the statement
-    has to be at its end, in seconds of `time.monotonic`.
+    has to be at its end, in seconds of `time.monotonic`. `bound`: statements of `connection`.
     """
 
     connection: duckdb.DuckDBPyConnection
@@ -56,6 +57,7 @@ class Context:
     in_transaction: bool = False
     temporary: bool = False
     deadline: float | None = None
+    bound: Bound = field(default_factory=Bound)
     aborts: set[Callable[[], None]] = field(default_factory=set)
     watch: Callable[[str, tuple[int, ...], int], None] | None = None
     record: Callable[[str, tuple[int, ...], pa.Table], None] | None = None

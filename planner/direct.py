@@ -44,6 +44,7 @@ class Direct:
             sql,
             params=context.parameters,
             batch_rows=context.settings.batch_rows,
+            bound=context.bound,
         )
         self.schema = self._reader.schema
         try:

@@ -16,6 +16,7 @@ import duckdb
 from tidewheel.engine.arrow import pa
 
 from ..engine.alarm import alarm
+from ..engine.kernels.duckdb import Bound
 from ..engine.operators.budget import BOUNDS, Budget
 from ..planner import direct
 from ..planner.context import Context, Parameters, Settings
@@ -64,6 +65,7 @@ class Session:
         self.timed_out = False
         self.deadline: float | None = None
         self.aborts: set[Callable[[], None]] = set()
+        self._bound = Bound()
         self._activity: Activity | None = None
         """Noted only if somebody may look."""
         self.temporary = False
@@ -487,6 +489,7 @@ class Session:
             aborts=self.aborts,
             watch=self._watch(),
             deadline=self.deadline,
+            bound=self._bound,
         )
 
     def _watch(self) -> Callable[[str, tuple[int, ...], int], None] | None:
@@ -658,6 +661,7 @@ class Session:
                 if self._stream is not None:
                     self._stream.close()
                 self.views.close()
+                self._bound.clear()
                 self.connection.close()
                 sigint.release()
 

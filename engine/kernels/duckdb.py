@@ -62,6 +62,40 @@ def relation(
     return result
 
 
+class Bound:
+    """The statements that a connection ran last, bound: of a small one that is a third of its cost.
+
+    DuckDB plans them anew at each reading, so names mean what they mean then.
+    """
+
+    def __init__(self) -> None:
+        self._relations: dict[str, duckdb.DuckDBPyRelation] = {}
+
+    def relation(self, connection: duckdb.DuckDBPyConnection, sql: str) -> duckdb.DuckDBPyRelation:
+        """`relation` for a statement without inputs and parameters. Hold the lock."""
+        found = self._relations.pop(sql, None)
+        if found is None:  # (its truth would be told by a count of its rows)
+            found = relation(connection, sql)
+        if len(sql) <= _LONGEST and is_query(found):
+            self._relations[sql] = found
+            if len(self._relations) > _KEPT:
+                del self._relations[next(iter(self._relations))]
+        return found
+
+    def clear(self) -> None:
+        """Forget them."""
+        self._relations.clear()
+
+
+_LONGEST = 10_000
+_KEPT = 32
+
+
+def is_query(relation: duckdb.DuckDBPyRelation) -> bool:
+    """Does a relation run its statement when it is read? (nextval, EXPLAIN … have been run.)"""
+    return bool(relation.type == "QUERY_RELATION")
+
+
 def execute(connection: duckdb.DuckDBPyConnection, sql: str, params: Parameters = None) -> None:
     """`connection.execute(sql, params)`, where DuckDB finds no variable as a table."""
     exec(_EXECUTE, {"__tw_c": connection, "__tw_sql": sql, "__tw_p": params})
@@ -109,11 +143,15 @@ class KernelReader(Iterator["pa.RecordBatch"]):
         inputs: Mapping[str, pa.Table] | None = None,
         params: Parameters = None,
         batch_rows: int = 122_880,
+        bound: Bound | None = None,
     ) -> None:
         self._lock = lock
         with lock:
             # The relation is kept: it owns what the reader reads.
-            self._relation = relation(connection, sql, inputs, params)
+            if bound is not None and not (inputs or params):
+                self._relation = bound.relation(connection, sql)
+            else:
+                self._relation = relation(connection, sql, inputs, params)
             self._reader: pa.RecordBatchReader | None = self._relation.to_arrow_reader(batch_rows)
         self.schema: pa.Schema = self._reader.schema
 
@@ -283,8 +321,11 @@ class Repeated:
         with on._lock:
             if self._relation is None:
                 self._inputs = {name: Exchanged(table) for name, table in inputs.items()}
-                self._relation = relation(on._connection, self._sql, self._inputs, self._params)
-            elif not all(self._inputs[name].exchange(table) for name, table in inputs.items()):
+                found = relation(on._connection, self._sql, self._inputs, self._params)
+                if is_query(found):
+                    self._relation = found
+                return found.to_arrow_table()
+            if not all(self._inputs[name].exchange(table) for name, table in inputs.items()):
                 return None
             return self._relation.to_arrow_table()
 

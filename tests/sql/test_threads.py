@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -53,22 +54,32 @@ class Kernels:
         self.together: set[frozenset[str]] = set()
         self.violations: list[object] = []
         self.before: Any = lambda sql: None
-        table = kernels.KernelConnection.table
+        table, of_few = kernels.KernelConnection.table, kernels.Repeated._of_few
         watch = self
 
-        def watched(self: Any, sql: str, *args: Any) -> pa.Table:
-            with watch.lock:
-                watch.violations += [key for key, _ in watch.active if key == self.key]
-                watch.together |= {frozenset((sql, other)) for _, other in watch.active}
-                watch.active.append((self.key, sql))
-            try:
-                watch.before(sql)
+        def of_table(self: Any, sql: str, *args: Any) -> pa.Table:
+            with watch.inside(self.key, sql):
                 return table(self, sql, *args)
-            finally:
-                with watch.lock:
-                    watch.active.remove((self.key, sql))
 
-        monkeypatch.setattr(kernels.KernelConnection, "table", watched)
+        def of_repeated(self: Any, inputs: Any) -> pa.Table | None:
+            with watch.inside(self._connection.key, self._sql):
+                return of_few(self, inputs)
+
+        monkeypatch.setattr(kernels.KernelConnection, "table", of_table)
+        monkeypatch.setattr(kernels.Repeated, "_of_few", of_repeated)
+
+    @contextmanager
+    def inside(self, key: object, sql: str) -> Iterator[None]:
+        with self.lock:
+            self.violations += [other for other, _ in self.active if other == key]
+            self.together |= {frozenset((sql, other)) for _, other in self.active}
+            self.active.append((key, sql))
+        try:
+            self.before(sql)
+            yield
+        finally:
+            with self.lock:
+                self.active.remove((key, sql))
 
 
 def test_independent_kernels_run_at_the_same_time(
