@@ -98,6 +98,12 @@ def unquoted(token: Token) -> str:
     return text[1:-1].replace('""', '"') if text.startswith('"') else text
 
 
+_QUERIES = frozenset(
+    "( SELECT WITH FROM VALUES TABLE PIVOT PIVOT_WIDER PIVOT_LONGER UNPIVOT "
+    "DESCRIBE DESC SHOW SUMMARIZE".split()
+)
+
+
 def parse_create(statement: Statement, plain: bool = False) -> CreateView:
     """Read CREATE MATERIALIZED VIEW; ProgrammingError with the place if it is malformed.
 
@@ -132,8 +138,14 @@ def parse_create(statement: Statement, plain: bool = False) -> CreateView:
             cursor.expect(",")
     listed_end = cursor.at - 1
     cursor.expect("AS")
-    if cursor.at >= len(cursor.parts):
+    if cursor.peek() not in _QUERIES:
         cursor.fail("expected a query")
+    query_at = cursor.at
+    if cursor.peek() == "WITH":
+        _skip_ctes(cursor)
+        if cursor.peek() in ("INSERT", "UPDATE", "DELETE", "MERGE"):
+            cursor.fail("expected a query")
+    cursor.at = query_at
     start = cursor.parts[cursor.at].start
     last = cursor.parts[-1]
     end = last.start + len(last.text)
