@@ -326,7 +326,7 @@ _NOTHING = pa.table({"a": pa.array([], pa.int32())})
 
 def _is_grouping(expression: exp.Expr) -> bool:
     name = expression.name.lower() if isinstance(expression, exp.Anonymous) else expression.key
-    return name in ("grouping", "grouping_id")
+    return name in ("grouping", "grouping_id", "groupingid")
 
 
 def _grouping_value(

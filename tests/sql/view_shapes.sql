@@ -77,3 +77,4 @@ select t.a, l.n, l.m from t left join lateral (select count(*) n, max(c) m from 
 select t.a, l.r, l.c from t, lateral (select c, rank() over (order by c) r from u where u.a = t.a) l;
 select t.a, l.z, i from t, lateral (select t.a * 2 as z) l, range(l.z) r(i);
 select a, (select c from u where u.a = t.a order by c desc nulls last limit 1) m from t;
+select a,b,count(*) n,grouping_id(a,b) i from t group by cube(a,b);
