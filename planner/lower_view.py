@@ -368,7 +368,8 @@ def _scan(low: ViewLowering, node: L.Scan) -> Stream:
     else:
         placed = low.circuit.add(Source(schema, f"source {parts[-1] if parts else node.table}"))
         low.inputs.append(TableInput(key, node.table, node.source_columns, placed))
-        low.contents.table(placed, node.source_columns, node.table)
+        stored = not parts[-1].startswith(low.rows_prefix) and parts[0] != "temp"
+        low.contents.table(placed, node.source_columns, node.table, stored)
     return Stream(low.circuit, placed, node.columns)
 
 

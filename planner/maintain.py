@@ -54,6 +54,9 @@ class Run(Protocol):
     def __call__(self, sql: str) -> pa.Table:
         """The result of a query; views that it names are read at the epoch being made."""
 
+    def committed(self, sql: str) -> pa.Table:
+        """The result of a query over base tables as they were before the epoch being made."""
+
     def bind(self, sql: str) -> Node:
         """The logical plan of a view's query."""
 
@@ -320,7 +323,7 @@ class Maintainer:
             started = perf_counter()
             plan = view.make_plan()
             self.settle()
-            self.shared.begin()
+            self.shared.begin(run)
             plan.hydrate(run.of(view))
             view.plan = plan
             view.fill_seconds = perf_counter() - started
@@ -343,7 +346,7 @@ class Maintainer:
         choice = self._anew(moved) if sum(map(len, moved.values())) >= LARGE else ""
         if choice:
             return self._compute_anew(moved, choice, run)
-        self.shared.begin()
+        self.shared.begin(run.committed)
         for view in self.ordered():
             if view.plan is None:
                 continue

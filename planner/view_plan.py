@@ -32,7 +32,7 @@ from tidewheel.planner.rewrites.join_order import join_order
 from tidewheel.planner.rewrites.prune import prune
 from tidewheel.planner.rewrites.reduce_groups import reduce_groups
 from tidewheel.planner.rewrites.same_subplans import same_subplans
-from tidewheel.planner.view_fill import as_delta
+from tidewheel.planner.view_fill import as_delta, put_off
 from tidewheel.planner.view_kernels import under
 
 
@@ -75,11 +75,14 @@ class Incremental:
         """Take everything that there is through the circuit, as one delta per table."""
         for placed, sql in self._low.constants:
             self._push(placed, run(sql))
+        found: dict[Node, int] = {}
         for source in self._low.inputs:
             rows = self._low.contents.fill(self.circuit, source.node, run)
             if rows is None:
                 rows = run(f"SELECT count(*) FROM {source.table}").column(0)[0].as_py()
-            self.held[source.key] = rows
+            self.held[source.key] = found[source.node] = rows
+        if run.shared is not None:
+            put_off(self.circuit, self._low.contents, found, run.shared)
         self._advance()
 
     def _push(self, node: Node, table: pa.Table) -> None:

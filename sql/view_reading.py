@@ -245,6 +245,11 @@ class Maintenance:
         with self.there():
             return self._views.run_for_maintenance(sql)
 
+    def committed(self, sql: str) -> pa.Table:
+        with self._views.host.connection.cursor() as apart:
+            apart.execute("SET arrow_lossless_conversion = true")
+            return apart.sql(sql).to_arrow_table()
+
     def bind(self, sql: str) -> Node:
         with self.there():
             self._views.provide(sql)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from tidewheel.engine.operators.operator import Emission, Operator, emit
-from tidewheel.engine.operators.shared import Shared
+from tidewheel.engine.operators.shared import Later, Read, Shared, SharedArrangements
 from tidewheel.engine.state import columns as columns_
 from tidewheel.engine.state.arrangement import Arrangement, Counters
 from tidewheel.engine.state.delta import Delta, Int64s, Schema
@@ -42,19 +42,24 @@ class Arrange(Operator):
 
     def step(self, counters: Counters, deltas: Sequence[Delta | None]) -> list[Emission]:
         """The delta as it is now part of the arrangement."""
-        delta = deltas[0]
-        if delta is None:
+        if deltas[0] is None:
             return []
-        if not self.null_keys:
-            nulls = self.arrangement.key.nulls(delta.cols)
-            if nulls is not None:
-                delta = delta.where(~nulls)
+        delta = self._found(deltas[0])
         if self.shared is None or self.shared.claim():
             if counters:
                 self.arrangement.insert(delta, counters)
             else:
                 self.arrangement.post(delta)
         return emit(counters, delta)
+
+    def _found(self, delta: Delta) -> Delta:
+        """The rows that a join can find."""
+        nulls = None if self.null_keys else self.arrangement.key.nulls(delta.cols)
+        return delta if nulls is None else delta.where(~nulls)
+
+    def wait(self, registry: SharedArrangements, collect: Callable[[Read], Delta]) -> None:
+        """Hold nothing until somebody reads; `collect` gives the rows that came in until then."""
+        self.arrangement.wait(Later(registry, lambda read: self._found(collect(read))))
 
     def arrangements(self) -> Sequence[Arrangement]:
         """The one arrangement."""
@@ -95,6 +100,10 @@ class Join(Operator):
         left, right = deltas
         # The first time, the deltas are all that the arrangements hold: one term says it all.
         first, self._begun = not self._begun, True
+        if first and left is not None and self.left.waiting:
+            return self._meet(0, left, self._keys(0, left), counters)
+        if first and right is not None and self.right.waiting:
+            return self._meet(1, right, self._keys(1, right), counters)
         if first and left is not None and not counters:
             run = self.left.spine.single
             if run is not None:  # the same rows, sorted: neighbours meet the same rows

@@ -13,7 +13,32 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from tidewheel.engine.state.arrangement import Arrangement
+    from tidewheel.engine.state.delta import Delta
+
+
+Read = Callable[[str], "pa.Table"]
+"""Runs a query."""
+
+
+class Later:
+    """The rows of an arrangement that waits: `collect` reads them when somebody asks."""
+
+    def __init__(self, registry: SharedArrangements, collect: Callable[[Read], Delta]) -> None:
+        self._registry = registry
+        self._collect = collect
+
+    @property
+    def turn(self) -> int:
+        """The present turn."""
+        return self._registry.turn
+
+    def read(self) -> Delta:
+        """The rows that were there before the present turn."""
+        assert self._registry.read is not None
+        return self._collect(self._registry.read)
 
 
 @dataclass(eq=False, slots=True)
@@ -38,11 +63,14 @@ class SharedArrangements:
 
     def __init__(self) -> None:
         self.turn = 0
+        self.read: Read | None = None
+        """Runs a query over tables as they were before the present epoch."""
         self._found: dict[Hashable, Shared] = {}
 
-    def begin(self) -> None:
-        """A turn begins."""
+    def begin(self, read: Read) -> None:
+        """A turn begins; until the next one tables are read by `read`."""
         self.turn += 1
+        self.read = read
 
     def keep(self, live: Collection[object]) -> None:
         """Let go of what no user in `live` needs: nobody writes there any more."""

@@ -8,6 +8,7 @@ delta; a reader that needs what was there before subtracts it.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Protocol
 
 import numpy as np
 
@@ -18,6 +19,17 @@ from tidewheel.engine.state.run import Layout, Rank, Rows, concat_rows
 from tidewheel.engine.state.spine import Spine
 
 Counters = tuple[int, ...]
+
+
+class Waiting(Protocol):
+    """Stands for the rows of an arrangement that nobody has asked for yet."""
+
+    def read(self) -> Delta:
+        """The rows that were there before the present turn."""
+
+    @property
+    def turn(self) -> int:
+        """The present turn: an epoch, or the filling of a view."""
 
 
 def times_of(n: int, counters: Counters) -> Int64s | None:
@@ -41,6 +53,8 @@ class Arrangement:
         self.layout = Layout(schema, key, depth, rank)
         self._spine = Spine(self.layout)
         self.posted: Delta | None = None  # added last, and nobody has asked for it yet
+        self._waiting: Waiting | None = None
+        self._turn = 0  # the one in which it began to wait, or was posted to
         self.name = name
 
     @property
@@ -60,14 +74,37 @@ class Arrangement:
     @property
     def spine(self) -> Spine:
         """The rows, those of a posted delta included."""
+        self._ready()
         self.settle()
         return self._spine
 
     def settle(self) -> None:
         """Take in a posted delta."""
-        if self.posted is not None:
+        if self.posted is not None and self._waiting is None:
             delta, self.posted = self.posted, None
             self._spine.insert(self.layout.rows(delta))
+
+    @property
+    def waiting(self) -> bool:
+        """Does it hold nothing until it is read?"""
+        return self._waiting is not None
+
+    def wait(self, rows: Waiting) -> None:
+        """Hold nothing, what comes in this turn included, until somebody reads it.
+
+        One that others share, and that has rows by now, goes on to have them.
+        """
+        if not len(self) and self._waiting is None:
+            self._waiting, self._turn = rows, rows.turn
+
+    def _ready(self) -> None:
+        """Get the rows that it waited for."""
+        if self._waiting is None:
+            return
+        waiting, self._waiting = self._waiting, None
+        if self._turn != waiting.turn:
+            self.posted = None  # it is among the rows by now
+        self._spine.insert(self.layout.rows(waiting.read()))
 
     @property
     def nbytes(self) -> int:
@@ -84,6 +121,11 @@ class Arrangement:
 
         So a join that needs what was there `before` does not have to take the delta out again.
         """
+        if self._waiting is not None:
+            # what it will read has the delta, if that is of an earlier turn by then
+            turn, self._turn = self._turn, self._waiting.turn
+            self.posted = None if turn == self._turn else delta
+            return
         self.settle()
         if len(delta):
             self.posted = delta
@@ -96,6 +138,7 @@ class Arrangement:
     def before(self, delta: Delta, keys: Int64s) -> Spine:
         """What was there under `keys` before `delta`, which has been added since."""
         if self.lacks(delta):
+            self._ready()
             return self._spine
         probes = unique(keys)
         gone = self.layout.rows(delta.negate())

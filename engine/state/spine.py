@@ -30,6 +30,7 @@ from tidewheel.engine.state.run import (
     sort_run,
 )
 
+CACHED: Final = 1 << 16  # rows whose keys stay in the cache
 HEAD: Final = 64
 RATIO: Final = 8  # a run is merged with all smaller ones unless it is this much larger;
 LARGE: Final = 512  # from this size on, where merging costs more than a run more to look into,
@@ -186,11 +187,11 @@ class Spine:
             at = np.zeros(len(rows), np.int64)
             return (at, rows) if len(rows_of) == 1 else _netted(at, rows)
         order: Index | None = None
-        if len(probes) > 1024 and (probes[1:] < probes[:-1]).any():
+        if len(probes) > 1024 and len(self) > CACHED and (probes[1:] < probes[:-1]).any():
             order = argsort(probes)  # neighbouring probes share cache lines
             probes = probes[order]
         place: Index | None = None
-        if len(probes) > 1024:
+        if len(probes) > 1024 and len(self) > CACHED:
             first = begins(probes)
             if np.count_nonzero(first) <= len(probes) // 2:
                 place = first.cumsum() - 1  # each key is sought once

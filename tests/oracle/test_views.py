@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import tidewheel
 from oracle.shapes import EDITS, SCHEMA, SHAPES
+from tidewheel.planner import view_fill
 
 Rows = Counter[tuple[Any, ...]]
 
@@ -88,6 +89,18 @@ def test_all_shapes_batched(edits: list[str], batch: int, threads: int) -> None:
 @pytest.mark.parametrize("threads", [1, 2])
 def test_all_shapes_made_over_rows(threads: int, before: list[str], edits: list[str]) -> None:
     check(edits, list(SHAPES), threads, 1, before)
+
+
+@settings(FEW, max_examples=3)
+@given(
+    before=st.lists(EDITS, min_size=8, max_size=20), edits=st.lists(EDITS, min_size=4, max_size=8)
+)
+@pytest.mark.parametrize("batch", [1, 3])
+def test_all_shapes_with_state_that_waits(batch: int, before: list[str], edits: list[str]) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(view_fill, "MANY", 0)
+        patch.setattr(view_fill, "FEWER", 0)
+        check(edits, list(SHAPES), 1, batch, before)
 
 
 def test_sums_of_doubles_do_not_drift() -> None:
