@@ -118,7 +118,7 @@ class FromBinder:
     def _subquery(self, item: exp.Subquery) -> From:
         alias, renamed = alias_of_item(item)
         query = self.binder.query(item.this, self.select.scope.parent)
-        if query.empty is not None:
+        if query.empty is not None or query.around:
             raise NotTaken("a FROM item that aggregates by a column of the SELECT around")
         self.conditions += query.correlated
         labels = deduplicated([c.label for c in query.columns])

@@ -45,6 +45,10 @@ class Lateral:
         alias, renamed = alias_of_item(join.this)
         around = Scope(left[1], self._from.select.scope.parent)
         query = self._from.binder.query(tree, around, late=inner)
+        if query.around:
+            if not set(query.around) <= names_of(left[0]):
+                raise NotTaken("a lateral subquery that refers further out")
+            query = query.over(left[0], {n: column(n) for n in query.around})
         labels = deduplicated([c.label for c in query.columns])
         relations = [*left[1], relation((alias,) if alias else (), labels, query.columns, renamed)]
         scope = Scope(relations, self._from.select.scope.parent)

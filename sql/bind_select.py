@@ -12,6 +12,7 @@ from tidewheel.planner.logical import (
     Column,
     Distinct,
     Filter,
+    Join,
     Named,
     Node,
     Project,
@@ -33,7 +34,7 @@ from .bind_names import (
 )
 from .bind_scope import NotTaken, Scope, parts_of
 from .bind_star import expanded
-from .bind_subquery import BoundQuery, Subqueries, names_of
+from .bind_subquery import Around, BoundQuery, Subqueries, names_of, split_conditions
 from .bind_types import function_name, is_volatile
 
 if TYPE_CHECKING:
@@ -76,6 +77,7 @@ class SelectBinder:
         """What splits a correlated SELECT into its answers: all of its conditions, equalities."""
         self._late = late
         self._put_off: list[Named] = []
+        self._met: set[str] = set()
         self._node: Node = None  # type: ignore[assignment]  # set by `bind` before any use
 
     def bind(self, select: exp.Select) -> BoundQuery:
@@ -96,7 +98,9 @@ class SelectBinder:
             self._aggregates.found_in(e)
             for e in (*(i.expr for i in self._items), *having, *qualify, *(k.expr for k in order))
         )
-        correlated_by = self._correlation(aggregated or bool(select.args.get("distinct")))
+        grouped = aggregated or bool(select.args.get("distinct"))
+        around = self._meet_around(having, qualify, order, grouped or limits(select))
+        correlated_by = self._correlation(grouped)
         empty: list[exp.Expr] | None = None
         if aggregated or having:
             empty = self._aggregate(group, having, qualify, order, correlated_by)
@@ -118,6 +122,7 @@ class SelectBinder:
             one_row and not limits(select) and not self._correlated,
             empty if self._correlated and group is None else None,
             self._put_off,
+            around,
         )
 
     # -- names
@@ -311,6 +316,45 @@ class SelectBinder:
 
     # -- aggregation
 
+    def _meet_around(
+        self,
+        having: list[exp.Expr],
+        qualify: list[exp.Expr],
+        order: list[SortKey],
+        whole: bool,
+    ) -> tuple[str, ...]:
+        """Join the outer columns that are read, where equalities alone do not tell answers apart.
+
+        `whole`: an answer is not a sum over its rows. Without any equality the join would have all
+        pairs of rows, which recomputing does not.
+        """
+        mine = names_of(self._node)
+        exprs = [*(i.expr for i in self._items), *having, *qualify, *(k.expr for k in order)]
+        read = set().union(*map(references, exprs)) - mine
+        whole = whole or any(e.find(exp.Window) for e in exprs)
+        equal = [c for c in self._correlated if _equality(c, mine)]
+        needed = whole and (read or len(equal) < len(self._correlated))
+        if not equal or not (needed or (read and not self._late)):
+            return ()
+        outer = sorted(read.union(*map(references, self._correlated)) - mine)
+        known = {c.name: c for c in self._around()}
+        if not known.keys() >= set(outer):
+            return ()
+        fresh = [self.binder.names.fresh(known[n].label, known[n].type) for n in outer]
+        met = {n: column(c.name) for n, c in zip(outer, fresh, strict=True)}
+        self._met = {c.name for c in fresh}
+        conditions = [substituted(c, met) for c in self._correlated]
+        keys, rest = split_conditions(conditions, mine, {c.name for c in fresh})
+        residual = exp.and_(*rest) if rest else None
+        self._node = Join(self._node, Around(tuple(fresh)), "inner", tuple(keys), residual)
+        for item in self._items:
+            item.expr = substituted(item.expr, met)
+        having[:] = [substituted(e, met) for e in having]
+        qualify[:] = [substituted(e, met) for e in qualify]
+        order[:] = [SortKey(substituted(k.expr, met), k.descending, k.nulls_first) for k in order]
+        self._correlated = [exp.NullSafeEQ(this=met[n].copy(), expression=column(n)) for n in outer]
+        return tuple(outer)
+
     def _correlation(self, grouped: bool) -> list[tuple[Column, exp.Expr]]:
         """What correlated conditions need of this SELECT's rows, as columns to be carried out.
 
@@ -321,22 +365,15 @@ class SelectBinder:
         each: list[exp.Expr] = []
         conditions: list[exp.Expr] = []
         for condition in self._correlated:
-            sides = [condition.this, condition.args.get("expression")]
-            if isinstance(condition, exp.EQ) and references(sides[0]) - mine:
-                sides.reverse()
-            inner, outer = sides
-            splits = (
-                isinstance(condition, exp.EQ)
-                and references(inner) <= mine
-                and bool(references(inner))
-                and not references(outer) & mine
-            )
-            if splits:
+            sides = _equality(condition, mine)
+            if sides:
+                inner, outer = sides
                 type_ = self.binder.oracle.types([inner], self._node.schema)[0]
                 new = self.binder.names.fresh("key", type_)
                 carried.append((new, inner))
                 each.append(column(new.name))
-                conditions.append(exp.EQ(this=column(new.name), expression=outer.copy()))
+                equal = type(condition)(this=column(new.name), expression=outer.copy())
+                conditions.append(equal)
             elif grouped:
                 raise NotTaken("an aggregate over rows chosen by more than equality")
             else:
@@ -377,18 +414,25 @@ class SelectBinder:
         from .bind_group import Grouping
 
         grouping = Grouping(self, self._aggregates, group, carried)
+        # what was an outer column is a key now, outside of aggregates
+        keys = {e.name: column(c.name) for c, e in carried if e.name in self._met}
+
+        def over(e: exp.Expr) -> exp.Expr:
+            return substituted(grouping.over(e), keys)
+
         self._node = grouping.prepared(self._node, self._subqueries, self._items)
         for item in self._items:
-            item.expr = grouping.over(item.expr)
-        having[:] = [grouping.over(e) for e in having]
-        qualify[:] = [grouping.over(e) for e in qualify]
-        order[:] = [SortKey(grouping.over(k.expr), k.descending, k.nulls_first) for k in order]
+            item.expr = over(item.expr)
+        having[:] = [over(e) for e in having]
+        qualify[:] = [over(e) for e in qualify]
+        order[:] = [SortKey(over(k.expr), k.descending, k.nulls_first) for k in order]
         self._node = grouping.node(self._node)
         for condition in having:
             self._node = self._subqueries.filtered(self._node, condition)
         if not self._correlated or group is not None:
             return None
         nothing = {named.column.name: _on_nothing(named) for named in grouping.aggregates}
+        nothing.update((c.this.name, c.expression) for c in self._correlated)
         return [_folded(substituted(i.expr, nothing)) for i in self._items]
 
     # -- after aggregation
@@ -562,6 +606,20 @@ def _outer(scope: Scope | None, parts: list[str]) -> exp.Expr | None:
         if found is not None:
             return found
         scope = scope.parent
+    return None
+
+
+def _equality(condition: exp.Expr, mine: set[str]) -> tuple[exp.Expr, exp.Expr] | None:
+    """A correlated condition's inner and outer side, if it compares one with the other."""
+    if not isinstance(condition, exp.EQ | exp.NullSafeEQ):
+        return None
+    for inner, outer in (
+        (condition.this, condition.expression),
+        (condition.expression, condition.this),
+    ):
+        reads = references(inner)
+        if reads and reads <= mine and not references(outer) & mine:
+            return inner, outer
     return None
 
 

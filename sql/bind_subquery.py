@@ -9,14 +9,17 @@
   an error, as in DuckDB.
 * A scalar aggregate correlated by equality: grouped by the inner side, left join; where nothing
   matches, the value of the aggregates over nothing (the "count bug").
+* Correlated by more than equality: the distinct values of the outer columns are joined into the
+  subquery (`Around`); then it is correlated by equality with them (Neumann and Kemper, "Unnesting
+  Arbitrary Queries", BTW 2015).
 
 Everything else raises `NotTaken`, and the SELECT around it stays whole.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
 from sqlglot import exp
@@ -24,6 +27,7 @@ from sqlglot import exp
 from tidewheel.planner.logical import (
     Aggregate,
     Column,
+    Distinct,
     EquiKey,
     Filter,
     Join,
@@ -33,6 +37,7 @@ from tidewheel.planner.logical import (
     TopK,
     references,
 )
+from tidewheel.planner.rewrites.children import over
 from tidewheel.planner.text import atomic, column, substituted, to_sql
 
 from .bind_names import SUBQUERY, rebuilt
@@ -54,7 +59,7 @@ class BoundQuery:
     `correlated`: conditions over the node's columns and those of the SELECT around. `one_row`: it
     gives exactly one row. `empty`: for a correlated ungrouped aggregate, the result columns where
     no row matches. `late`: result columns that are no columns of the node, since they read columns
-    of the SELECT around.
+    of the SELECT around. `around`: the outer columns that an `Around` in the plan stands for.
     """
 
     node: Node
@@ -63,6 +68,31 @@ class BoundQuery:
     one_row: bool = False
     empty: list[exp.Expr] | None = None
     late: list[Named] = field(default_factory=list)
+    around: tuple[str, ...] = ()
+
+    def over(self, node: Node, values: Mapping[str, exp.Expr]) -> BoundQuery:
+        """The query with its `Around` in place: the distinct `values` of the outer columns."""
+        return replace(self, node=_placed(self.node, node, [values[n] for n in self.around], {}))
+
+
+@dataclass(frozen=True)
+class Around(Node):
+    """Stands for the distinct values of columns of the SELECT around, until that is bound."""
+
+    columns: tuple[Column, ...]
+
+    def __post_init__(self) -> None:
+        self._set_schema(self.columns)
+
+
+def _placed(node: Node, outer: Node, values: Sequence[exp.Expr], done: dict[int, Node]) -> Node:
+    if isinstance(node, Around):
+        named = zip(node.columns, values, strict=True)
+        new: Node = Distinct(Project(outer, tuple(Named(c, v.copy()) for c, v in named)))
+        return done.setdefault(id(node), new)
+    if id(node) not in done:
+        done[id(node)] = over(node, lambda child: _placed(child, outer, values, done))
+    return done[id(node)]
 
 
 Form = Literal["exists", "in", "scalar"]
@@ -132,11 +162,16 @@ class Subqueries:
 
     # -- taking a placeholder apart
 
-    def _of(self, node: exp.Expr) -> tuple[Pending, list[exp.Expr], list[exp.Expr]]:
-        number, *arguments = node.expressions
+    def _of(self, part: exp.Expr, node: Node) -> tuple[Pending, list[exp.Expr], list[exp.Expr]]:
+        number, *arguments = part.expressions
         pending = self._pending[int(number.name)]
         operands = arguments[: pending.operands]
         mapping = dict(zip(pending.outer, arguments[pending.operands :], strict=True))
+        if pending.query.around:
+            query = pending.query.over(node, mapping)
+            if query.empty is not None:
+                query.empty = [substituted(x, mapping) for x in query.empty]
+            pending = replace(pending, query=query)
         return pending, operands, [substituted(c, mapping) for c in pending.query.correlated]
 
     @staticmethod
@@ -153,7 +188,7 @@ class Subqueries:
             negated ^= isinstance(inner, exp.Not)
             inner = inner.this
         if self.is_placeholder(inner):
-            pending, operands, correlated = self._of(inner)
+            pending, operands, correlated = self._of(inner, node)
             if pending.form != "scalar" and not any(
                 self.is_placeholder(p) for o in operands for p in o.walk()
             ):
@@ -225,7 +260,7 @@ class Subqueries:
                 known = self._attached.get(text)
                 if known is not None and references(known) <= names_of(node):
                     return known.copy()
-                value, node = self._value(node, *self._of(part))
+                value, node = self._value(node, *self._of(part, node))
                 self._attached[text] = value
                 return value
             return part

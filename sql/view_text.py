@@ -98,10 +98,10 @@ def unquoted(token: Token) -> str:
     return text[1:-1].replace('""', '"') if text.startswith('"') else text
 
 
-_QUERIES = frozenset(
-    "( SELECT WITH FROM VALUES TABLE PIVOT PIVOT_WIDER PIVOT_LONGER UNPIVOT "
-    "DESCRIBE DESC SHOW SUMMARIZE".split()
-)
+_QUERIES = frozenset({
+    "(", "SELECT", "WITH", "FROM", "VALUES", "TABLE", "PIVOT", "PIVOT_WIDER", "PIVOT_LONGER",
+    "UNPIVOT", "DESCRIBE", "DESC", "SHOW", "SUMMARIZE",
+})  # fmt: skip
 
 
 def parse_create(statement: Statement, plain: bool = False) -> CreateView:

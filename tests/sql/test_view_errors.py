@@ -73,6 +73,7 @@ def test_views_outlive_an_internal_error_of_duckdb(monkeypatch: pytest.MonkeyPat
         "SELECT a, (SELECT b FROM u WHERE u.a = t.a) AS b FROM t",
         "SELECT t.a, l.b FROM t, LATERAL (SELECT b FROM u WHERE u.a = t.a ORDER BY b LIMIT 1) l",
         "SELECT t.a, i FROM t LEFT JOIN LATERAL range(t.a) r(i) ON true",
+        "SELECT a, (SELECT count(*) FROM u WHERE u.a = t.a AND u.b < t.a) AS n FROM t",
     ],
 )
 def test_what_is_kept_by_its_changes(query: str) -> None:

@@ -78,3 +78,6 @@ select t.a, l.r, l.c from t, lateral (select c, rank() over (order by c) r from 
 select t.a, l.z, i from t, lateral (select t.a * 2 as z) l, range(l.z) r(i);
 select a, (select c from u where u.a = t.a order by c desc nulls last limit 1) m from t;
 select a,b,count(*) n,grouping_id(a,b) i from t group by cube(a,b);
+select a, (select count(*) from u where u.a = t.a and u.y < t.x) n from t;
+select t.a, l.c from t left join lateral (select c from u where u.a = t.a and u.c <> t.b order by c limit 1) l on true;
+select a, (select sum(u.y * t.a) from u where u.c = t.b) s from t;
