@@ -91,10 +91,12 @@ def _let_rec(low: Lowering, node: LetRec) -> Operator:
         if part != "answer":
             low.variables[f"{names[i]}.{part}"] = _pick(low, node, head, i, part)
     low.loop = loop
+    resting: dict[str, Operator] = {}
     try:
         for i, binding in enumerate(node.bindings):
             for step, feedback in zip(binding.steps, feedbacks[i], strict=True):
-                operator = low(step)
+                rests = mutual and not low.free(step) & loop.variables
+                operator = _fed(low, node, loop, step) if rests else low(step)
                 if binding.kind == "mutual":
                     # In order, so that two evaluations can be compared.
                     operator = low.flow.sql("Sort", [operator], binding.columns, _ordered)
@@ -104,33 +106,58 @@ def _let_rec(low: Lowering, node: LetRec) -> Operator:
                 low.flow.connect(feedback, operator)
                 if binding.kind == "mutual" and mutual:
                     # Those behind it read what it has just become.
-                    if not low.free(step) & loop.variables:
+                    if rests:
                         # It is so at every counter, and is sent at the first one only.
-                        low.loop = loop.parent
-                        operator = low(step)
-                        low.loop = loop
                         loop.variables -= {names[i]}
+                        operator = resting[names[i]] = _outermost(low, names[i], step)
                     low.variables[f"{names[i]}.all"] = operator
     finally:
         low.loop = loop.parent
     if loop.parent is not None:
         # What reads these variables has to be placed in the loop around this one, too.
-        loop.parent.variables |= frozenset(b.variable for b in (*node.bindings, *late))
+        loop.parent.variables |= frozenset(names) - resting.keys()
     low.variables = outer
     for i, name in enumerate(names):
         if (i, "answer") in wanted:
             answer = _pick(low, node, head, i, "answer")
-            low.variables[f"{name}.delta"] = low.flow.egress(loop, answer)
+            low.variables[f"{name}.delta"] = resting.get(name) or low.flow.egress(loop, answer)
     for binding in late:
         for read in _references(binding.steps[0]):
             if read.variable in names:
                 low.variables[f"{read.variable}.all"] = low.variables[f"{read.variable}.delta"]
-        operator = low.flow.sql("Sort", [low(binding.steps[0])], binding.columns, _ordered)
-        low.variables[f"{binding.variable}.delta"] = operator
-        names.append(binding.variable)
+        name = binding.variable
+        low.variables[f"{name}.delta"] = _outermost(low, name, binding.steps[0])
+        names.append(name)
     body = low(node.body)
     low.variables = {**outer, **{k: v for k, v in low.variables.items() if k not in outer}}
     return body
+
+
+def _fed(low: Lowering, node: LetRec, loop: Loop, step: Node) -> Operator:
+    """A step that reads nothing of its loop, for each time that the loop is run."""
+    low.loop = loop.parent
+    try:
+        return low.flow.ingress(loop, low(_each_time(low, node, step)))
+    finally:
+        low.loop = loop
+
+
+def _outermost(low: Lowering, name: str, step: Node) -> Operator:
+    """The operator of a variable that its step alone tells, outside of loops where it rests.
+
+    What reads it is placed where it lies, or further inside.
+    """
+    inside = loop = low.loop
+    while loop is not None and not low.free(step) & loop.variables:
+        loop = loop.parent
+    low.loop = loop
+    try:
+        operator = low(step)
+    finally:
+        low.loop = inside
+    if loop is not None:
+        loop.variables |= {name}
+    return operator
 
 
 def _record(
