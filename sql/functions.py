@@ -8,39 +8,104 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from weakref import WeakKeyDictionary
 
 import duckdb
 
-from .statements import Statement
+from .statements import Statement, Token, tokens
 
 _LIST = """
 SELECT DISTINCT lower(function_name), function_type, macro_definition, internal,
-       stability IN ('VOLATILE', 'CONSISTENT_WITHIN_QUERY') AND function_name <> 'error'
+       stability IN ('VOLATILE', 'CONSISTENT_WITHIN_QUERY') AND function_name <> 'error',
+       database_name = 'temp'
 FROM duckdb_functions()
 WHERE function_type = 'aggregate' OR macro_definition IS NOT NULL
    OR stability IN ('VOLATILE', 'CONSISTENT_WITHIN_QUERY')
 """
 _RELATIONS = frozenset({"TABLE", "VIEW", "INDEX", "SEQUENCE", "TYPE"})
+_UNSAID = {"current_localtime", "current_localtimestamp", "query", "query_table"}
+"""What DuckDB's list calls a function of its arguments, and the reads that no text tells of."""
+_OF_THE_CATALOG = ("duckdb_", "pragma_")
+_BARE = {
+    *("current_date", "current_timestamp", "current_time", "localtime", "localtimestamp"),
+    *("current_schema", "current_catalog"),
+}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Functions:
     """Names in lower case."""
 
     aggregates: frozenset[str]
-    unstable: frozenset[str]
-    """Those whose value is not a function of the tables."""
-    macros: dict[str, str]
-    """The definitions of the macros that somebody made."""
+    volatile: frozenset[str]
+    macros: dict[str, tuple[str, ...]]
+    """The definitions of the macros that somebody made: one name may have several."""
+    temporary: frozenset[str]
+    """Those of them that only this connection has."""
+    internal: dict[str, tuple[str, ...]]
+    """The definitions of DuckDB's own."""
     aggregating: frozenset[str]
     """The scalar macros, DuckDB's own among them, that use aggregates, subqueries or UNNEST."""
+
+    @cached_property
+    def unstable(self) -> frozenset[str]:
+        """Those whose value is not a function of the tables, macros over them too."""
+        found = self.volatile | _UNSAID
+        definitions = [*self.internal.items(), *self.macros.items()]
+        called = [(name, {w for t in texts for _, w in calls(t)}) for name, texts in definitions]
+        while more := {name for name, words in called if _any(words, found)} - found:
+            found |= more
+        return found
 
 
 _versions = itertools.count(1)
 _version = next(_versions)
 _kept: WeakKeyDictionary[duckdb.DuckDBPyConnection, tuple[int, Functions]] = WeakKeyDictionary()
+
+
+def _any(called: set[str], unstable: frozenset[str]) -> bool:
+    return any(w in unstable or w in _BARE or w.startswith(_OF_THE_CATALOG) for w in called)
+
+
+def calls(text: str) -> Iterator[tuple[Token, str]]:
+    """The functions that a text calls, in lower case, and the values that are written like columns.
+
+    ``age`` with one argument is reckoned from today; with two it is not among them.
+    """
+    parts = list(tokens(text))
+    for i, token in enumerate(parts):
+        before = parts[i - 1].text if i else ""
+        behind = parts[i + 1].text if i + 1 < len(parts) else ""
+        word = token.text.strip('"').lower()
+        if behind == "(" and token.kind in ("word", "string") and before.upper() != "AS":
+            arguments, end = _arguments(parts, i + 1)
+            table = [t.text.upper() for t in parts[end + 1 : end + 3]]
+            if table[:1] == ["AS"] and table[1:] in (["("], ["NOT"], ["MATERIALIZED"]):
+                continue  # the columns of a WITH table
+            if word != "age" or arguments + (before == ".") == 1:
+                yield token, word
+        elif word in _BARE and token.kind == "word" and before != "." and behind != ".":
+            yield token, word
+
+
+def _arguments(parts: list[Token], opened: int) -> tuple[int, int]:
+    """How many arguments are in the parentheses that open at a token, and where they close."""
+    depth, commas = 0, 0
+    for at in range(opened, len(parts)):
+        text = parts[at].text if parts[at].kind == "punctuation" else ""
+        depth += (text in ("(", "[", "{")) - (text in (")", "]", "}"))
+        commas += depth == 1 and text == ","
+        if depth == 0:
+            return (0 if at == opened + 1 else commas + 1), at
+    return commas + 1, len(parts)
+
+
+def is_unstable(word: str, functions: Functions) -> bool:
+    """Is what `calls` found not a function of the tables?"""
+    return word == "age" or _any({word}, functions.unstable)
 
 
 def changed() -> None:
@@ -71,10 +136,16 @@ def _read(connection: duckdb.DuckDBPyConnection) -> Functions:
     aggregates = frozenset(name for name, kind, *_ in rows if kind == "aggregate")
     macros = [row[:4] for row in rows if row[2] is not None]
     wanted = aggregates | {"select", "unnest"}
+    definitions: tuple[dict[str, tuple[str, ...]], ...] = {}, {}
+    for name, _, text, internal in macros:
+        of = definitions[internal]
+        of[name] = (*of.get(name, ()), text)
     return Functions(
         aggregates=aggregates,
-        unstable=frozenset(row[0] for row in rows if row[4]),
-        macros={name: text for name, _, text, internal in macros if not internal},
+        volatile=frozenset(row[0] for row in rows if row[4]),
+        macros=definitions[0],
+        temporary=frozenset(row[0] for row in rows if row[2] is not None and row[5]),
+        internal=definitions[1],
         aggregating=frozenset(
             name
             for name, kind, text, _ in macros

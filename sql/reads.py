@@ -24,8 +24,6 @@ SELECT database_name, schema_name, view_name, 'view', temporary, sql
 FROM duckdb_views() WHERE NOT internal
 """
 _OWN_VIEWS = "SELECT DISTINCT schema_name, view_name FROM duckdb_views() WHERE internal"
-_OF_THE_CATALOG = ("duckdb_", "pragma_")
-_BARE = {"current_date", "current_timestamp", "current_time", "localtime", "localtimestamp"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +70,7 @@ class Names:
         self._connection = connection
 
     @property
-    def macros(self) -> dict[str, str]:
+    def macros(self) -> dict[str, tuple[str, ...]]:
         """The macros' definitions, by their names in lower case."""
         return functions.of(self._connection).macros
 
@@ -141,7 +139,7 @@ class Names:
             called = self.macros and {t.text.strip('"').lower() for t in tokens(current)}
             for name in set(called or ()) & set(self.macros) - seen:
                 seen.add(name)
-                todo.append(self.macros[name])
+                todo += self.macros[name]
             for relation in self.mentioned(current):
                 if relation.key in found or relation.key in seen:
                     continue
@@ -224,33 +222,35 @@ def pivots_by_data(text: str, connection: duckdb.DuckDBPyConnection) -> Token | 
     return None
 
 
-def unstable_call(
-    text: str, connection: duckdb.DuckDBPyConnection, names: Names
-) -> tuple[Token, str] | None:
+def unstable_call(text: str, connection: duckdb.DuckDBPyConnection) -> tuple[Token, str] | None:
     """The first call whose value is not a function of the tables, and where it stands in `text`.
 
     A call inside a macro is reported at the macro's own call.
     """
-    unstable = functions.of(connection).unstable
+    known = functions.of(connection)
+    found = next((c for c in functions.calls(text) if functions.is_unstable(c[1], known)), None)
     parts = list(tokens(text))
-    bad_macros = {
-        name
-        for name, definition in names.macros.items()
-        if any(t.text.lower() in unstable or t.text.lower() in _BARE for t in tokens(definition))
-    }
     for i, token in enumerate(parts):
-        if token.kind != "word":
-            continue
-        word = token.text.lower()
+        if found is not None and token.start >= found[0].start:
+            break
+        word = token.text.lower() if token.kind == "word" else ""
         before = parts[i - 1].text.lower() if i else ""
-        behind = parts[i + 1].text if i + 1 < len(parts) else ""
-        own = word in unstable or word in bad_macros or word.startswith(_OF_THE_CATALOG)
-        if behind == "(" and own:
-            return token, word
-        if word in _BARE and before != "." and behind != ".":
-            return token, word
         if word == "tablesample" or (word == "sample" and before == "using"):
             return token, word
         if word in ("show", "describe", "desc") and before in ("", "("):
             return token, word
-    return None
+    return found
+
+
+def rowid(text: str, connection: duckdb.DuckDBPyConnection) -> Token | None:
+    """Where a text reads the places of rows in DuckDB's tables, which a commit may change."""
+    parts = list(tokens(text))
+    at = [i for i, t in enumerate(parts) if t.text.strip('"').lower() == "rowid"]
+    if not at or any(parts[i - 1].text.upper() == "AS" for i in at if i):
+        return None
+    if connection.execute(_COLUMNS_ROWID).fetchall()[0][0]:
+        return None
+    return parts[at[0]]
+
+
+_COLUMNS_ROWID = "SELECT count(*) FROM duckdb_columns() WHERE lower(column_name) = 'rowid'"

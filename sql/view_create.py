@@ -10,8 +10,8 @@ import duckdb
 from tidewheel.engine.arrow import pa
 from tidewheel.sql import errors, introspection, plain_view, view_text
 from tidewheel.sql.capture import quote
-from tidewheel.sql.reads import Names, Relation, pivots_by_data, unstable_call
-from tidewheel.sql.statements import Statement, tokens, writing_cte
+from tidewheel.sql.reads import Names, Relation, pivots_by_data, rowid, unstable_call
+from tidewheel.sql.statements import Kind, Statement, split, tokens, writing_cte
 from tidewheel.sql.view_epochs import Epochs
 from tidewheel.sql.view_reading import Maintenance
 from tidewheel.sql.view_registry import CATALOG, SCHEMA, row_name
@@ -139,6 +139,14 @@ class Creation(Epochs):
                 position=parsed.query_at + verb.start,
                 length=len(verb.text),
             )
+        first = split(parsed.query)[0]
+        if first.kind is not Kind.QUERY and not plain:
+            raise errors.NotSupportedError(
+                f"a maintained view is made of a query, not of {first.words[0]}",
+                text=statement.script,
+                position=parsed.query_at,
+                length=len(first.words[0]),
+            )
         pivot = None if plain else pivots_by_data(parsed.query, self.host.connection)
         if pivot is not None:
             raise errors.NotSupportedError(
@@ -173,20 +181,35 @@ class Creation(Epochs):
     ) -> None:
         """What changes while no table does could not be kept right."""
         con = self.host.connection
-        call = unstable_call(parsed.query, con, names)
+        call = unstable_call(parsed.query, con)
         if call is not None:
             token, word = call
+            named = word in ("query", "query_table")
+            why = "what it reads is not seen" if named else "its value changes while no table does"
             raise errors.NotSupportedError(
-                f"a maintained view can't call {word}: its value changes while no table does",
-                hint="use a plain view, or filter by it when you read the view",
+                f"a maintained view can't call {word}: {why}",
+                hint="write the query itself"
+                if named
+                else "use a plain view, or filter by it when you read the view",
                 text=statement.script,
                 position=parsed.query_at + token.start,
                 length=len(token.text),
             )
+        place = rowid(parsed.query, con)
+        if place is not None:
+            raise errors.NotSupportedError(
+                "a maintained view can't read rowid: a commit may give the rows others",
+                hint="give the table a key column",
+                text=statement.script,
+                position=parsed.query_at + place.start,
+                length=len(place.text),
+            )
         own = names.catalog(parsed.query)
         for view, query in names.views(parsed.query).items():
-            through = unstable_call(query, con, names)
+            through = unstable_call(query, con)
             inner = through[1] if through is not None else names.catalog(query)
+            if inner is None and rowid(query, con) is not None:
+                inner = "rowid"
             own = own or (f"{view.name}: it reads {inner}" if inner is not None else None)
         if own is not None:
             raise errors.NotSupportedError(

@@ -65,8 +65,8 @@ class Reading(Homes):
                 if read:
                     word = relation.name.lower()
                     words[word] = words.get(word, frozenset()) | read
-        for macro, definition in names.macros.items():
-            read = keys & set(names.reads(definition, keys))
+        for macro, definitions in names.macros.items():
+            read = keys & {key for text in definitions for key in names.reads(text, keys)}
             if read:
                 words[macro] = words.get(macro, frozenset()) | read
         return words
