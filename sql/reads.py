@@ -23,6 +23,9 @@ UNION ALL
 SELECT database_name, schema_name, view_name, 'view', temporary, sql
 FROM duckdb_views() WHERE NOT internal
 """
+_TEMPORARY_TYPES = """
+SELECT lower(type_name) FROM duckdb_types() WHERE NOT internal AND database_name = 'temp'
+"""
 _OWN_VIEWS = "SELECT DISTINCT schema_name, view_name FROM duckdb_views() WHERE internal"
 
 
@@ -127,15 +130,48 @@ class Names:
         """The plain views that a query depends on, with their queries."""
         return self._followed(text, frozenset())[1]
 
+    def texts(self, text: str, stop: frozenset[str]) -> list[str]:
+        """A query, and those of the plain views and macros that it depends on."""
+        return self._followed(text, stop)[2]
+
+    def words(self, text: str, stop: frozenset[str]) -> set[str]:
+        """In lower case, every name in these texts."""
+        return {t.text.strip('"').lower() for each in self.texts(text, stop) for t in tokens(each)}
+
+    def temporary(self, text: str, stop: frozenset[str]) -> tuple[str, str] | None:
+        """The first thing that a query means which only this connection has: kind and name."""
+        found, views, texts = self._followed(text, stop)
+        for relation in (*found.values(), *views, *(r for t in texts for r in self.mentioned(t))):
+            if relation.temporary and not relation.name.startswith("__tw_"):
+                return relation.kind, relation.name
+        own, types = self.temporaries("MACRO"), self.temporaries("TYPE")
+        for each in texts if own or types else ():
+            for _, word in functions.calls(each):
+                if word in own:
+                    return "macro", word
+            for token in tokens(each):
+                if token.text.strip('"').lower() in types:
+                    return "type", token.text
+        return None
+
+    def temporaries(self, kind: str) -> frozenset[str]:
+        """The macros or types that only this connection has, in lower case."""
+        if kind == "TYPE":
+            return frozenset(r[0] for r in self._connection.execute(_TEMPORARY_TYPES).fetchall())
+        return functions.of(self._connection).temporary
+
     def _followed(
         self, text: str, stop: frozenset[str]
-    ) -> tuple[dict[str, Relation], dict[Relation, str]]:
+    ) -> tuple[dict[str, Relation], dict[Relation, str], list[str]]:
+        """Tables, plain views with their queries, and all texts, the query first."""
         found: dict[str, Relation] = {}
         views: dict[Relation, str] = {}
+        texts: list[str] = []
         seen: set[str] = set()
         todo = [text]
         while todo:
             current = todo.pop()
+            texts.append(current)
             called = self.macros and {t.text.strip('"').lower() for t in tokens(current)}
             for name in set(called or ()) & set(self.macros) - seen:
                 seen.add(name)
@@ -149,7 +185,7 @@ class Names:
                     todo.append(views[relation])
                 else:
                     found[relation.key] = relation
-        return found, views
+        return found, views, texts
 
     def catalog(self, text: str) -> str | None:
         """The first of DuckDB's own views (``information_schema.tables``) that a query reads."""

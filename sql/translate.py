@@ -61,4 +61,4 @@ def named_view(raised: Exception, found: errors.Error) -> errors.Error:
     # a place would be one of the view's query, which the statement does not show
     view = failed[0].partition(".")[2]
     hint = f"so fails the query of maintained view {view} on the rows that this would leave"
-    return type(found)(found.message, hint=hint)
+    return type(found)(found.message, hint="; ".join(filter(None, (hint, found.hint))))

@@ -165,16 +165,18 @@ class Creation(Epochs):
             )
         if not plain:
             self._check_stable(parsed, statement, names)
-        # a registered frame is a temporary view, through which `reads` looks
-        read = [*names.reads(parsed.query, self._keys()).values(), *names.mentioned(parsed.query)]
-        for relation in read:
-            if relation.temporary and not relation.name.startswith("__tw_rows_"):
-                raise errors.NotSupportedError(
-                    f"a maintained view can't read {relation.name}: only this connection has it",
-                    hint=f"copy it into a table: CREATE TABLE … AS FROM {relation.name}",
-                    text=statement.script,
-                    position=parsed.query_at,
-                )
+        own = names.temporary(parsed.query, self._keys())
+        if own is not None:
+            kind, name = own
+            made = kind in ("macro", "type")
+            raise errors.NotSupportedError(
+                f"a maintained view can't read {name}: only this connection has it",
+                hint=f"create the {kind} without TEMP"
+                if made
+                else f"copy it into a table: CREATE TABLE … AS FROM {name}",
+                text=statement.script,
+                position=parsed.query_at,
+            )
 
     def _check_stable(
         self, parsed: view_text.CreateView, statement: Statement, names: Names

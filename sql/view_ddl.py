@@ -14,9 +14,9 @@ import duckdb
 
 from tidewheel.engine.arrow import empty, pa
 
-from . import errors
+from . import errors, functions
 from .capture import quote
-from .reads import Names
+from .reads import Names, unstable_call
 from .statements import Statement, tokens
 
 if TYPE_CHECKING:
@@ -27,20 +27,23 @@ def run(views: Views, statement: Statement, ddl: Callable[[], Any]) -> Any:
     """Run DDL with `ddl`; the result of that."""
     keys = affected(views, statement)
     views.database.catalog_version += 1
-    if not keys:
+    if not keys or _is_temporary(views, statement):
         return ddl()
     words = {t.text.upper() for t in tokens(statement.text)}
     with views.writing(), views.implicitly():
         views.recover()
         try:
-            if statement.words[0] == "DROP" and "CASCADE" in words:
+            if statement.words[0] == "DROP" and "CASCADE" in words and not _behind(statement):
                 for key in reversed(keys):
                     views.drop_one(key)
                 return ddl()
             before = _schemas(views, keys)
             result = ddl()
+            views.database.catalog_version += 1
             _check(views, statement, keys, before)
         except errors.Error:
+            functions.changed()  # what was read of them in the meantime is undone
+            views.host.catalog_changed()
             if views.host.in_transaction:
                 # What DuckDB has done already must not be committed.
                 with suppress(duckdb.Error):
@@ -63,11 +66,61 @@ def affected(views: Views, statement: Statement) -> list[str]:
 
     read = {key for view in registry.views.values() for key in view.reads if named(key)}
     reached = set(registry.readers(read))
+    behind = _behind(statement)
+    if behind is not None:
+        names = Names(views.host.connection)
+        keys = frozenset(registry.views)
+        by_name = [
+            view.key
+            for view in registry.views.values()
+            if behind in names.at(view.home.path).words(view.sql, keys)
+        ]
+        reached |= {*by_name, *registry.readers(by_name)}
     if schema:
         within = [key for key in registry.views if named(key)]
         reached |= {*within, *registry.readers(within)}
     plain = {v.key for v in registry.views.values() if v.plain and not schema}
     return [v.key for v in registry.ordered() if v.key in reached - plain]
+
+
+def _named(statement: Statement) -> tuple[str, list[str]]:
+    """The kind of thing that CREATE, DROP or ALTER is about, and its name's parts."""
+    parts = list(tokens(statement.text))
+    at = 1
+    while at < len(parts) and parts[at].text.upper() in ("OR", "REPLACE", "TEMP", "TEMPORARY"):
+        at += 1
+    if at >= len(parts) or statement.words[0] not in ("CREATE", "DROP", "ALTER"):
+        return "", []
+    kind = parts[at].text.upper()
+    at += 1
+    while at < len(parts) and parts[at].text.upper() in ("TABLE", "IF", "NOT", "EXISTS"):
+        at += 1
+    name = [t.text.strip('"') for t in parts[at : at + 1]]
+    while at + 2 < len(parts) and parts[at + 1].text == ".":
+        at += 2
+        name.append(parts[at].text.strip('"'))
+    return kind, name
+
+
+def _behind(statement: Statement) -> str | None:
+    """The name of the plain view, macro or type that DDL is about, in lower case."""
+    kind, name = _named(statement)
+    return name[-1].lower() if kind in _BEHIND and name else None
+
+
+def _is_temporary(views: Views, statement: Statement) -> bool:
+    """Does DDL drop or alter what only this connection has? That can't stand behind a view."""
+    kind, name = _named(statement)
+    if statement.words[0] not in ("DROP", "ALTER") or not name:
+        return False
+    names = Names(views.host.connection)
+    if kind in ("TABLE", "VIEW"):
+        relation = names.find(name)
+        return relation is not None and relation.temporary
+    return name[-1].lower() in names.temporaries(kind)
+
+
+_BEHIND = {"VIEW", "MACRO", "FUNCTION", "TYPE"}
 
 
 def _schemas(views: Views, keys: list[str]) -> dict[str, pa.Schema]:
@@ -80,7 +133,7 @@ def _schemas(views: Views, keys: list[str]) -> dict[str, pa.Schema]:
             for other in views.needed(view.sql):
                 if other != key:
                     views.stand_in(other, empty(schema(other)))
-            with views.at(view.home):
+            with views.there(view):
                 found[key] = views.host.table(f"SELECT * FROM ({view.sql}\n) LIMIT 0").schema
         return found[key]
 
@@ -92,15 +145,26 @@ def _check(
 ) -> None:
     """Can the views go on, with the columns that they had? More columns are left out."""
     names = Names(views.host.connection)
+    behind = _behind(statement) is not None
     for key in keys:
         view = views.registry.views[key]
+        keys_now = frozenset(views.registry.views)
+        here = names.at(view.home.path)
+        reads = frozenset(here.reads(view.sql, keys_now))
+        if reads & {key, *views.registry.readers([key])}:
+            raise refusal(statement, [key], "it would read itself")
+        if not (behind or view.reads <= reads):
+            raise refusal(statement, keys)
+        for text in here.texts(view.sql, keys_now) if behind else ():
+            unstable = unstable_call(text, views.host.connection)
+            if unstable is not None:
+                why = f"{unstable[1]} changes while no table does"
+                raise refusal(statement, [key], why)
         try:
-            keys_now = frozenset(views.registry.views)
-            if not view.reads <= frozenset(names.at(view.home.path).reads(view.sql, keys_now)):
-                raise refusal(statement, keys)
             after = _schemas(views, [key])[key]
-        except (errors.Error, duckdb.Error):
-            raise refusal(statement, keys) from None
+        except (errors.Error, duckdb.Error) as error:
+            why = error.message if behind and isinstance(error, errors.Error) else ""
+            raise refusal(statement, keys, why) from None
         if after == before[key]:
             continue
         for old in before[key]:
@@ -112,14 +176,15 @@ def _check(
         views.rewrite(key, f"SELECT {columns} FROM ({view.sql}\n)")
 
 
-def refusal(statement: Statement, keys: list[str], why: str | None = None) -> errors.Error:
+def refusal(statement: Statement, keys: list[str], why: str = "") -> errors.Error:
     """The error for DDL that views stand against."""
     names = ", ".join(k.split(".", 1)[1] for k in keys)
     reason = f" ({why})" if why else ""
     drop = statement.words[0] == "DROP"
     return errors.ProgrammingError(
         f"maintained views read what this statement changes: {names}{reason}",
-        hint="drop those views first" + (", or use DROP … CASCADE" if drop else ""),
+        hint="drop those views first"
+        + (", or use DROP … CASCADE" if drop and not _behind(statement) else ""),
         text=statement.script,
         position=statement.start,
         length=len(statement.words[0]),

@@ -12,11 +12,18 @@ from dataclasses import dataclass
 import duckdb
 
 from tidewheel.planner import meaning
-from tidewheel.planner.maintain import Home
+from tidewheel.planner.maintain import Home, MaintainedView
 from tidewheel.planner.meaning import Meaning
+from tidewheel.sql import errors, functions, introspection
 from tidewheel.sql.capture import quote
-from tidewheel.sql.reads import path_of
+from tidewheel.sql.reads import Names, path_of
 from tidewheel.sql.view_registry import Registry
+
+_TEMPORARY = """
+SELECT 1 FROM duckdb_tables() WHERE temporary UNION ALL
+SELECT 1 FROM duckdb_views() WHERE temporary AND NOT starts_with(view_name, '__tw_') UNION ALL
+SELECT 1 FROM duckdb_types() WHERE NOT internal AND database_name = 'temp' LIMIT 1
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +41,8 @@ class Homes(Registry):
     """The session's own place, while it is elsewhere."""
     _depth = 0
     """How many blocks of `at` are open."""
+    _hiding: tuple[int, bool, set[str]] | None = None
+    """Has this connection something temporary, and the views that it does not hide things from."""
     _found_path: tuple[int, tuple[tuple[str, str], ...], str] | None = None
     _found_meaning: tuple[int, Meaning] | None = None
 
@@ -63,6 +72,31 @@ class Homes(Registry):
             else:
                 self._depth -= 1
                 self._return(here, changes, path is not None)
+
+    @contextmanager
+    def there(self, view: MaintainedView) -> Iterator[None]:
+        """Be where a view was made; an error if what it reads can't be seen from here.
+
+        DuckDB takes whatever is temporary before anything else of its name.
+        """
+        version = self.host.catalog.version
+        if self._hiding is None or self._hiding[0] != version:
+            con = self.host.connection
+            macros = self.host.temporary and functions.of(con).temporary - introspection.FUNCTIONS
+            found = macros or con.execute(_TEMPORARY).fetchall()
+            self._hiding = version, bool(found), set()
+        with self.at(view.home):
+            if self._hiding[1] and view.key not in self._hiding[2]:
+                hidden = Names(self.host.connection).temporary(view.sql, self._keys())
+                if hidden is not None:
+                    kind, name = hidden
+                    raise errors.ProgrammingError(
+                        f"a temporary {kind} of this connection hides {name}, which the "
+                        f"maintained view {view.key.split('.', 1)[1]} reads",
+                        hint=f"drop the temporary {kind}, or make it anew under another name",
+                    )
+                self._hiding[2].add(view.key)
+            yield
 
     def come_back(self) -> None:
         """Be at the session's own place again, where an error has kept it from that."""

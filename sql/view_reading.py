@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import duckdb
 
 from tidewheel.engine.arrow import Exchanged, pa
-from tidewheel.planner.maintain import Home, MaintainedView
-from tidewheel.sql import errors, introspection
+from tidewheel.planner.maintain import MaintainedView
+from tidewheel.sql import errors, functions, introspection
 from tidewheel.sql.reads import Names
 from tidewheel.sql.statements import tokens
 from tidewheel.sql.view_home import Homes
@@ -154,7 +154,7 @@ class Reading(Homes):
 
     def _run(self, view: MaintainedView) -> pa.Table:
         """What the view's query gives here and now."""
-        with self.at(view.home):
+        with self.there(view):
             return self.host_query(view.sql, view.reads)
 
     def host_query(self, sql: str, reads: Iterable[str]) -> pa.Table:
@@ -201,6 +201,17 @@ class Reading(Homes):
             if plan is not None:
                 self._register(key, plan.rows())
 
+    def refuse_macros(self, sql: str) -> None:
+        """NoDeltaRule if a query calls a macro: operators have DuckDB's own functions only."""
+        from tidewheel.planner.lower_view import NoDeltaRule
+
+        con = self.host.connection
+        macros = functions.of(con).macros.keys() - introspection.FUNCTIONS
+        for text in Names(con).texts(sql, self._keys()) if macros else ():
+            for _, word in functions.calls(text):
+                if word in macros:
+                    raise NoDeltaRule(f"it calls the macro {word}")
+
     def bound(self, sql: str) -> Node:
         """The logical plan of a view's query."""
         known, self._bound = self._bound, None
@@ -229,17 +240,17 @@ class Reading(Homes):
 class Maintenance:
     """What plans may ask of the session in whose transaction they are filled and stepped."""
 
-    def __init__(self, views: Reading, home: Home | None = None) -> None:
+    def __init__(self, views: Reading, view: MaintainedView | None = None) -> None:
         self._views = views
-        self._home = home
+        self._view = view
         self.epoch = views.database.epoch
         self.shared = views.database.maintainer.shared
 
     def of(self, view: MaintainedView) -> Maintenance:
-        return Maintenance(self._views, view.home)
+        return Maintenance(self._views, view)
 
     def there(self) -> AbstractContextManager[None]:
-        return nullcontext() if self._home is None else self._views.at(self._home)
+        return nullcontext() if self._view is None else self._views.there(self._view)
 
     def __call__(self, sql: str) -> pa.Table:
         with self.there():
@@ -252,5 +263,6 @@ class Maintenance:
 
     def bind(self, sql: str) -> Node:
         with self.there():
+            self._views.refuse_macros(sql)
             self._views.provide(sql)
             return self._views.bound(sql)

@@ -195,8 +195,11 @@ class Registry:
     def make_anew(self, keys: Iterable[str]) -> None:
         """Forget what views hold; those that were filled are filled again at the commit."""
         registry = self._change_registry()
+        names = Names(self.host.connection)
         for key in keys:
-            registry.views[key] = replace(registry.views[key], plan=None)
+            view = registry.views[key]
+            reads = frozenset(names.at(view.home.path).reads(view.sql, self._keys()))
+            registry.views[key] = replace(view, reads=reads, plan=None)
             self._anew.add(key)
         self._own_rows.clear()
 

@@ -138,3 +138,36 @@ def test_a_copied_database_beside_its_original(tmp_path: Path) -> None:
         assert con.execute("FROM p").fetchall() == [(4,)]
     with tidewheel.connect(second) as con:
         assert con.execute("FROM v").fetchall() == [(101,)]
+
+
+def test_what_is_temporary_hides_nothing_from_a_view() -> None:
+    """DuckDB takes a temporary table, macro or type before any other of its name."""
+    name = ":memory:hidden"
+    hides = "a temporary {} of this connection hides {}, which the maintained view main.{} reads"
+    with tidewheel.connect(name) as a, tidewheel.connect(name) as b:
+        a.execute("CREATE TABLE t (n INTEGER); CREATE MACRO f(x) AS x + 1; CREATE TABLE u (m INT)")
+        b.execute("CREATE TEMP TABLE t (n INTEGER); CREATE TEMP MACRO f(x) AS x + 100")
+        a.execute("CREATE MATERIALIZED VIEW kept AS SELECT sum(n) AS n FROM t")
+        a.execute("CREATE MATERIALIZED VIEW run AS SELECT n FROM t LIMIT 100%")
+        b.execute("INSERT INTO t VALUES (7)")
+        with pytest.raises(tidewheel.ProgrammingError, match=hides.format("table", "t", "run")):
+            b.execute("INSERT INTO memory.main.t VALUES (1)")
+        a.execute("INSERT INTO t VALUES (2)")
+        assert a.execute("FROM kept, run").fetchall() == [(2, 2)]
+        b.execute("BEGIN; INSERT INTO memory.main.t VALUES (1)")
+        with pytest.raises(tidewheel.ProgrammingError, match="drop the temporary table"):
+            b.execute("FROM kept")
+        b.execute("ROLLBACK; DROP TABLE temp.t; INSERT INTO t VALUES (3)")
+        assert sorted(b.execute("FROM kept, run").fetchall()) == [(5, 2), (5, 3)]
+        a.execute("CREATE MATERIALIZED VIEW called AS SELECT f(m) AS m FROM u")
+        with pytest.raises(tidewheel.ProgrammingError, match=hides.format("macro", "f", "called")):
+            b.execute("INSERT INTO u VALUES (1)")
+        with pytest.raises(tidewheel.ProgrammingError, match="hides f"):
+            a.execute("CREATE TEMP MACRO f(x) AS x + 5")
+        a.execute("INSERT INTO u VALUES (1)")
+        assert a.execute("FROM called").fetchall() == [(2,)]
+        assert a.execute(
+            "SELECT reason FROM tidewheel_views() WHERE view_name = 'called'"
+        ).fetchall() == [("it calls the macro f",)]
+        b.execute("DROP MACRO f; INSERT INTO u VALUES (2)")
+        assert sorted(b.execute("FROM called").fetchall()) == [(2,), (3,)]
