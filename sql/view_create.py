@@ -11,7 +11,7 @@ from tidewheel.engine.arrow import pa
 from tidewheel.sql import errors, introspection, plain_view, view_text
 from tidewheel.sql.capture import quote
 from tidewheel.sql.reads import Names, Relation, pivots_by_data, rowid, unstable_call
-from tidewheel.sql.statements import Kind, Statement, split, tokens, writing_cte
+from tidewheel.sql.statements import Statement, tokens, writing_cte
 from tidewheel.sql.view_epochs import Epochs
 from tidewheel.sql.view_reading import Maintenance
 from tidewheel.sql.view_registry import CATALOG, SCHEMA, row_name
@@ -138,14 +138,6 @@ class Creation(Epochs):
                 text=statement.script,
                 position=parsed.query_at + verb.start,
                 length=len(verb.text),
-            )
-        first = split(parsed.query)[0]
-        if first.kind is not Kind.QUERY and not plain:
-            raise errors.NotSupportedError(
-                f"a maintained view is made of a query, not of {first.words[0]}",
-                text=statement.script,
-                position=parsed.query_at,
-                length=len(first.words[0]),
             )
         pivot = None if plain else pivots_by_data(parsed.query, self.host.connection)
         if pivot is not None:

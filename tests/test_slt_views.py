@@ -17,10 +17,13 @@ FILES = sorted(FOLDER.rglob("*.slt"))
 
 # Answers that the tables do not determine: ties in an order, rows that a LIMIT picks.
 NOT_DETERMINED = ("list(g order by n desc nulls last)",)
+# With one thread DuckDB 2.0 itself never ends this one over an empty left side.
+ENDLESS = ("asof right join",)
 
 
 def chosen(script: Script) -> list[Query]:
-    return [q for q in queries(script) if not any(text in q.sql for text in NOT_DETERMINED)]
+    left_out = NOT_DETERMINED + ENDLESS
+    return [q for q in queries(script) if not any(text in q.sql for text in left_out)]
 
 
 def sample(size: int) -> list[tuple[Path, int]]:
