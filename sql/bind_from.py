@@ -162,10 +162,10 @@ class FromBinder:
         if method == "POSITIONAL":
             return self._positional(left, right)
         join_kind = join_kind_of(side, kind)
-        if len(self.conditions) > waiting and join_kind not in ("inner", "cross"):
-            raise NotTaken("an outer join with a subquery that refers further out")
-        if self.conditions and join_kind in ("right", "full"):
-            raise NotTaken("an outer join with a subquery that refers further out")
+        # What waits for WHERE is true of the rows below an outer join, not of those that it adds.
+        added = len(self.conditions) > waiting and join_kind not in ("inner", "cross")
+        if added or (self.conditions and join_kind in ("right", "full")):
+            raise NotTaken("a subquery in a condition below an outer join")
         relations = [*left[1], *right[1]]
         if using:
             conditions, relations = self._using(left, right, using, join_kind, method == "ASOF")

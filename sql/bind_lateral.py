@@ -29,7 +29,9 @@ class Lateral:
         if kind not in ("inner", "cross", "left"):
             return None
         item = join.this.this if isinstance(join.this, exp.Lateral) else join.this
-        if isinstance(item, exp.Subquery) and not item.args.get("with_"):
+        if isinstance(item, exp.Subquery):
+            if item.args.get("with_") or not isinstance(item.this, exp.Query):
+                return None
             return self._query(left, join, item.this, kind)
         if isinstance(item, exp.Table):
             item = item.this
