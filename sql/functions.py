@@ -55,7 +55,11 @@ class Functions:
         """Those whose value is not a function of the tables, macros over them too."""
         found = self.volatile | _UNSAID
         definitions = [*self.internal.items(), *self.macros.items()]
-        called = [(name, {w for t in texts for _, w in calls(t)}) for name, texts in definitions]
+        called = [
+            (name, {w for t in texts for _, w in calls(t)})
+            for name, texts in definitions
+            if name not in self.aggregates  # a call of histogram is the aggregate, but for FROM's
+        ]
         while more := {name for name, words in called if _any(words, found)} - found:
             found |= more
         return found

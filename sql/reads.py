@@ -271,6 +271,8 @@ def unstable_call(text: str, connection: duckdb.DuckDBPyConnection) -> tuple[Tok
             break
         word = token.text.lower() if token.kind == "word" else ""
         before = parts[i - 1].text.lower() if i else ""
+        if before in ("from", "join") and word in known.aggregates and word in known.internal:
+            return token, word
         if word == "tablesample" or (word == "sample" and before == "using"):
             return token, word
         if word in ("show", "describe", "desc") and before in ("", "("):
