@@ -438,6 +438,7 @@ def _join(low: ViewLowering, node: L.Join) -> Stream:
     if residual is None and one_sided:
         found = semi(circuit, left.placed, right.placed, left_key, right_key, null_safe,
                      f"{node.kind} join")  # fmt: skip
+        low.contents.semi(found, right.placed, right_key)
         if node.kind == "anti":
             found = minus(circuit, left.placed, found)
         return with_columns(low, Stream(circuit, found, left.schema), node.schema)
@@ -450,8 +451,9 @@ def _join(low: ViewLowering, node: L.Join) -> Stream:
     width = len(left.schema)
     columns = [(0, i) for i in range(width)] + [(1, i) for i in range(len(right.schema))]
     join = Join(by_left.arrangement, by_right.arrangement, columns, schema, f"{node.kind} join")
-    pairs = Stream(circuit, circuit.add(join, left_node, right_node),
-                   (*left.schema, *right.schema))  # fmt: skip
+    placed = circuit.add(join, left_node, right_node)
+    low.contents.join(placed)
+    pairs = Stream(circuit, placed, (*left.schema, *right.schema))
     if residual is not None:
         source = _Any()
         source._set_schema(pairs.schema)
@@ -475,6 +477,7 @@ def _join(low: ViewLowering, node: L.Join) -> Stream:
             continue
         if residual is None:
             there = semi(circuit, stream.placed, other.placed, key, other_key, null_safe)
+            low.contents.semi(there, other.placed, other_key)
         else:
             there = matched(circuit, stream.placed, pairs.placed, at)
         lonely = minus(circuit, stream.placed, there, "without a match")

@@ -1,13 +1,13 @@
 """How a new view's circuit gets its first rows.
 
-What DuckDB can compute from one table alone, it computes, in one statement, in parallel: filters,
-projections, distinct rows and the sums of groups. The circuit gets the rest: each source's rows go
-to those of its readers that have no statement of their own.
+What DuckDB can compute from tables, it computes, in one statement, in parallel: filters,
+projections, inner and semi joins, distinct rows and the sums of groups. Operators get the rows of
+these statements where they keep them, or have no statement of their own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Final
 
@@ -17,6 +17,7 @@ import pyarrow as pa
 from tidewheel.engine.operators.accumulate import Accumulate
 from tidewheel.engine.operators.circuit import Circuit, Node
 from tidewheel.engine.operators.join import Arrange, Join
+from tidewheel.engine.operators.linear import Map
 from tidewheel.engine.operators.shared import SharedArrangements
 from tidewheel.engine.state.delta import Delta, Schema
 from tidewheel.planner import logical as L
@@ -43,7 +44,7 @@ FEWER: Final = 8
 
 
 class Contents:
-    """Statements that compute what an operator gives, or gets, from one table."""
+    """Statements that compute what operators give, or get, from tables."""
 
     def __init__(self) -> None:
         self._gives: dict[Node, str] = {}
@@ -89,29 +90,117 @@ class Contents:
 
         self._gets[node] = rows
 
-    def fill(self, circuit: Circuit, source: Node, run: Run) -> int | None:
-        """Hand the readers of a source what they get; how many rows it has, if that is known."""
-        rest = []
-        for reader, port, _ in source.readers[0]:
-            if reader in self._gives:
-                self.fill(circuit, reader, run)
+    def join(self, node: Node, kind: str = "JOIN") -> None:
+        """A join of what two arrangements get."""
+        op = node.op
+        assert isinstance(op, Join)
+        given = [self._gives.get(arranged.node.inputs[0].node) for arranged in node.inputs]
+        keys = op.left.key.indices, op.right.key.indices
+        if None in given or not all(groups_alike(op.left.schema.types[i]) for i in keys[0]):
+            return
+        arrange = node.inputs[0].node.op
+        same = "IS NOT DISTINCT FROM" if isinstance(arrange, Arrange) and arrange.null_keys else "="
+        sides = [
+            f"({query}) AS {name}({', '.join(f'{name}{i}' for i in range(len(of.schema)))})"
+            for query, name, of in zip(given, "lr", (op.left, op.right), strict=True)
+        ]
+        on = " AND ".join(f"l.l{i} {same} r.r{j}" for i, j in zip(*keys, strict=True)) or "true"
+        chosen = ", ".join(f"{'lr'[side]}.{'lr'[side]}{i}" for side, i in op.columns)
+        self._gives[node] = f"SELECT {chosen} FROM {sides[0]} {kind} {sides[1]} ON {on}"
+
+    def semi(self, join: Node, right: Node, key: Sequence[int]) -> None:
+        """A semi join with the keys that `right` has (see `outer.semi`)."""
+        given, types = self._gives.get(right), right.op.schema.types
+        if given is None or not all(groups_alike(types[i]) for i in key):
+            return
+        once = join.inputs[1].node.inputs[0].node
+        keys = once.inputs[0].node
+        names = [f"c{i}" for i in range(len(types))]
+        chosen = ", ".join(names[i] for i in key)
+        self._gives[keys] = f"SELECT {chosen} FROM ({_named(given, names)})"
+        self._gives[once] = self._gives[keys]  # a semi join asks for no distinct keys
+        self.join(join, "SEMI JOIN")
+        self._gives[once] = f"SELECT DISTINCT * FROM ({self._gives[keys]})"
+        self.counted(once, keys)
+
+    def served(self, circuit: Circuit) -> set[Node]:
+        """The operators whose first output DuckDB computes: they need not be stepped for it.
+
+        What arrangements of such an output hold must be of use to operators of this kind only.
+        """
+        nodes = [n for n in circuit.nodes if n is not None]
+        # Two sides that are kept, and sorted, meet as fast; what comes out is nearly sorted then.
+        left_out = {n for n in nodes if isinstance(n.op, Join) and self._kept(n)}
+        while True:
+            served: set[Node] = set()
+            for node in nodes:
+                behind = (w.node for w in node.inputs)
+                if isinstance(node.op, Join):
+                    behind = (arranged.inputs[0].node for arranged in behind)
+                if node in self._gives and node not in left_out and served.issuperset(behind):
+                    served.add(node)
+            more = {
+                reader
+                for node in nodes
+                if isinstance(node.op, Arrange) and not self._only(node, served)
+                for reader, _, _ in node.readers[0]
+                if reader in served
+            }
+            if not more:
+                return served
+            left_out |= more
+
+    def _kept(self, join: Node) -> bool:
+        """Are both sides of a join kept, and the pairs wanted row by row?"""
+        ops = (wire.node.op for wire in join.inputs)
+        waiting = any(isinstance(op, Arrange) and op.arrangement.waiting for op in ops)
+        return not waiting and self._by_row(join)
+
+    def _by_row(self, node: Node) -> bool:
+        return any(
+            self._by_row(reader) if reader in self._gives else reader not in self._gets
+            for reader, _, _ in node.readers[0]
+        )
+
+    def _only(self, arranged: Node, served: Collection[Node]) -> bool:
+        return all(reader in served for reader, _, _ in arranged.readers[0])
+
+    def fill(self, circuit: Circuit, run: Run) -> None:
+        """Give all operators what they get from tables; then let the circuit run."""
+        served = self.served(circuit)
+        known: dict[Node, Delta] = {}
+
+        def rows(node: Node) -> Delta:
+            if node not in known:
+                known[node] = as_delta(run(self._gives[node]), node.op.schema)
+                node.rows_out += len(known[node])
+            return known[node]
+
+        for node in circuit.nodes:
+            if node is None or not node.inputs:
                 continue
-            delta = self._gets[reader](run) if reader in self._gets else None
-            if delta is None:
-                rest.append((reader, port))
-            elif len(delta):
-                circuit.push(reader, delta)
-        if not rest:
-            return None
-        rows = as_delta(run(self._gives[source]), source.op.schema)
-        source.rows_out += len(rows)
-        for reader, port in rest if len(rows) else ():
-            circuit.push(reader, rows, port=port)
-        return len(rows)
+            op = node.op
+            if node in served and isinstance(op, Join):
+                op.begun = True
+            elif isinstance(op, Arrange) and node.inputs[0].node in served:
+                if not self._only(node, served):
+                    circuit.push(node, rows(node.inputs[0].node))
+                elif not op.has_all:
+                    op.step((), [rows(node.inputs[0].node)])
+                    op.arrangement.settle()
+            elif node not in served or node in self._gets:
+                for port, wire in enumerate(node.inputs):
+                    if wire.node in served:
+                        delta = self._gets[node](run) if node in self._gets else None
+                        delta = rows(wire.node) if delta is None else delta
+                        if node in served:
+                            op.step((), [delta])
+                        elif len(delta):
+                            circuit.push(node, delta, port=port)
 
     def table_of(self, node: Node) -> Node | None:
         """The source of the one stored table that gives all that `node` gives."""
-        while node in self._gives and node not in self._tables and node.inputs:
+        while node in self._gives and isinstance(node.op, Map):
             node = node.inputs[0].node
         return node if node in self._tables else None
 

@@ -75,14 +75,13 @@ class Incremental:
         """Take everything that there is through the circuit, as one delta per table."""
         for placed, sql in self._low.constants:
             self._push(placed, run(sql))
-        found: dict[Node, int] = {}
+        rows: dict[Node, int] = {}
         for source in self._low.inputs:
-            rows = self._low.contents.fill(self.circuit, source.node, run)
-            if rows is None:
-                rows = run(f"SELECT count(*) FROM {source.table}").column(0)[0].as_py()
-            self.held[source.key] = found[source.node] = rows
+            (count,) = run(f"SELECT count(*) FROM {source.table}").column(0).to_pylist()
+            self.held[source.key] = rows[source.node] = count
         if run.shared is not None:
-            put_off(self.circuit, self._low.contents, found, run.shared)
+            put_off(self.circuit, self._low.contents, rows, run.shared)
+        self._low.contents.fill(self.circuit, run)
         self._advance()
 
     def _push(self, node: Node, table: pa.Table) -> None:

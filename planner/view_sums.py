@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -26,6 +27,16 @@ _MOST_LIMBS = 10
 _MOST_DIGITS = 18  # behind the point, for DuckDB's products to fit
 
 
+@dataclass(frozen=True, slots=True)
+class _Term:
+    """A sum of doubles: of which argument, its number in `Accumulate`, a column, its limbs."""
+
+    argument: int
+    term: int
+    column: str
+    limbs: range
+
+
 class Sums:
     """What an `Accumulate` gets from the rows of `query`, whose columns are called `names`."""
 
@@ -39,14 +50,14 @@ class Sums:
         """Are DuckDB's groups those of `op`, and its sums?"""
         scales = (s.kind.scale for s in op.arguments if pa.types.is_decimal128(s.kind))
         within = all(scale <= _MOST_DIGITS for scale in scales)
-        return within and not op.squared and all(groups_alike(types[i]) for i in op.key)
+        return within and all(groups_alike(types[i]) for i in op.key)
 
     def __call__(self, run: Run) -> Totals | None:
         """The groups with their sums; None where doubles lie too far apart for a statement."""
         op = self._op
         floats = [s for s in op.arguments if s.float]
-        limbs = self._limbs(run, floats) if floats else {}
-        if limbs is None:
+        terms = self._terms(run, floats) if floats else []
+        if terms is None:
             return None
         query = self._query
         group = [self._names[i] for i in op.key]
@@ -60,37 +71,40 @@ class Sums:
                 f"SELECT *, CASE WHEN isfinite({value}) THEN {value} ELSE 0 END AS {x} "
                 f"FROM ({query})"
             )
-            for limb in limbs[s.argument]:
-                unit = f"{math.ldexp(1.0, exact.LIMB * (limb - exact.BIAS))!r}::DOUBLE"
-                query = f"SELECT *, trunc({x} / {unit}) AS {x}_{limb} FROM ({query})"
-                query = f"SELECT * REPLACE ({x} - {x}_{limb} * {unit} AS {x}) FROM ({query})"
-                parts.append(f"sum({x}_{limb}::BIGINT)")
+            if s.argument in op.squares:
+                query = _squared(query, x)
+            for term in (t for t in terms if t.argument == s.argument):
+                query = _cut(query, term)
+                parts += [f"sum({term.column}_{limb}::BIGINT)" for limb in term.limbs]
         items = [*group, *(f"coalesce({p}, 0)::BIGINT" for p in parts)]
         by = f" GROUP BY {', '.join(group)}" if group else ""
-        return self._taken(run(f"SELECT {', '.join(items)} FROM ({query}){by}"), floats, limbs)
+        return self._taken(run(f"SELECT {', '.join(items)} FROM ({query}){by}"), terms)
 
-    def _limbs(self, run: Run, floats: Sequence[Sum]) -> dict[int, range] | None:
-        """For each argument the numbers of the limbs that its values have, the highest first."""
+    def _terms(self, run: Run, floats: Sequence[Sum]) -> list[_Term] | None:
+        """The sums of doubles to be made; None where there would be too many limbs."""
         items = []
         for s in floats:
             x = f"{self._names[s.argument]}::DOUBLE"
             there = f"FILTER (isfinite({x}) AND {x} <> 0)"
             items += [f"max(abs({x})) {there}", f"min(abs({x})) {there}"]
         ends = run(f"SELECT {', '.join(items)} FROM ({self._query})").columns
-        found: dict[int, range] = {}
+        found: list[_Term] = []
         for s, most, least in zip(floats, ends[::2], ends[1::2], strict=True):
             high, low = most[0].as_py(), least[0].as_py()
             if high is None:
-                found[s.argument] = range(0)
                 continue
-            top = (math.frexp(high)[1] - 1 + exact.LIMB * exact.BIAS) >> 5
-            last = (math.frexp(low)[1] - 53 + exact.LIMB * exact.BIAS) >> 5
-            found[s.argument] = range(top, last - 1, -1)
-            if len(found[s.argument]) > _MOST_LIMBS:
-                return None
-        return found
+            x = f"__tw_x{s.argument}"
+            first, last = math.frexp(high)[1] - 1, math.frexp(low)[1] - 53
+            found.append(_Term(s.argument, s.term, x, _limbs(first, last)))
+            square = self._op.squares.get(s.argument)
+            if square is not None:
+                if not exact.SQUARABLE[0] <= low <= high <= exact.SQUARABLE[1]:
+                    return None
+                limbs = _limbs(2 * first + 1, 2 * last)
+                found += [_Term(s.argument, square, f"{x}_{part}", limbs) for part in "abc"]
+        return None if any(len(t.limbs) > _MOST_LIMBS for t in found) else found
 
-    def _taken(self, table: pa.Table, floats: Sequence[Sum], limbs: dict[int, range]) -> Totals:
+    def _taken(self, table: pa.Table, sums: Sequence[_Term]) -> Totals:
         op = self._op
         if not op.key and table.column(0)[0].as_py() == 0:
             table = table.slice(1)  # no rows at all
@@ -102,8 +116,8 @@ class Sums:
         amounts = iter(numbers[op.width :])
         at: list[Int64s] = []
         found: list[tuple[int, int, Int64s]] = []
-        for s in floats:
-            for limb in limbs[s.argument]:
+        for s in sums:
+            for limb in s.limbs:
                 amount = next(amounts)
                 index = amount.nonzero()[0]
                 at.append(index)
@@ -116,6 +130,36 @@ class Sums:
         cols: list[Col] = [*(take(c, index) for c in keys), term, limb_]
         terms = Delta(op.terms.schema, cols, np.concatenate([a for _, _, a in found]))
         return Totals(op.group, keys, weights, terms)
+
+
+def _limbs(first: int, last: int) -> range:
+    """The limbs that hold bits 2 ** `first` to 2 ** `last`, the highest first."""
+    return range(_limb(first), _limb(last) - 1, -1)
+
+
+def _limb(bit: int) -> int:
+    return (bit + exact.LIMB * exact.BIAS) // exact.LIMB
+
+
+def _squared(query: str, x: str) -> str:
+    """Three columns more, which add up to the squares of `x` (see `exact.halves`)."""
+    split = f"{exact.SPLITTER!r}::DOUBLE"
+    query = f"SELECT *, {x} * {split} - ({x} * {split} - {x}) AS {x}_h FROM ({query})"
+    query = f"SELECT *, {x} - {x}_h AS {x}_l FROM ({query})"
+    return (
+        f"SELECT *, {x}_h * {x}_h AS {x}_a, 2 * {x}_h * {x}_l AS {x}_b, "
+        f"{x}_l * {x}_l AS {x}_c FROM ({query})"
+    )
+
+
+def _cut(query: str, term: _Term) -> str:
+    """A column for each limb of a column of doubles."""
+    x = term.column
+    for limb in term.limbs:
+        unit = f"{math.ldexp(1.0, exact.LIMB * (limb - exact.BIAS))!r}::DOUBLE"
+        query = f"SELECT *, trunc({x} / {unit}) AS {x}_{limb} FROM ({query})"
+        query = f"SELECT * REPLACE ({x} - {x}_{limb} * {unit} AS {x}) FROM ({query})"
+    return query
 
 
 def columns(table: pa.Table, schema: Schema) -> list[Col]:

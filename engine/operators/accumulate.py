@@ -145,7 +145,7 @@ class Accumulate(Operator):
         self.key = tuple(key)
         self.aggregates = tuple(aggregates)
         self._sums: dict[int, Sum] = {}
-        self._squares: dict[int, int] = {}
+        self.squares: dict[int, int] = {}  # by argument, where the sum of its squares lies
         terms = 0
         self.width = 1
         for a in self.aggregates:
@@ -160,8 +160,8 @@ class Accumulate(Operator):
                 self._sums[a.argument] = s
                 self.width += s.width
                 terms += 1
-            if a.function in _SQUARED and a.argument not in self._squares:
-                self._squares[a.argument] = terms
+            if a.function in _SQUARED and a.argument not in self.squares:
+                self.squares[a.argument] = terms
                 terms += 1
         self.group = input_schema.select(self.key)
         positions = range(len(self.key))
@@ -181,11 +181,6 @@ class Accumulate(Operator):
         self._by_row: GroupsByRow | None = None
         if not depth:
             self._by_row = by_row(self.key, self.sums, self.arguments, self.aggregates, schema)
-
-    @property
-    def squared(self) -> bool:
-        """Does it keep sums of squares?"""
-        return bool(self._squares)
 
     @property
     def arguments(self) -> Sequence[Sum]:
@@ -348,8 +343,8 @@ class Accumulate(Operator):
             weights[:, s.special + 2] = np.where(values == -math.inf, present, 0)
             values = np.where(finite, values, 0.0)
         out.append((*exact.split_doubles(values), s.term))
-        if s.argument in self._squares:
-            out.append((*exact.split_squares(values), self._squares[s.argument]))
+        if s.argument in self.squares:
+            out.append((*exact.split_squares(values), self.squares[s.argument]))
 
     # -- sums to output ------------------------------------------------------------------------
 
@@ -374,7 +369,7 @@ class Accumulate(Operator):
     def _totals(self, sums: Rows | None, terms: Rows | None) -> dict[int, list[int]]:
         """Per term the exact sum of each group, times 2 ** (32 * BIAS)."""
         count = len(sums) if sums is not None and len(sums) else 1
-        numbers = [s.term for s in self._sums.values() if s.float] + list(self._squares.values())
+        numbers = [s.term for s in self._sums.values() if s.float] + list(self.squares.values())
         totals = {t: [0] * count for t in numbers}
         if terms is None or not len(terms):
             return totals
@@ -454,20 +449,17 @@ class Accumulate(Operator):
         counts = weights[:, s.count_part].tolist()
         special = weights[:, s.special : s.special + 3].tolist()
         first = totals[s.term]
-        second = totals[self._squares[s.argument]] if s.argument in self._squares else first
+        second = totals[self.squares[s.argument]] if s.argument in self.squares else first
         finish = _FINISH[a.function]
         out: list[float | None] = []
         for n, (nan, plus, minus), x, xx in zip(counts, special, first, second, strict=True):
             if n <= 0:
                 out.append(None)
             elif a.function in _SQUARED:
-                out.append(
-                    None
-                    if n == 1 and "samp" in a.function
-                    else math.nan
-                    if nan or plus or minus
-                    else finish(x, xx, n)
-                )
+                if n == 1:  # whatever it is
+                    out.append(None if "samp" in a.function else 0.0)
+                else:
+                    out.append(math.nan if nan or plus or minus else finish(x, xx, n))
             elif nan or (plus and minus):
                 out.append(math.nan)
             elif plus or minus:

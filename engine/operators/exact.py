@@ -73,19 +73,54 @@ def split_doubles(values: npt.NDArray[np.float64]) -> tuple[Int64s, Int64s, Int6
     return split_scaled(whole, exponent.astype(np.int64) - 53)
 
 
+SQUARABLE = (2.0**-480, 2.0**500)
+"""Within these sizes the parts of a square (see `halves`) are doubles without an error."""
+
+
+def halves(values: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.float64], ...]:
+    """Doubles as sums of two of half as many bits, whose products have no error.
+
+    Source: Veltkamp's splitting, in Dekker, "A floating-point technique for extending the available
+    precision" (Numerische Mathematik 18, 1971, p. 233).
+    """
+    scaled = values * SPLITTER
+    high = scaled - (scaled - values)
+    return high, values - high
+
+
+SPLITTER = 2.0**27 + 1
+
+
 def split_squares(values: npt.NDArray[np.float64]) -> tuple[Int64s, Int64s, Int64s]:
     """The exact squares of finite doubles, in the form of `split_doubles`."""
+    size = np.abs(values)
+    within = (size >= SQUARABLE[0]) & (size <= SQUARABLE[1])
+    at = within.nonzero()[0]
+    high, low = halves(values[at])
+    parts = []
+    for product in (high * high, 2 * high * low, low * low):
+        index, limb, value = split_doubles(product)
+        parts.append((at[index], limb, value))
+    if len(at) < len(values):
+        rest = (~within).nonzero()[0]
+        for index, limb, value in _split_far_squares(values[rest]):
+            parts.append((rest[index], limb, value))
+    at, limb, value = (np.concatenate(p) for p in zip(*parts, strict=True))
+    return at, limb, value
+
+
+def _split_far_squares(
+    values: npt.NDArray[np.float64],
+) -> list[tuple[Int64s, Int64s, Int64s]]:
     mantissa, exponent = np.frexp(values)
     whole = np.abs(np.ldexp(mantissa, 53).astype(np.int64))
     high, low = whole >> 27, whole & ((1 << 27) - 1)
     base = 2 * (exponent.astype(np.int64) - 53)
-    parts = [
+    return [
         split_scaled(low * low, base),
         split_scaled(high * low, base + 28),
         split_scaled(high * high, base + 54),
     ]
-    at, limb, value = (np.concatenate(p) for p in zip(*parts, strict=True))
-    return at, limb, value
 
 
 def split_scaled(whole: Int64s, exponent: Int64s) -> tuple[Int64s, Int64s, Int64s]:

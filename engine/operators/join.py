@@ -57,6 +57,12 @@ class Arrange(Operator):
         nulls = None if self.null_keys else self.arrangement.key.nulls(delta.cols)
         return delta if nulls is None else delta.where(~nulls)
 
+    @property
+    def has_all(self) -> bool:
+        """Does it hold, or not need, what it would get in this turn?"""
+        there = self.shared is not None and self.shared.is_written
+        return there or self.arrangement.waiting
+
     def wait(self, registry: SharedArrangements, collect: Callable[[Read], Delta]) -> None:
         """Hold nothing until somebody reads; `collect` gives the rows that came in until then."""
         self.arrangement.wait(Later(registry, lambda read: self._found(collect(read))))
@@ -93,13 +99,13 @@ class Join(Operator):
         self.columns = tuple(columns)
         self.schema = schema
         self.name = name
-        self._begun = False
+        self.begun = False
 
     def step(self, counters: Counters, deltas: Sequence[Delta | None]) -> list[Emission]:
         """All pairs in which a present delta takes part."""
         left, right = deltas
         # The first time, the deltas are all that the arrangements hold: one term says it all.
-        first, self._begun = not self._begun, True
+        first, self.begun = not self.begun, True
         if first and left is not None and self.left.waiting:
             return self._meet(0, left, self._keys(0, left), counters)
         if first and right is not None and self.right.waiting:

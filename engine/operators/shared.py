@@ -52,10 +52,15 @@ class Shared:
 
     def claim(self) -> bool:
         """Is it the caller who writes the present change? True once per turn."""
-        if self.written == self.registry.turn:
+        if self.is_written:
             return False
         self.written = self.registry.turn
         return True
+
+    @property
+    def is_written(self) -> bool:
+        """Has somebody claimed the present change?"""
+        return self.written == self.registry.turn
 
 
 class SharedArrangements:

@@ -45,6 +45,8 @@ def text(value: Any) -> str:
 def aggregates(kind: str) -> str:
     if kind == "BOOLEAN":
         return "bool_and(x), bool_or(x), count(x), count(*)"
+    if kind in ("DOUBLE", "FLOAT"):
+        return "sum(x), avg(x), count(x), var_pop(x), stddev(x)"
     return "sum(x), avg(x), count(x), count(*), count(DISTINCT x)"
 
 
