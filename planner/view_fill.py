@@ -82,7 +82,7 @@ class Contents:
         given, schema = self._gives.get(source), source.op.schema
         if given is None or not all(map(groups_alike, schema.types)):
             return
-        query = f"SELECT *, count(*) FROM ({given}) GROUP BY ALL"
+        query = f"SELECT *, system.main.count(*) FROM ({given}) GROUP BY ALL"
 
         def rows(run: Run) -> Delta:
             table = run(query)

@@ -77,7 +77,7 @@ class Incremental:
             self._push(placed, run(sql))
         rows: dict[Node, int] = {}
         for source in self._low.inputs:
-            (count,) = run(f"SELECT count(*) FROM {source.table}").column(0).to_pylist()
+            (count,) = run(f"SELECT system.main.count(*) FROM {source.table}").column(0).to_pylist()
             self.held[source.key] = rows[source.node] = count
         if run.shared is not None:
             put_off(self.circuit, self._low.contents, rows, run.shared)

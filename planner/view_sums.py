@@ -23,6 +23,7 @@ from tidewheel.planner.text import identifier, to_sql
 Run = Callable[[str], pa.Table]
 
 _MASK = (1 << exact.LIMB) - 1
+_OWN = "system.main."  # whatever macros there are
 _MOST_LIMBS = 10
 _MOST_DIGITS = 18  # behind the point, for DuckDB's products to fit
 
@@ -61,21 +62,21 @@ class Sums:
             return None
         query = self._query
         group = [self._names[i] for i in op.key]
-        parts = ["count(*)"]
+        parts = [f"{_OWN}count(*)"]
         for s in op.arguments:
             parts += _parts(self._names[s.argument], s)
         for s in floats:
             x = f"__tw_x{s.argument}"
             value = f"{self._names[s.argument]}::DOUBLE"
             query = (
-                f"SELECT *, CASE WHEN isfinite({value}) THEN {value} ELSE 0 END AS {x} "
+                f"SELECT *, CASE WHEN {_OWN}isfinite({value}) THEN {value} ELSE 0 END AS {x} "
                 f"FROM ({query})"
             )
             if s.argument in op.squares:
                 query = _squared(query, x)
             for term in (t for t in terms if t.argument == s.argument):
                 query = _cut(query, term)
-                parts += [f"sum({term.column}_{limb}::BIGINT)" for limb in term.limbs]
+                parts += [f"{_OWN}sum({term.column}_{limb}::BIGINT)" for limb in term.limbs]
         items = [*group, *(f"coalesce({p}, 0)::BIGINT" for p in parts)]
         by = f" GROUP BY {', '.join(group)}" if group else ""
         return self._taken(run(f"SELECT {', '.join(items)} FROM ({query}){by}"), terms)
@@ -85,8 +86,8 @@ class Sums:
         items = []
         for s in floats:
             x = f"{self._names[s.argument]}::DOUBLE"
-            there = f"FILTER (isfinite({x}) AND {x} <> 0)"
-            items += [f"max(abs({x})) {there}", f"min(abs({x})) {there}"]
+            there = f"FILTER ({_OWN}isfinite({x}) AND {x} <> 0)"
+            items += [f"{_OWN}{end}({_OWN}abs({x})) {there}" for end in ("max", "min")]
         ends = run(f"SELECT {', '.join(items)} FROM ({self._query})").columns
         found: list[_Term] = []
         for s, most, least in zip(floats, ends[::2], ends[1::2], strict=True):
@@ -157,7 +158,7 @@ def _cut(query: str, term: _Term) -> str:
     x = term.column
     for limb in term.limbs:
         unit = f"{math.ldexp(1.0, exact.LIMB * (limb - exact.BIAS))!r}::DOUBLE"
-        query = f"SELECT *, trunc({x} / {unit}) AS {x}_{limb} FROM ({query})"
+        query = f"SELECT *, {_OWN}trunc({x} / {unit}) AS {x}_{limb} FROM ({query})"
         query = f"SELECT * REPLACE ({x} - {x}_{limb} * {unit} AS {x}) FROM ({query})"
     return query
 
@@ -176,25 +177,25 @@ def groups_alike(kind: pa.DataType) -> bool:
 
 def _parts(value: str, s: Sum) -> list[str]:
     """The parts of a running sum, as `Accumulate` adds them up."""
-    count = f"count({value})"
+    count = f"{_OWN}count({value})"
     if s.counted:
         return [count]
     if s.truth:
-        return [count, f"count(*) FILTER (NOT {value})"]
+        return [count, f"{_OWN}count(*) FILTER (NOT {value})"]
     if s.float:
         ends = (f"{value} = '{end}'" for end in ("nan", "infinity", "-infinity"))
-        return [count, *(f"count(*) FILTER ({end})" for end in ends)]
+        return [count, *(f"{_OWN}count(*) FILTER ({end})" for end in ends)]
     if pa.types.is_decimal128(s.kind):
         scale, unit = s.kind.scale, 10**s.kind.scale
         if s.kind.precision <= 18:
             value = f"({value} * {unit})::BIGINT"
         else:
-            whole = f"trunc({value})"
+            whole = f"{_OWN}trunc({value})"
             part = f"(({value} - {whole})::DECIMAL({scale + 1}, {scale}) * {unit})::HUGEINT"
             value = f"({whole}::HUGEINT * {unit} + {part})"
     if len(s.parts) == 1:
-        return [count, f"sum({value})"]
+        return [count, f"{_OWN}sum({value})"]
     if len(s.parts) == 2:
-        return [count, f"sum({value} & {_MASK})", f"sum({value} >> {exact.LIMB})"]
-    low = [f"sum(({value} >> {exact.LIMB * i}) & {_MASK})" for i in range(3)]
-    return [count, *low, f"sum({value} >> {3 * exact.LIMB})"]
+        return [count, f"{_OWN}sum({value} & {_MASK})", f"{_OWN}sum({value} >> {exact.LIMB})"]
+    low = [f"{_OWN}sum(({value} >> {exact.LIMB * i}) & {_MASK})" for i in range(3)]
+    return [count, *low, f"{_OWN}sum({value} >> {3 * exact.LIMB})"]

@@ -96,3 +96,15 @@ def assert_same(got: list[tuple[Any, ...]], want: list[tuple[Any, ...]]) -> None
         return tuple(f"{v:.9g}" if isinstance(v, float) else repr(v) for v in row)
 
     assert sorted(map(plain, got)) == sorted(map(plain, want))
+
+
+def test_macros_with_the_names_of_what_the_filling_calls() -> None:
+    query = "SELECT g, sum(d) AS s, count(*) AS n FROM t GROUP BY g"
+    with tidewheel.connect() as con:
+        con.execute("CREATE TABLE t (g INTEGER, d DOUBLE, x DECIMAL(30, 4))")
+        con.execute("INSERT INTO t VALUES (1, 1.25, 2), (1, -3.5, 4), (2, 'nan', 5)")
+        expected = con.execute(f"{query} ORDER BY g").fetchall()
+        for name in ("trunc", "abs", "isfinite", "min", "max"):
+            con.execute(f"CREATE MACRO {name}(x) AS 42")
+        con.execute(f"CREATE MATERIALIZED VIEW v AS {query}")
+        assert str(con.execute("FROM v ORDER BY g").fetchall()) == str(expected)

@@ -1,0 +1,109 @@
+"""Filling maintained views, against DuckDB running their queries once.
+
+    python benchmarks/fill.py [--rows 3000000] [--runs 3] [--scale 1] [--data FOLDER] [--only facts]
+
+`facts`: what dashboards ask of a table of facts and a dimension of a thousand rows. `tpch`: the 22
+queries of TPC-H. Every view is made and dropped alone, so none finds another one's state. Both
+sides in turns, medians; DuckDB gives its answer as an Arrow table. `state` is what the view keeps.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+import tidewheel
+from tidewheel.tpch import generate, queries
+from tidewheel.tpch.churn import geometric_mean
+from tidewheel.tpch.run import load
+
+TABLES = """
+CREATE TABLE fact AS SELECT i::INTEGER AS id, (hash(i) % 1000)::INTEGER AS k,
+    chr(65 + (hash(i + 7) % 26)::INTEGER) AS s, ((hash(i + 1) % 100000) / 100)::DECIMAL(12, 2) AS x,
+    (hash(i + 3) % 1000003) / 1000003 AS y, (hash(i + 2) % 5000)::INTEGER AS z
+    FROM range({rows}) AS t(i);
+CREATE TABLE dim AS SELECT i::INTEGER AS k, 'name ' || (i % 50) AS name, i % 7 AS g
+    FROM range(1000) AS t(i)
+"""
+FACTS = {
+    "sums": "SELECT s, count(*), sum(x), avg(x) FROM fact GROUP BY s",
+    "sums of doubles": "SELECT k, sum(y), avg(y) FROM fact GROUP BY k",
+    "variance": "SELECT s, stddev(y) FROM fact GROUP BY s",
+    "filtered count": "SELECT z, count(*) FROM fact WHERE x > 500 GROUP BY z",
+    "distinct rows": "SELECT DISTINCT s, z FROM fact",
+    "count distinct": "SELECT s, count(DISTINCT z) FROM fact GROUP BY s",
+    "min and max": "SELECT k, min(y), max(y) FROM fact GROUP BY k",
+    "top 10": "SELECT * FROM fact ORDER BY y LIMIT 10",
+    "a tenth": "SELECT * FROM fact WHERE z < 500",
+    "sums by dimension": "SELECT name, sum(x), count(*) FROM fact JOIN dim USING (k) GROUP BY name",
+    "max by dimension": "SELECT name, max(y) FROM fact JOIN dim USING (k) GROUP BY name",
+    "rows of a dimension": "SELECT id, name FROM fact JOIN dim USING (k) WHERE g = 3 AND z < 99",
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--rows", type=int, default=3_000_000)
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--scale", type=float, default=1.0)
+    parser.add_argument("--data", type=Path)
+    parser.add_argument("--only", default="facts,tpch")
+    options = parser.parse_args()
+    for name in options.only.split(","):
+        with tidewheel.connect() as con, duckdb.connect() as peer:
+            threads = con.execute("SHOW threads").fetchall()[0][0]
+            peer.execute(f"SET threads = {threads}")
+            if name == "facts":
+                for at in (con, peer):
+                    at.execute(TABLES.format(rows=options.rows))
+                chosen = FACTS
+            else:
+                folder = generate.DataFolder(options.data or generate.default_folder(options.scale))
+                if not folder.complete(options.scale, 1):
+                    generate.generate(folder, options.scale, 1, print)
+                for at in (con, peer):
+                    load(at, folder)
+                chosen = {q.name: q.sql for q in queries.load(options.scale, [name])}
+            # what is imported and prepared at the first use
+            con.execute("CREATE MATERIALIZED VIEW warm AS SELECT 1 AS one")
+            report(name, list(measured(con, peer, chosen, options.runs)))
+
+
+def measured(
+    con: tidewheel.Connection, peer: Any, chosen: dict[str, str], runs: int
+) -> Iterator[tuple[str, float, float, float]]:
+    """Name, seconds of the fill and of DuckDB's run, megabytes of state."""
+    for name, query in chosen.items():
+        mine, theirs = [], []
+        for _ in range(runs):
+            start = time.perf_counter()
+            peer.sql(query).to_arrow_table()
+            theirs.append(time.perf_counter() - start)
+            start = time.perf_counter()
+            con.execute(f"CREATE MATERIALIZED VIEW v AS {query}")
+            mine.append(time.perf_counter() - start)
+            kept = con.execute(
+                "SELECT state_bytes FROM tidewheel_views() WHERE view_name = 'v'"
+            ).fetchall()[0][0]
+            con.execute("DROP MATERIALIZED VIEW v")
+        yield name, statistics.median(mine), statistics.median(theirs), (kept or 0) / 1e6
+
+
+def report(title: str, rows: list[tuple[str, float, float, float]]) -> None:
+    """A line per view and the geometric mean."""
+    print(f"{title:24}{'fill ms':>10}{'DuckDB ms':>11}{'times':>8}{'state MB':>10}")
+    for name, mine, theirs, kept in rows:
+        print(f"{name:24}{mine * 1e3:10.0f}{theirs * 1e3:11.1f}{mine / theirs:8.1f}{kept:10.1f}")
+    total = sum(mine for _, mine, _, _ in rows) / sum(theirs for _, _, theirs, _ in rows)
+    ratio = geometric_mean([mine / theirs for _, mine, theirs, _ in rows])
+    print(f"geometric mean {ratio:.1f}, all together {total:.1f} times DuckDB\n")
+
+
+if __name__ == "__main__":
+    main()
