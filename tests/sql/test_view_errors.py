@@ -100,3 +100,15 @@ def test_verify_says_what_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
         "main.v is wrong in 2 rows: weight > 0 is missing, weight < 0 is too much"
     )
     assert sorted(cursor.fetchall()) == [(3, 1), (4, 1)]
+
+
+def test_verify_takes_sums_that_are_rounded_to_either_side_for_the_same() -> None:
+    parts = [-5.338310994848547, -5.382669169180314, -5.624379253246228, 17.57992730740009]
+    with tidewheel.connect() as con:
+        con.execute("CREATE TABLE t (k INTEGER, x DOUBLE)")
+        con.executemany("INSERT INTO t VALUES (1, ?)", [(x,) for x in parts])
+        con.execute("CREATE MATERIALIZED VIEW v AS SELECT k, sum(x) AS s FROM t GROUP BY k")
+        exact = con.execute("SELECT s FROM v").fetchone()[0]
+        added = con.execute("SELECT sum(x) FROM t").fetchone()[0]
+        assert f"{exact:.11e}" != f"{added:.11e}"
+        assert con.execute("VERIFY VIEW v").fetchall() == []
