@@ -272,6 +272,8 @@ class ViewLowering:
         """A kernel; NoDeltaRule where DuckDB does not bind it over Arrow."""
         try:
             return make(sql, source)
+        except duckdb.InterruptException:
+            raise  # that says nothing about the statement
         except duckdb.Error as error:
             first = str(error).splitlines()[0]
             raise NoDeltaRule(f"a part of it does not bind over deltas: {first}") from None
