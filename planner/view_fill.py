@@ -41,6 +41,7 @@ def stepped(query: str, steps: Sequence[L.Filter | L.Project | L.Unnest], last: 
 
 MANY: Final = 100_000
 FEWER: Final = 8
+_NARROW: Final = 2  # columns of pairs that are made sooner than DuckDB would join again
 
 
 class Contents:
@@ -151,10 +152,11 @@ class Contents:
             left_out |= more
 
     def _kept(self, join: Node) -> bool:
-        """Are both sides of a join kept, and the pairs wanted row by row?"""
+        """Are both sides of a join kept, and its pairs narrow, or wanted row by row?"""
         ops = (wire.node.op for wire in join.inputs)
         waiting = any(isinstance(op, Arrange) and op.arrangement.waiting for op in ops)
-        return not waiting and self._by_row(join)
+        narrow = len(join.op.schema) <= _NARROW
+        return not waiting and (narrow or self._by_row(join))
 
     def _by_row(self, node: Node) -> bool:
         return any(
