@@ -118,7 +118,7 @@ class Statements:
         """After an internal error DuckDB refuses whatever follows: the next one opens anew."""
         try:
             yield
-        except (duckdb.InternalException, duckdb.FatalException):
+        except (duckdb.InternalException, duckdb.FatalException, duckdb.ConnectionException):
             self._connection = None
             raise
 

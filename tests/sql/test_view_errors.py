@@ -50,8 +50,7 @@ def test_views_outlive_an_internal_error_of_duckdb(monkeypatch: pytest.MonkeyPat
 
     def broken(result: Any) -> Any:
         real(result)
-        for made in view_kernels._made.values():  # DuckDB would refuse whatever follows
-            made._opened().close()
+        view_kernels.statements()._opened().close()  # DuckDB would refuse whatever follows
         raise duckdb.InternalException("INTERNAL Error: of a test")
 
     monkeypatch.setattr(view_kernels, "executed", broken)
