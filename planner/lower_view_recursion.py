@@ -169,7 +169,6 @@ class Watch:
         Raises RecursionLimitError or RecursionInterrupted.
         """
         bounds = BOUNDS.get()
-        bounds.stop_if_asked()
         rows = self._changed()
         if bounds.watch is not None:
             bounds.watch(self._label, counters, rows)

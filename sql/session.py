@@ -198,7 +198,7 @@ class Session:
         if given.statement_timeout is not None:
             seconds = given.statement_timeout / 1000
             self.deadline = time.monotonic() + seconds
-            timed = alarm(seconds + 0.1 + seconds / 20, self._time_out)
+            timed = alarm(seconds + 0.25 + seconds / 20, self._time_out)
         outside = BOUNDS.set(
             Budget(
                 given.max_iterations,

@@ -91,7 +91,9 @@ class Meter:
         Raises RecursionInterrupted.
         """
         budget = self.budget
-        budget.stop_if_asked()
+        late = budget.deadline is not None and clock.monotonic() > budget.deadline
+        if not late or rows == 0:  # a statement that is late was asked to stop for that
+            budget.stop_if_asked()
         self.iteration = iteration
         self.rows += rows
         self.bytes += size
@@ -106,9 +108,7 @@ class Meter:
             return f"max_recursive_rows = {budget.rows:,}"
         if budget.bytes is not None and self.bytes > budget.bytes:
             return f"max_recursive_bytes = {budget.bytes:,}"
-        if budget.deadline is not None and clock.monotonic() > budget.deadline:
-            return "statement_timeout"
-        return None
+        return "statement_timeout" if late else None
 
     def spend_all(self, iteration: int, rows: Sequence[int], width: int) -> str | None:
         """Count several steps, the last of which is `iteration`; see `spend`."""

@@ -52,7 +52,6 @@ class NativeLoop(Vertex):
         finished = stopped = False
         try:
             for batch in reader:
-                budget.stop_if_asked()
                 iteration = 0
                 if self._counted:
                     steps = batch.column(batch.num_columns - 1).to_numpy()
