@@ -41,6 +41,7 @@ def stepped(query: str, steps: Sequence[L.Filter | L.Project | L.Unnest], last: 
 
 MANY: Final = 100_000
 FEWER: Final = 8
+_JOINED: Final = 16  # tables of one statement: what a view reads twice is in its text twice
 _NARROW: Final = 2  # columns of pairs that are made sooner than DuckDB would join again
 
 
@@ -51,6 +52,7 @@ class Contents:
         self._gives: dict[Node, str] = {}
         self._gets: dict[Node, Callable[[Run], Delta | None]] = {}
         self._tables: set[Node] = set()
+        self._reads: dict[Node, int] = {}  # how many tables
 
     def table(self, node: Node, names: Sequence[str], table: str, stored: bool) -> None:
         """A source gives these columns of a table; is it `stored`, so that all sessions have it?"""
@@ -70,6 +72,7 @@ class Contents:
         given = self._gives.get(source)
         if given is not None:
             self._gives[node] = stepped(_named(given, names), steps)
+            self._reads[node] = self._reads.get(source, 1)
 
     def sums(self, node: Node, source: Node, names: Sequence[str]) -> None:
         """An `Accumulate` gets the rows of `source`: their sums do."""
@@ -95,9 +98,15 @@ class Contents:
         """A join of what two arrangements get."""
         op = node.op
         assert isinstance(op, Join)
-        given = [self._gives.get(arranged.node.inputs[0].node) for arranged in node.inputs]
+        behind = [arranged.node.inputs[0].node for arranged in node.inputs]
+        given = [self._gives.get(n) for n in behind]
         keys = op.left.key.indices, op.right.key.indices
-        if None in given or not all(groups_alike(op.left.schema.types[i]) for i in keys[0]):
+        reads = self._reads[node] = sum(self._reads.get(n, 1) for n in behind)
+        if (
+            None in given
+            or reads > _JOINED
+            or not all(groups_alike(op.left.schema.types[i]) for i in keys[0])
+        ):
             return
         arrange = node.inputs[0].node.op
         same = "IS NOT DISTINCT FROM" if isinstance(arrange, Arrange) and arrange.null_keys else "="
@@ -118,6 +127,7 @@ class Contents:
         keys = once.inputs[0].node
         names = [f"c{i}" for i in range(len(types))]
         chosen = ", ".join(names[i] for i in key)
+        self._reads[keys] = self._reads[once] = self._reads.get(right, 1)
         self._gives[keys] = f"SELECT {chosen} FROM ({_named(given, names)})"
         self._gives[once] = self._gives[keys]  # a semi join asks for no distinct keys
         self.join(join, "SEMI JOIN")
@@ -229,7 +239,7 @@ def put_off(
         if source is None or rows[source] < MANY:
             continue
         others = [_other(reader, port) for reader, port, _ in node.readers[0]]
-        behind = {s for o in others if o is not None for s in _sources(o)}
+        behind = _sources([o for o in others if o is not None])
         few = all(contents.table_of(s) and rows[s] * FEWER <= rows[source] for s in behind)
         if few and None not in others:
             node.op.wait(registry, partial(contents.collect, node.inputs[0].node))
@@ -240,10 +250,15 @@ def _other(join: Node, port: int) -> Node | None:
     return join.inputs[1 - port].node if isinstance(join.op, Join) else None
 
 
-def _sources(node: Node) -> set[Node]:
-    if not node.inputs:
-        return {node}
-    return {s for wire in node.inputs for s in _sources(wire.node)}
+def _sources(nodes: list[Node]) -> set[Node]:
+    """The inputs of the circuit from which `nodes` come."""
+    seen: set[Node] = set()
+    while nodes:
+        node = nodes.pop()
+        if node not in seen:
+            seen.add(node)
+            nodes += (wire.node for wire in node.inputs)
+    return {node for node in seen if not node.inputs}
 
 
 def as_delta(table: pa.Table, schema: Schema) -> Delta:

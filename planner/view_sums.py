@@ -82,7 +82,7 @@ class Sums:
         return self._taken(run(f"SELECT {', '.join(items)} FROM ({query}){by}"), terms)
 
     def _terms(self, run: Run, floats: Sequence[Sum]) -> list[_Term] | None:
-        """The sums of doubles to be made; None where there would be too many limbs."""
+        """The sums of doubles to be made; None with too many or too small limbs."""
         items = []
         for s in floats:
             x = f"{self._names[s.argument]}::DOUBLE"
@@ -103,7 +103,8 @@ class Sums:
                     return None
                 limbs = _limbs(2 * first + 1, 2 * last)
                 found += [_Term(s.argument, square, f"{x}_{part}", limbs) for part in "abc"]
-        return None if any(len(t.limbs) > _MOST_LIMBS for t in found) else found
+        ready = all(len(t.limbs) <= _MOST_LIMBS and _unit(t.limbs[-1]) for t in found)
+        return found if ready else None
 
     def _taken(self, table: pa.Table, sums: Sequence[_Term]) -> Totals:
         op = self._op
@@ -142,6 +143,11 @@ def _limb(bit: int) -> int:
     return (bit + exact.LIMB * exact.BIAS) // exact.LIMB
 
 
+def _unit(limb: int) -> float:
+    """What one is worth in a limb; 0 where no double is so small."""
+    return math.ldexp(1.0, exact.LIMB * (limb - exact.BIAS))
+
+
 def _squared(query: str, x: str) -> str:
     """Three columns more, which add up to the squares of `x` (see `exact.halves`)."""
     split = f"{exact.SPLITTER!r}::DOUBLE"
@@ -157,7 +163,7 @@ def _cut(query: str, term: _Term) -> str:
     """A column for each limb of a column of doubles."""
     x = term.column
     for limb in term.limbs:
-        unit = f"{math.ldexp(1.0, exact.LIMB * (limb - exact.BIAS))!r}::DOUBLE"
+        unit = f"{_unit(limb)!r}::DOUBLE"
         query = f"SELECT *, {_OWN}trunc({x} / {unit}) AS {x}_{limb} FROM ({query})"
         query = f"SELECT * REPLACE ({x} - {x}_{limb} * {unit} AS {x}) FROM ({query})"
     return query

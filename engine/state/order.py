@@ -25,9 +25,9 @@ def argsort(keys: Int64s) -> Index:
     """Positions in ascending order of `keys`; equal keys in any order."""
     if len(keys) < _LARGE:
         return keys.argsort()
-    if np.count_nonzero(keys[1:] < keys[:-1]) <= _NEARLY:
+    if _in_pieces(keys):
         return keys.argsort(kind="stable")
-    return order_by((keys,))[0]
+    return _told_apart((keys,), *_packed((keys,)))[0]
 
 
 def order_by(keys: Sequence[Int64s]) -> tuple[Index, Mask]:
@@ -39,15 +39,23 @@ def order_by(keys: Sequence[Int64s]) -> tuple[Index, Mask]:
         for key in keys[1:]:
             first |= begins(key[order])
         return order, first
-    order, first, told = _merged(keys[0]) or _packed(keys)
+    return _told_apart(keys, *(_merged(keys[0]) or _packed(keys)))
+
+
+def _told_apart(keys: Sequence[Int64s], order: Index, first: Mask, told: int) -> tuple[Index, Mask]:
+    """An order by the first `told` keys, made one by all of them."""
     for key in keys[told:]:
         refine(order, first, key.__getitem__)
     return order, first
 
 
+def _in_pieces(key: Int64s) -> bool:
+    return bool(np.count_nonzero(key[1:] < key[:-1]) <= _NEARLY)
+
+
 def _merged(key: Int64s) -> tuple[Index, Mask, int] | None:
     """The order by a key of few sorted pieces, if it tells most rows from each other."""
-    if np.count_nonzero(key[1:] < key[:-1]) > _NEARLY:
+    if not _in_pieces(key):
         return None
     order = key.argsort(kind="stable")
     first = begins(key[order])

@@ -55,14 +55,26 @@ class _Part:
 
 def join_order(node: Node, query: Query) -> Node:
     """The same relation with inner joins of three relations and more in the order found best."""
+    return _in_best_order(node, query, {})
+
+
+def _in_best_order(node: Node, query: Query, done: dict[int, Node]) -> Node:
+    """`done`: what became of nodes that several read."""
+    found = done.get(id(node))
+    if found is None:
+        found = done[id(node)] = _reordered(node, query, done)
+    return found
+
+
+def _reordered(node: Node, query: Query, done: dict[int, Node]) -> Node:
     if isinstance(node, Join) and node.kind in ("inner", "cross"):
         relations: list[Node] = []
         conditions: list[exp.Expr] = []
         flatten(node, relations, conditions)
-        relations = [_kept(join_order(r, query), conditions) for r in relations]
+        relations = [_kept(_in_best_order(r, query, done), conditions) for r in relations]
         if len(relations) > 2 and not any(map(recursive, relations)):
             return in_order(_ordered(relations, conditions, query), node.schema)
-    return over(node, lambda child: join_order(child, query))
+    return over(node, lambda child: _in_best_order(child, query, done))
 
 
 def _kept(node: Node, conditions: list[exp.Expr]) -> Node:

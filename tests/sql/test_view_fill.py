@@ -108,3 +108,51 @@ def test_macros_with_the_names_of_what_the_filling_calls() -> None:
             con.execute(f"CREATE MACRO {name}(x) AS 42")
         con.execute(f"CREATE MATERIALIZED VIEW v AS {query}")
         assert str(con.execute("FROM v ORDER BY g").fetchall()) == str(expected)
+
+
+def test_what_a_view_reads_many_times_is_planned_once() -> None:
+    """Chains whose plans share what is below: a walk that forgets where it was would not end."""
+    count = 14
+    with tidewheel.connect() as con:
+        con.execute("CREATE TABLE t AS SELECT i::INTEGER AS k FROM range(120_000) r(i)")
+        con.execute("CREATE TABLE d AS SELECT i::INTEGER AS k, i + 1 AS v FROM range(20) r(i)")
+        values = ", ".join(f"d{i}.v AS v{i}" for i in range(count))
+        joins = " ".join(f"LEFT JOIN d d{i} ON d{i}.k = t.k + {i}" for i in range(count))
+        con.execute(f"CREATE MATERIALIZED VIEW far AS SELECT t.k, {values} FROM t {joins}")
+        con.execute("CREATE TABLE s AS FROM (VALUES (1), (1), (2)) t(k)")
+        levels = ", ".join(
+            f"c{i + 1} AS (SELECT DISTINCT x.k FROM c{i} x JOIN c{i} y ON x.k = y.k)"
+            for i in range(9)
+        )
+        con.execute(f"CREATE MATERIALIZED VIEW deep AS WITH c0 AS (FROM s), {levels} FROM c9")
+        joined = ", ".join(
+            f"c{i + 1} AS (SELECT x.k FROM c{i} x JOIN c{i} y ON x.k = y.k)" for i in range(9)
+        )
+        once = "c0 AS (SELECT DISTINCT k FROM s)"
+        con.execute(f"CREATE MATERIALIZED VIEW wide AS WITH {once}, {joined} FROM c9")
+        assert con.execute("FROM deep ORDER BY k").fetchall() == [(1,), (2,)]
+        con.execute(
+            "INSERT INTO s VALUES (3); DELETE FROM s WHERE k = 2; DELETE FROM d WHERE k = 0"
+        )
+        con.execute("UPDATE t SET k = -1 WHERE k = 7")
+        for view in ("deep", "wide"):
+            assert con.execute(f"FROM {view} ORDER BY k").fetchall() == [(1,), (3,)]
+        for view in ("deep", "wide", "far"):
+            assert con.execute(f"VERIFY VIEW {view}").fetchall() == []
+
+
+@pytest.mark.parametrize("value", ["2.9e-144", "1e-143", "5e-324", "3e-308", "-1.1e-160"])
+def test_sums_and_squares_of_the_smallest_doubles(value: str) -> None:
+    with tidewheel.connect() as con:
+        con.execute("CREATE TABLE t (g INTEGER, x DOUBLE)")
+        con.execute(f"INSERT INTO t VALUES (1, {value}), (1, {value} * 3), (2, 1), (2, {value})")
+        for aggregates in ("sum(x) AS s", "sum(x) AS s, var_pop(x) AS v"):
+            for where in ("true", "g = 1"):
+                con.execute(
+                    "CREATE OR REPLACE MATERIALIZED VIEW v AS "
+                    f"SELECT g, {aggregates} FROM t WHERE {where} GROUP BY g"
+                )
+                assert con.execute("VERIFY VIEW v").fetchall() == []
+        con.execute("INSERT INTO t VALUES (1, 1)")
+        con.execute("DELETE FROM t WHERE x = 1")
+        assert con.execute("VERIFY VIEW v").fetchall() == []
