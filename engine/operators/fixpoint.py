@@ -355,14 +355,6 @@ class Fixpoint(Operator):
             return self._open(keys, len(index)), places, sources
         if targets is None:
             keys = self._target_keys(rule, sources, related, None)
-            if self.value is None:
-                # Most of what a set derives is there already.
-                targets = self._slots.find(keys, len(sources))
-                new = targets < 0
-                new |= self._parent[targets] == ABSENT
-                index = new.nonzero()[0]
-                sources, places = sources[index], places[index]
-                keys = [columns_.take(c, index) for c in keys]
             targets = self._open(keys, len(sources))
         return targets, places, sources
 
@@ -496,8 +488,9 @@ class Fixpoint(Operator):
         for rule in self.rules:
             if rule.members is not None and len(moved):
                 signs = np.where(self._parent[moved] != ABSENT, 1, -1)
-                cols = [*self._slots.take(moved), moved]
-                rule.members.insert(Delta(rule.members.schema, cols, signs))
+                rows = self._slots.take(moved)
+                cols = [*(rows[p] for p in rule.join), moved]
+                rule.members.insert(Delta(rule.members.schema, cols, signs, distinct=True))
         out: list[Emission] = []
         both = np.concatenate((gone, come))
         if len(both):
@@ -527,7 +520,8 @@ class Fixpoint(Operator):
                 rule.members = Arrangement(old.schema, old.key.indices, name=old.name)
                 if len(kept):
                     weights = np.ones(len(kept), np.int64)
-                    rule.members.insert(Delta(old.schema, [*cols, slots], weights))
+                    members = [*(cols[p] for p in rule.join), slots]
+                    rule.members.insert(Delta(old.schema, members, weights, distinct=True))
 
     def arrangements(self) -> Sequence[Arrangement]:
         """The anchor; where a relation meets only a part of the key, the rows by that part."""

@@ -43,8 +43,9 @@ class Rule:
         self.by_join = KeySpec(keys, self.join)
         self.by_target = KeySpec(keys, [p for p, (side, _) in enumerate(self.target) if side])
         if any(side == 0 for side, _ in self.source):
-            schema = Schema((*keys.names, "__tw_slot"), (*keys.types, pa.int64()))
-            self.members = Arrangement(schema, self.join, name=f"{name} rows by key")
+            names, types = ([part[p] for p in self.join] for part in (keys.names, keys.types))
+            schema = Schema((*names, "__tw_slot"), (*types, pa.int64()))
+            self.members = Arrangement(schema, range(len(names)), name=f"{name} rows by key")
 
 
 def neighbours(

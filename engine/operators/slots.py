@@ -7,12 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
+from tidewheel.engine.operators.hash_index import HashIndex
 from tidewheel.engine.state import columns as columns_
-from tidewheel.engine.state.columns import Array, Col, ColumnType, Mask
+from tidewheel.engine.state.columns import Array, Col, ColumnType, Index, Mask
 from tidewheel.engine.state.delta import Int64s, KeySpec, Schema
 
 DENSE = 1 << 24  # integer keys below this are looked up in a table
-_RATIO = 4  # sorted parts of the index are merged unless one is this much larger than the next
+_RATIO = 4  # chunks of a column are merged unless one is this much larger than the next
 
 
 class Collision(Exception):
@@ -37,7 +38,7 @@ class Slots:
         self.size = 0
         self._pools = [_pool(kind) for kind in schema.kinds]
         self._table: Int64s | None = np.empty(0, np.int64) if self.spec.integer else None
-        self._parts: list[tuple[Int64s, Int64s]] = []  # sorted keys and their slots, largest first
+        self._index = HashIndex()  # where there is no table
 
     def find(self, cols: Sequence[Col], n: int) -> Int64s:
         """The slots of keys, -1 for one that has none."""
@@ -45,24 +46,18 @@ class Slots:
 
     def _find(self, keys: Int64s, cols: Sequence[Col]) -> Int64s:
         table = self._table
-        if table is not None:
-            if len(keys) == 1:
-                key = int(keys[0])
-                found = table[key] if 0 <= key < len(table) else -1
-                return np.array([found], np.int64)
+        if table is None:
+            slots = self._index.find(keys)
+        elif len(keys) == 1:
+            key = int(keys[0])
+            return np.array([table[key] if 0 <= key < len(table) else -1], np.int64)
+        else:
             inside = keys.view(np.uint64) < np.uint64(len(table))
             if inside.all():
                 slots = table[keys]
             else:
                 slots = np.full(len(keys), -1, np.int64)
                 slots[inside] = table[keys[inside]]
-        else:
-            slots = np.full(len(keys), -1, np.int64)
-            for ordered, numbers in self._parts:
-                at = ordered.searchsorted(keys)
-                at[at == len(ordered)] = 0
-                hit = ordered[at] == keys
-                slots[hit] = numbers[at[hit]]
         if not self.spec.exact(cols):
             self._check(slots, cols)
         return slots
@@ -79,40 +74,45 @@ class Slots:
     def open(self, cols: Sequence[Col], n: int) -> Int64s:
         """The slots of keys, new ones for those that have none."""
         keys = self.spec.keys(cols, n)
-        slots = self._find(keys, cols)
-        missing = (slots < 0).nonzero()[0]
-        if len(missing):
-            _, first, which = np.unique(keys[missing], return_index=True, return_inverse=True)
-            fresh = missing[np.sort(first)]
-            place = np.empty(len(first), np.int64)
-            place[first.argsort(kind="stable")] = np.arange(len(first))
-            chosen = [columns_.take(c, fresh) for c in cols]
-            slots[missing] = self.size + place[which.ravel()]
-            self._add(keys[fresh], chosen)
-            if not self.spec.exact(cols):
-                self._check(slots, cols)
+        if self._table is not None:
+            slots = self._find(keys, cols)
+            if self._added(slots, keys, cols):
+                return slots
+        slots, fresh = self._index.add(keys)
+        self._append(fresh, cols)
+        if not self.spec.exact(cols):
+            self._check(slots, cols)
         return slots
 
-    def _add(self, keys: Int64s, cols: Sequence[Col]) -> None:
-        slots = np.arange(self.size, self.size + len(keys))
-        for pool, col in zip(self._pools, cols, strict=True):
-            pool.append(self.size, col)
-        self.size += len(keys)
-        if self._table is not None:
-            if int(keys.min()) >= 0 and int(keys.max()) < DENSE and self.spec.exact(cols):
-                self._table = grown(self._table, int(keys.max()) + 1, -1)
-                self._table[keys] = slots
-                return
-            old = (self._table >= 0).nonzero()[0]
-            self._parts = [(old, self._table[old])] if len(old) else []
+    def _added(self, slots: Int64s, keys: Int64s, cols: Sequence[Col]) -> bool:
+        """Put keys without a slot into the table; if not all can be there, there is none then."""
+        table = self._table
+        assert table is not None
+        missing = (slots < 0).nonzero()[0]
+        if not len(missing):
+            return True
+        wanted = keys[missing]
+        if not (self.spec.exact(cols) and wanted.min() >= 0 and wanted.max() < DENSE):
+            numbers = np.empty(self.size, np.int64)
+            old = (table >= 0).nonzero()[0]
+            numbers[table[old]] = old
+            self._index.add(numbers)
             self._table = None
-        order = keys.argsort(kind="stable")
-        self._parts.append((keys[order], slots[order]))
-        while len(self._parts) > 1 and len(self._parts[-2][0]) < _RATIO * len(self._parts[-1][0]):
-            one, two = self._parts[-2:]
-            both = np.concatenate((one[0], two[0]))
-            order = both.argsort(kind="stable")
-            self._parts[-2:] = [(both[order], np.concatenate((one[1], two[1]))[order])]
+            return False
+        table = self._table = grown(table, int(wanted.max()) + 1, -1)
+        # Of equal keys the one that is written last has the slot.
+        table[wanted] = missing
+        fresh = missing[table[wanted] == missing]
+        table[keys[fresh]] = np.arange(self.size, self.size + len(fresh))
+        self._append(fresh, cols)
+        slots[missing] = table[wanted]
+        return True
+
+    def _append(self, fresh: Index, cols: Sequence[Col]) -> None:
+        if len(fresh):
+            for pool, col in zip(self._pools, cols, strict=True):
+                pool.append(self.size, columns_.take(col, fresh))
+            self.size += len(fresh)
 
     def take(self, slots: Int64s) -> list[Col]:
         """The key columns of slots."""
@@ -121,8 +121,7 @@ class Slots:
     @property
     def nbytes(self) -> int:
         """Bytes held."""
-        index = sum(k.nbytes + s.nbytes for k, s in self._parts)
-        index += 0 if self._table is None else self._table.nbytes
+        index = self._index.nbytes if self._table is None else self._table.nbytes
         return index + sum(p.nbytes for p in self._pools)
 
 
