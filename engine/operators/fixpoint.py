@@ -35,7 +35,7 @@ import pyarrow as pa
 from tidewheel.engine.operators.operator import Emission, Operator
 from tidewheel.engine.operators.rule import Rule, neighbours
 from tidewheel.engine.operators.slots import Slots, grown
-from tidewheel.engine.operators.walk import AT_ONCE, WIDE, Narrow, Walk, below
+from tidewheel.engine.operators.walk import AT_ONCE, WIDE, BestFirst, Narrow, Walk, below
 from tidewheel.engine.state import columns as columns_
 from tidewheel.engine.state.arrangement import Arrangement, Counters
 from tidewheel.engine.state.columns import Array, Col, Index, Mask
@@ -212,35 +212,18 @@ class Fixpoint(Operator):
         """Round by round: better values are taken, and what they derive is offered."""
         rounds = 0
         narrow = Narrow(self._related) if self._plain else None
+        order = None if self.value is None else BestFirst()
         while True:
-            waiting = [w for w in waiting if len(w[0])]
-            if not waiting:
-                return
-            slots, places, sources = (
-                waiting[0]
-                if len(waiting) == 1
-                else tuple(np.concatenate(c) for c in zip(*waiting, strict=True))
-            )
-            better = self._parent[slots] == ABSENT
-            if self.value is not None:
-                better |= places < self._place[slots]
-            if not better.all():
-                index = better.nonzero()[0]
-                if not len(index):
-                    return
-                slots, places, sources = slots[index], places[index], sources[index]
-            if self.watch is not None:
+            if self.watch is not None and any(len(w[0]) for w in waiting):
                 self.watch((rounds,))
+            frontier = self._improved([w for w in waiting if len(w[0])])
+            if self.rounds is not None and len(frontier):
+                self.rounds.append(((rounds,), [len(frontier)]))
+            if order is not None:
+                frontier = order(frontier, self._place)
+            if not len(frontier):
+                return
             rounds += 1
-            self._touch(slots)
-            if self.value is not None:
-                np.minimum.at(self._place, slots, places)
-                best = (places == self._place[slots]).nonzero()[0]
-                slots, sources = slots[best], sources[best]
-            self._parent[slots] = sources
-            frontier = self._distinct(slots)
-            if self.rounds is not None:
-                self.rounds.append(((rounds - 1,), [len(frontier)]))
             if narrow is not None and narrow(len(frontier)):
                 walk = Walk(*self._pairs(), self._slots.size)
                 go = self._walk if self.value is None else self._walk_values
@@ -251,6 +234,29 @@ class Fixpoint(Operator):
                 found = neighbours(rule.forward, rule.by_join, cols, len(frontier))
                 if found is not None:
                     waiting.append(self._values(rule, frontier[found[0]], found[1], None))
+
+    def _improved(self, waiting: list[Candidates]) -> Int64s:
+        """Take what is better than what is there; the slots that have it."""
+        if not waiting:
+            return _NONE
+        slots, places, sources = (
+            waiting[0]
+            if len(waiting) == 1
+            else tuple(np.concatenate(c) for c in zip(*waiting, strict=True))
+        )
+        better = self._parent[slots] == ABSENT
+        if self.value is not None:
+            better |= places < self._place[slots]
+        if not better.all():
+            index = better.nonzero()[0]
+            slots, places, sources = slots[index], places[index], sources[index]
+        self._touch(slots)
+        if self.value is not None:
+            np.minimum.at(self._place, slots, places)
+            best = (places == self._place[slots]).nonzero()[0]
+            slots, sources = slots[best], sources[best]
+        self._parent[slots] = sources
+        return self._distinct(slots)
 
     def _walk(self, walk: Walk, frontier: Int64s, rounds: int) -> tuple[Int64s, int]:
         """Spread a set row by row, while few rows come in a round; what is left to spread."""

@@ -18,6 +18,8 @@ from tidewheel.engine.state.delta import Int64s
 FEW: Final = 8  # a round of so many rows is narrow
 WIDE: Final = 256  # a walk ends where a round has more
 AT_ONCE: Final = 256  # rounds of a walk, where nobody watches it
+MANY: Final = 2048  # slots whose order matters
+PARTS: Final = 32
 _PATIENCE: Final = 16  # narrow rounds, and one more for each _PASS rows of what a pass goes over
 _PASS: Final = 1_500
 
@@ -43,6 +45,40 @@ class Narrow:
             return False
         self._rounds = 0
         return True
+
+
+class BestFirst:
+    """Which of many slots with better values are spread first: those with the best ones.
+
+    Any order ends in the same values, but what is spread early is more likely to get better again,
+    with all that was derived from it. Those beyond a bound wait until all others are done.
+    """
+
+    def __init__(self) -> None:
+        self._bound: int | None = None
+        self._waiting: list[tuple[Int64s, Int64s]] = []  # slots and their values then
+
+    def __call__(self, slots: Int64s, values: Int64s) -> Int64s:
+        """`slots` got better, to what `values` tells; those to spread now, none if all are done."""
+        if self._bound is not None:
+            slots = self._until(self._bound, slots, values[slots])
+            if not len(slots) and self._waiting:
+                slots, then = (np.concatenate(c) for c in zip(*self._waiting, strict=True))
+                slots = slots[values[slots] == then]
+                self._bound, self._waiting = None, []
+        if len(slots) <= 2 * MANY:
+            return slots
+        found = values[slots]
+        middle = max(MANY, len(slots) // PARTS)
+        self._bound = int(np.partition(found, middle)[middle])
+        return self._until(self._bound, slots, found)
+
+    def _until(self, bound: int, slots: Int64s, values: Int64s) -> Int64s:
+        late = values > bound
+        if not late.any():
+            return slots
+        self._waiting.append((slots[late], values[late]))
+        return slots[~late]
 
 
 def below(slots: Int64s, parent: Int64s) -> Int64s:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from typing import Any
+from unittest import mock
 
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tidewheel.engine.operators import walk
 from tidewheel.engine.operators.fixpoint import Fixpoint
 from tidewheel.engine.operators.join import Arrange
 from tidewheel.engine.operators.linear import computing
@@ -118,10 +120,11 @@ def test_pairs(edits: list[list[tuple[Row, bool]]]) -> None:
         assert {k: n for k, n in held.items() if n} == dict.fromkeys(want, 1)
 
 
+@pytest.mark.parametrize("many", [0, 2048], ids=["best first", "all at once"])
 @pytest.mark.parametrize("greatest", [False, True], ids=["min", "max"])
 @settings(max_examples=80, deadline=None)
 @given(edits=EDITS)
-def test_values(greatest: bool, edits: list[list[tuple[Row, bool]]]) -> None:
+def test_values(greatest: bool, many: int, edits: list[list[tuple[Row, bool]]]) -> None:
     """Shortest paths by two kinds of edges: with a length, and free ones the other way round.
 
     For the greatest value lengths count negative, so that it exists.
@@ -148,7 +151,9 @@ def test_values(greatest: bool, edits: list[list[tuple[Row, bool]]]) -> None:
                 roads.edit(row[:2], add)
             else:
                 edges.edit((row[0], row[1], sign * row[2]), add)
-        held_after(held, op, [starts.taken(), moved(one, edges.taken()), moved(two, roads.taken())])
+        deltas = [starts.taken(), moved(one, edges.taken()), moved(two, roads.taken())]
+        with mock.patch.object(walk, "MANY", many):
+            held_after(held, op, deltas)
         want: dict[int, int] = {}
         offers = starts.present()
         while offers:
