@@ -587,13 +587,15 @@ def _top_k(low: ViewLowering, node: L.TopK) -> Stream:
         first = node.keys[0]
         place = Order(positions[0], first.descending, first.nulls_first)
         wanted = sum(c or 0 for c in counts)
+        if low.circuit.depth:
+            raise NoDeltaRule("LIMIT inside of a recursion")
         op: Any = Ordered(schema, [], place, wanted, evaluate, out, [])
+        placed = low.circuit.add(op, source.placed)
+        low.contents.first(placed, source.placed, schema.names, low.shared)
     else:
         op = Regroup(schema, [], evaluate, out, [], low.circuit.depth, "limit")
-    if isinstance(op, Ordered) and low.circuit.depth:
-        raise NoDeltaRule("LIMIT inside of a recursion")
-    stream = Stream(low.circuit, low.circuit.add(op, source.placed), source.schema)
-    return with_columns(low, stream, node.schema)
+        placed = low.circuit.add(op, source.placed)
+    return with_columns(low, Stream(low.circuit, placed, source.schema), node.schema)
 
 
 def _whole_number(expression: exp.Expr) -> bool:

@@ -229,7 +229,9 @@ def _end(low: ViewLowering, source: Stream, keys: Sequence[L.Named], part: _Part
         out = Schema(out.names, found.types)
     order = Order(value, part.function == "max")
     op = Ordered(schema, key, order, 1, evaluate, out, key, part.function)
-    return Stream(low.circuit, low.circuit.add(op, stream.placed), columns)
+    placed = low.circuit.add(op, stream.placed)
+    low.contents.first(placed, stream.placed, schema.names, low.shared)
+    return Stream(low.circuit, placed, columns)
 
 
 def _by_group(low: ViewLowering, streams: Sequence[Stream], node: L.Aggregate) -> Stream:

@@ -19,9 +19,11 @@ from tidewheel.engine.operators.circuit import Circuit, Node
 from tidewheel.engine.operators.join import Arrange, Join
 from tidewheel.engine.operators.linear import Map
 from tidewheel.engine.operators.shared import SharedArrangements
+from tidewheel.engine.operators.topk import Ordered
 from tidewheel.engine.state.delta import Delta, Schema
 from tidewheel.planner import logical as L
 from tidewheel.planner.text import defined, identifier, to_sql
+from tidewheel.planner.view_heads import First
 from tidewheel.planner.view_sums import Run, Sums, columns, groups_alike
 
 
@@ -49,8 +51,11 @@ class Contents:
     """Statements that compute what operators give, or get, from tables."""
 
     def __init__(self) -> None:
+        self.rows: Mapping[Node, int] = {}
+        """Of the tables behind the sources."""
         self._gives: dict[Node, str] = {}
         self._gets: dict[Node, Callable[[Run], Delta | None]] = {}
+        self._sizes: dict[str, tuple[int, int]] = {}
         self._tables: set[Node] = set()
         self._reads: dict[Node, int] = {}  # how many tables
 
@@ -80,6 +85,30 @@ class Contents:
         assert isinstance(op, Accumulate)
         if given is not None and Sums.possible(op, source.op.schema.types):
             self._gets[node] = Sums(op, _named(given, names), names)
+
+    def first(
+        self, node: Node, source: Node, names: Sequence[str], registry: SharedArrangements | None
+    ) -> None:
+        """An `Ordered` gets the rows of `source`: of many rows the first of each group."""
+        given, op = self._gives.get(source), node.op
+        assert isinstance(op, Ordered)
+        origin = self._origin(source)
+        again = origin in self._tables or isinstance(origin.op, Join)
+        if given is None or not again or registry is None or not First.possible(op):
+            return
+
+        def rest(present: Delta) -> list[Delta]:
+            assert registry.read is not None
+            before = self.collect(source, registry.read)
+            return [before] if isinstance(origin.op, Join) else [before, present]
+
+        first = First(op, _named(given, names), names, rest, self._sizes)
+
+        def rows(run: Run) -> Delta | None:
+            many = any(self.rows[s] >= MANY for s in _sources([source]))
+            return first(run) if many else None
+
+        self._gets[node] = rows
 
     def counted(self, node: Node, source: Node) -> None:
         """An operator gets each row of `source` once, with how often it is there."""
@@ -212,14 +241,21 @@ class Contents:
 
     def table_of(self, node: Node) -> Node | None:
         """The source of the one stored table that gives all that `node` gives."""
-        while node in self._gives and isinstance(node.op, Map):
-            node = node.inputs[0].node
+        node = self._origin(node)
         return node if node in self._tables else None
 
+    def _origin(self, node: Node) -> Node:
+        """Where maps begin that lead to `node`."""
+        while node in self._gives and isinstance(node.op, Map):
+            node = node.inputs[0].node
+        return node
+
     def collect(self, node: Node, read: Run) -> Delta:
-        """What `node` gives, from the rows that its table has now."""
+        """What `node` gives, from the rows that its table has now, or that a join has by now."""
         if node in self._tables:
             return as_delta(read(self._gives[node]), node.op.schema)
+        if isinstance(node.op, Join):
+            return node.op.contents()
         emitted = node.op.step((), [self.collect(node.inputs[0].node, read)])
         return emitted[0][2] if emitted else Delta.empty(node.op.schema)
 

@@ -81,6 +81,7 @@ class Incremental:
             self.held[source.key] = rows[source.node] = count
         if run.shared is not None:
             put_off(self.circuit, self._low.contents, rows, run.shared)
+        self._low.contents.rows = rows
         self._low.contents.fill(self.circuit, run)
         self._advance()
 

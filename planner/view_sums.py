@@ -23,7 +23,7 @@ from tidewheel.planner.text import identifier, to_sql
 Run = Callable[[str], pa.Table]
 
 _MASK = (1 << exact.LIMB) - 1
-_OWN = "system.main."  # whatever macros there are
+OWN = "system.main."  # whatever macros there are
 _MOST_LIMBS = 10
 _MOST_DIGITS = 18  # behind the point, for DuckDB's products to fit
 
@@ -62,21 +62,21 @@ class Sums:
             return None
         query = self._query
         group = [self._names[i] for i in op.key]
-        parts = [f"{_OWN}count(*)"]
+        parts = [f"{OWN}count(*)"]
         for s in op.arguments:
             parts += _parts(self._names[s.argument], s)
         for s in floats:
             x = f"__tw_x{s.argument}"
             value = f"{self._names[s.argument]}::DOUBLE"
             query = (
-                f"SELECT *, CASE WHEN {_OWN}isfinite({value}) THEN {value} ELSE 0 END AS {x} "
+                f"SELECT *, CASE WHEN {OWN}isfinite({value}) THEN {value} ELSE 0 END AS {x} "
                 f"FROM ({query})"
             )
             if s.argument in op.squares:
                 query = _squared(query, x)
             for term in (t for t in terms if t.argument == s.argument):
                 query = _cut(query, term)
-                parts += [f"{_OWN}sum({term.column}_{limb}::BIGINT)" for limb in term.limbs]
+                parts += [f"{OWN}sum({term.column}_{limb}::BIGINT)" for limb in term.limbs]
         items = [*group, *(f"coalesce({p}, 0)::BIGINT" for p in parts)]
         by = f" GROUP BY {', '.join(group)}" if group else ""
         return self._taken(run(f"SELECT {', '.join(items)} FROM ({query}){by}"), terms)
@@ -86,8 +86,8 @@ class Sums:
         items = []
         for s in floats:
             x = f"{self._names[s.argument]}::DOUBLE"
-            there = f"FILTER ({_OWN}isfinite({x}) AND {x} <> 0)"
-            items += [f"{_OWN}{end}({_OWN}abs({x})) {there}" for end in ("max", "min")]
+            there = f"FILTER ({OWN}isfinite({x}) AND {x} <> 0)"
+            items += [f"{OWN}{end}({OWN}abs({x})) {there}" for end in ("max", "min")]
         ends = run(f"SELECT {', '.join(items)} FROM ({self._query})").columns
         found: list[_Term] = []
         for s, most, least in zip(floats, ends[::2], ends[1::2], strict=True):
@@ -164,7 +164,7 @@ def _cut(query: str, term: _Term) -> str:
     x = term.column
     for limb in term.limbs:
         unit = f"{_unit(limb)!r}::DOUBLE"
-        query = f"SELECT *, {_OWN}trunc({x} / {unit}) AS {x}_{limb} FROM ({query})"
+        query = f"SELECT *, {OWN}trunc({x} / {unit}) AS {x}_{limb} FROM ({query})"
         query = f"SELECT * REPLACE ({x} - {x}_{limb} * {unit} AS {x}) FROM ({query})"
     return query
 
@@ -183,25 +183,25 @@ def groups_alike(kind: pa.DataType) -> bool:
 
 def _parts(value: str, s: Sum) -> list[str]:
     """The parts of a running sum, as `Accumulate` adds them up."""
-    count = f"{_OWN}count({value})"
+    count = f"{OWN}count({value})"
     if s.counted:
         return [count]
     if s.truth:
-        return [count, f"{_OWN}count(*) FILTER (NOT {value})"]
+        return [count, f"{OWN}count(*) FILTER (NOT {value})"]
     if s.float:
         ends = (f"{value} = '{end}'" for end in ("nan", "infinity", "-infinity"))
-        return [count, *(f"{_OWN}count(*) FILTER ({end})" for end in ends)]
+        return [count, *(f"{OWN}count(*) FILTER ({end})" for end in ends)]
     if pa.types.is_decimal128(s.kind):
         scale, unit = s.kind.scale, 10**s.kind.scale
         if s.kind.precision <= 18:
             value = f"({value} * {unit})::BIGINT"
         else:
-            whole = f"{_OWN}trunc({value})"
+            whole = f"{OWN}trunc({value})"
             part = f"(({value} - {whole})::DECIMAL({scale + 1}, {scale}) * {unit})::HUGEINT"
             value = f"({whole}::HUGEINT * {unit} + {part})"
     if len(s.parts) == 1:
-        return [count, f"{_OWN}sum({value})"]
+        return [count, f"{OWN}sum({value})"]
     if len(s.parts) == 2:
-        return [count, f"{_OWN}sum({value} & {_MASK})", f"{_OWN}sum({value} >> {exact.LIMB})"]
-    low = [f"{_OWN}sum(({value} >> {exact.LIMB * i}) & {_MASK})" for i in range(3)]
-    return [count, *low, f"{_OWN}sum({value} >> {3 * exact.LIMB})"]
+        return [count, f"{OWN}sum({value} & {_MASK})", f"{OWN}sum({value} >> {exact.LIMB})"]
+    low = [f"{OWN}sum(({value} >> {exact.LIMB * i}) & {_MASK})" for i in range(3)]
+    return [count, *low, f"{OWN}sum({value} >> {3 * exact.LIMB})"]

@@ -140,6 +140,12 @@ class Join(Operator):
             *self._meet(1, right, rights, counters),
         ]
 
+    def contents(self) -> Delta:
+        """All pairs that there are by now; outside loops."""
+        rows = self.left.spine.single or self.left.spine.all()
+        pairs = self._meet(0, rows.delta(), rows.keys, ())
+        return pairs[0][2] if pairs else Delta.empty(self.schema)
+
     def _keys(self, side: int, delta: Delta) -> Int64s:
         return (self.left, self.right)[side].key.keys(delta.cols, len(delta))
 

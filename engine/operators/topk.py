@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import numpy as np
 
 from tidewheel.engine.operators.keyed import Keyed
+from tidewheel.engine.operators.operator import Emission
 from tidewheel.engine.operators.rank import Order, Ranking
 from tidewheel.engine.operators.regroup import Evaluate
 from tidewheel.engine.state.arrangement import Arrangement, Counters
 from tidewheel.engine.state.columns import is_null
 from tidewheel.engine.state.delta import Delta, Int64s, Schema, concat, consolidate, unique
+from tidewheel.engine.state.heads import Heads
 from tidewheel.engine.state.order import begins
 from tidewheel.engine.state.run import Rows, concat_rows, sort_rows
+
+Rest = Callable[[Delta], Sequence[Delta]]
+"""Reads all rows of an input again, its present delta included: deltas that add up to them."""
 
 _MAX = np.iinfo(np.int64).max
 _WORTH: Final = 1024  # looking at so many rows takes as long as reading one group
@@ -28,6 +33,9 @@ class Ordered(Keyed):
     The input is arranged by key and place, so a change reads the ends of the touched groups and not
     the groups. Rows that share the place of the last row wanted are read too: `evaluate` gets at
     least the first `count` rows of each group and must choose itself. Outside loops only.
+
+    Of large groups it may be given the `heads` alone, so many rows that some can go. The others are
+    read when a head has become too short.
     """
 
     def __init__(
@@ -41,14 +49,39 @@ class Ordered(Keyed):
         output_key: Sequence[int],
         name: str = "top-k",
     ) -> None:
-        self._ranking = Ranking(input_schema, order)
+        self.ranking = Ranking(input_schema, order)
         super().__init__(input_schema, key, schema, output_key, 0, name)
         self.count = count
         self._evaluate = evaluate
         self._last: dict[int, int] = {}
+        self._heads: tuple[Heads, Rest] | None = None
+        self._present: Delta | None = None
 
     def _arrange(self, schema: Schema, key: Sequence[int], depth: int) -> Arrangement:
-        return Arrangement(schema, key, depth, self._ranking, name=f"{self.name} input")
+        return Arrangement(schema, key, depth, self.ranking, name=f"{self.name} input")
+
+    def behead(self, heads: Heads, rest: Rest) -> None:
+        """From now on only the rows in `heads` are kept; `rest` reads others when they must be."""
+        self._heads = heads, rest
+
+    @property
+    def whole(self) -> bool:
+        """Does it keep all rows of all groups?"""
+        return self._heads is None
+
+    def step(self, counters: Counters, deltas: Sequence[Delta | None]) -> list[Emission]:
+        """New output − output so far, of all touched keys."""
+        self._present = delta = deltas[0]
+        if self._heads is not None and delta is not None:
+            deltas = [delta.where(self._heads[0].take(*self._places(delta)))]
+        change = super().step(counters, deltas)
+        self._present = None
+        return change
+
+    def _places(self, delta: Delta) -> tuple[Int64s, Int64s, Int64s]:
+        """Keys, ranks and weights of rows."""
+        n = len(delta)
+        return self.input.key.keys(delta.cols, n), self.ranking(delta.cols, n), delta.weights
 
     def _relevant(self, delta: Delta, keys: Int64s) -> Int64s:
         # What comes and goes behind the last row wanted changes nothing.
@@ -56,18 +89,42 @@ class Ordered(Keyed):
             return keys
         distinct = unique(keys)
         ends = np.array([self._last.get(k, _MAX) for k in distinct.tolist()])
-        ranks = self._ranking(delta.cols, len(delta))
+        ranks = self.ranking(delta.cols, len(delta))
         return keys[ranks <= ends[distinct.searchsorted(keys)]]
 
     def _rows(self, arrangement: Arrangement, keys: Int64s, counters: Counters) -> Delta:
         if arrangement is self.output:
             return super()._rows(arrangement, keys, counters)
+        rows = self._firsts(keys)
+        if self._heads is not None and self._present is not None:
+            of = self.input.key.keys(rows.cols, len(rows))
+            short = self._heads[0].short(self.count, of, rows.weights, keys)
+            if len(short):
+                self._deepen(*self._heads, short)
+                rows = self._firsts(keys)
+        return rows
+
+    def _deepen(self, heads: Heads, rest: Rest, short: Int64s) -> None:
+        """Read what is missing at the heads that are too `short`."""
+        assert self._present is not None
+        deltas = rest(self._present)
+        places = [self._places(delta) for delta in deltas]
+        chosen = heads.deepen(short, places)
+        if chosen is None:
+            self._heads = None
+            chosen = [heads.others(keys, ranks).nonzero()[0] for keys, ranks, _ in places]
+        for delta, index in zip(deltas, chosen, strict=True):
+            self.input.insert(delta.take(index))
+        self._last.clear()
+
+    def _firsts(self, keys: Int64s) -> Delta:
+        """At least the first `count` rows of each group."""
         run = self.input.spine.single
         if run is not None and len(keys) * _WORTH > len(run):
             return self._ends(run, keys)
         ends = [self._end(key) for key in keys.tolist()]
         present = [e for e in ends if e is not None and len(e)]
-        return concat([p.delta() for p in present]) if present else Delta.empty(arrangement.schema)
+        return concat([p.delta() for p in present]) if present else Delta.empty(self.input.schema)
 
     def _ends(self, run: Rows, keys: Int64s) -> Delta:
         """The first rows of many groups, where one run has all rows."""

@@ -1,0 +1,125 @@
+"""The first rows of each group, as DuckDB finds them in a query's rows.
+
+To sort millions of rows takes many times as long as DuckDB needs for the few that come first. So an
+`Ordered` over large groups gets a head of each to begin with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from tidewheel.engine.operators.rank import rankable
+from tidewheel.engine.operators.topk import Ordered, Rest
+from tidewheel.engine.state.delta import Delta, Int64s
+from tidewheel.engine.state.heads import Heads
+from tidewheel.planner.text import identifier, to_sql
+from tidewheel.planner.view_sums import OWN, Run, columns, groups_alike
+
+LEAST: Final = 16  # rows of a head; twice as many as are wanted if that is more
+PART: Final = 8  # so many times the rows of their heads groups must have
+_MOST: Final = 100_000  # rows of a head
+_MIN, _MAX = np.iinfo(np.int64).min, np.iinfo(np.int64).max
+
+
+class First:
+    """What an `Ordered` gets from the rows of `query`, whose columns are called `names`.
+
+    `rest` is how it reads them all when that is not enough any more. `sizes`: what is known of
+    numbers of rows and groups.
+    """
+
+    def __init__(
+        self,
+        op: Ordered,
+        query: str,
+        names: Sequence[str],
+        rest: Rest,
+        sizes: dict[str, tuple[int, int]],
+    ) -> None:
+        self._op = op
+        self._sizes = sizes
+        self._query = query
+        self._names = [to_sql(identifier(n)) for n in names]
+        self._rest = rest
+        self._rows = max(LEAST, 2 * op.count)
+
+    @staticmethod
+    def possible(op: Ordered) -> bool:
+        """Are DuckDB's groups those of `op`, and does each value have a place of its own?"""
+        schema = op.input.schema
+        key = (schema.types[i] for i in op.input.key.indices)
+        return all(map(groups_alike, key)) and rankable(schema.types[op.ranking.order.column])
+
+    def __call__(self, run: Run) -> Delta | None:
+        """The rows of the heads; None where they would be too many."""
+        op = self._op
+        group = [self._names[i] for i in op.input.key.indices]
+        if self._rows > _MOST:
+            return None
+        rows, groups = self._size(run, group)
+        if groups * self._rows * PART > rows:
+            return None
+        schema = op.input.schema
+        counted = all(map(groups_alike, schema.types))
+        table = run(self._statement(group, counted))
+        weights = table.columns[-2].to_numpy() if counted else np.ones(len(table), np.int64)
+        size = table.columns[-1].to_numpy()
+        return self._kept(Delta(schema, columns(table, schema), weights), size)
+
+    def _size(self, run: Run, group: Sequence[str]) -> tuple[int, int]:
+        """Rows and, nearly, groups."""
+        groups = f"{OWN}approx_count_distinct({OWN}hash({', '.join(group)}))" if group else "1"
+        query = f"SELECT {OWN}count(*), {groups} FROM ({self._query})"
+        if query not in self._sizes:
+            n, different = run(query).columns
+            self._sizes[query] = n[0].as_py(), different[0].as_py()
+        return self._sizes[query]
+
+    def _statement(self, group: Sequence[str], counted: bool) -> str:
+        """The rows up to the place that ends the head of their group; last, the group's rows."""
+        order, depth = self._op.ranking.order, self._rows
+        value = self._names[order.column]
+        first, before = ("max", ">=") if order.descending else ("min", "<=")
+        by = f" GROUP BY {', '.join(group)}" if group else ""
+        ends = (
+            f"SELECT * EXCLUDE (__tw_first), CASE WHEN {OWN}len(__tw_first) = {depth} "
+            f"THEN {OWN}list_extract(__tw_first, {depth}) END AS __tw_last FROM (SELECT "
+            f"{', '.join([*group, f'{OWN}{first}({value}, {depth})'])} AS __tw_first, "
+            f"{OWN}count(*) AS __tw_size FROM ({self._query}){by})"
+        )
+        same = "".join(f"g.{g} IS NOT DISTINCT FROM e.{g} AND " for g in group)
+        within = f"e.__tw_last IS NULL OR g.{value} {before} e.__tw_last"
+        if order.nulls_first:
+            within += f" OR g.{value} IS NULL"
+        chosen = [f"g.{n}" for n in self._names]
+        count = [f"{OWN}count(*)"] if counted else []
+        query = (
+            f"SELECT {', '.join([*chosen, *count, 'e.__tw_size'])} "
+            f"FROM ({self._query}) AS g JOIN ({ends}) AS e ON {same}({within})"
+        )
+        return f"{query} GROUP BY ALL" if counted else query
+
+    def _kept(self, delta: Delta, size: Int64s) -> Delta | None:
+        """The heads, of groups of `size` rows."""
+        op, n = self._op, len(delta)
+        keys, ranks = op.input.key.keys(delta.cols, n), op.ranking(delta.cols, n)
+        groups, first, of = np.unique(keys, return_index=True, return_inverse=True)
+        behind = size[first]
+        np.subtract.at(behind, of, delta.weights)
+        cut = behind > 0
+        if not cut.any():
+            return delta
+        last = np.full(len(groups), _MIN)
+        np.maximum.at(last, of, ranks)
+        # NULLs share the last of all places with the greatest value, but are not among the rows
+        last = np.minimum(last, _MAX - 1)
+        heads = Heads(groups[cut], last[cut], behind[cut], self._rows)
+        delta = delta.where(heads.take(keys, ranks, delta.weights))
+        keys = op.input.key.keys(delta.cols, len(delta))
+        if len(heads.short(op.count, keys, delta.weights, groups)):
+            return None
+        op.behead(heads, self._rest)
+        return delta
