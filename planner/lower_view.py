@@ -10,7 +10,7 @@ What has no rule here raises `NoDeltaRule` with the reason; the view is then rec
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any
@@ -26,6 +26,13 @@ from tidewheel.engine.operators.join import Arrange, Join
 from tidewheel.engine.operators.linear import Concat, Map, Rewrite, computing, filtering, selecting
 from tidewheel.engine.operators.operator import Source
 from tidewheel.engine.operators.outer import matched, minus, padded, semi
+from tidewheel.engine.operators.ranged import (
+    ArrangePoints,
+    ArrangeRanges,
+    Ends,
+    RangeJoin,
+    points_of,
+)
 from tidewheel.engine.operators.rank import Order
 from tidewheel.engine.operators.regroup import Regroup
 from tidewheel.engine.operators.shared import Shared, SharedArrangements
@@ -36,6 +43,7 @@ from tidewheel.engine.state.delta import Delta, Schema
 from tidewheel.engine.state.rowwise import ByRow
 from tidewheel.planner import logical as L
 from tidewheel.planner.arithmetic import NeedsKernel, finished, finished_row
+from tidewheel.planner.range_joins import arranged
 from tidewheel.planner.structural import compile_predicate, compile_value
 from tidewheel.planner.structural_rows import predicate_by_row
 from tidewheel.planner.text import column, defined, identifier, ordered, to_sql
@@ -303,13 +311,40 @@ class ViewLowering:
         found = (id(stream.placed), tuple(key), null_keys)
         if found not in self._arranged:
             name = "arrange by " + ", ".join(stream.schema[i].label for i in key)
-            shared = self._shared(stream, key, null_keys, name)
+            arrow, by = stream.arrow, tuple(key)
+            shared = self._shared(
+                stream, (by, null_keys), lambda: Arrangement(arrow, by, 0, name=name)
+            )
             op = Arrange(stream.arrow, key, stream.circuit.depth, null_keys, name, shared)
             self._arranged[found] = (op, stream.circuit.add(op, stream.placed))
         return self._arranged[found]
 
+    def arrange_points(self, stream: Stream, point: int) -> tuple[ArrangePoints, Placed]:
+        """The arrangement of a stream in the order of a column."""
+        arrow, depth = stream.arrow, stream.circuit.depth
+        name = f"arrange in order of {stream.schema[point].label}"
+        shared = self._shared(
+            stream, ("in order of", point), lambda: points_of(arrow, point, 0, name)
+        )
+        op = ArrangePoints(arrow, point, depth, name, shared)
+        return op, stream.circuit.add(op, stream.placed)
+
+    def arrange_ranges(self, stream: Stream, ends: Ends) -> tuple[ArrangeRanges, Placed]:
+        """The arrangement of a stream of ranges."""
+        labels = " to ".join(stream.schema[i].label for i in ends.columns)
+        op = ArrangeRanges(stream.arrow, ends, stream.circuit.depth, f"arrange ranges {labels}")
+        return op, stream.circuit.add(op, stream.placed)
+
+    def type_of(self, expression: exp.Expr, stream: Stream) -> str:
+        """DuckDB's type of an expression over a stream."""
+        if isinstance(expression, exp.Column):
+            return next(c.type for c in stream.schema if c.name == expression.name)
+        query = f"SELECT typeof({to_sql(expression)}) FROM (SELECT 1) LEFT JOIN {INPUT} ON false"
+        evaluate, _ = self.bound(group_kernel, query, stream.arrow)
+        return str(evaluate(Delta.empty(stream.arrow)).to_pylist()[0][0])
+
     def _shared(
-        self, stream: Stream, key: Sequence[int], null_keys: bool, name: str
+        self, stream: Stream, how: Hashable, make: Callable[[], Arrangement]
     ) -> Shared | None:
         """Whole tables, arranged, are the same for all views."""
         source = next((i for i in self.inputs if i.node is stream.placed), None)
@@ -317,8 +352,8 @@ class ViewLowering:
             return None
         arrow = stream.arrow
         # two views may call a column by different names
-        what = (source.key, source.columns, tuple(map(str, arrow.types)), tuple(key), null_keys)
-        return self.shared.get(what, self, lambda: Arrangement(arrow, key, 0, name=name))
+        what = (source.key, source.columns, tuple(map(str, arrow.types)), how)
+        return self.shared.get(what, self, make)
 
 
 class _Any(L.Node):
@@ -444,15 +479,28 @@ def _join(low: ViewLowering, node: L.Join) -> Stream:
         if node.kind == "anti":
             found = minus(circuit, left.placed, found)
         return with_columns(low, Stream(circuit, found, left.schema), node.schema)
-    by_left, left_node = low.arrange(left, left_key, null_safe)
-    by_right, right_node = low.arrange(right, right_key, null_safe)
+    by_left: Arrange
+    by_right: Arrange
+    in_range = None
+    if not left_key and residual is not None:
+        in_range = arranged(low, left, right, residual)
+    if in_range is not None:
+        left, right, (by_left, left_node), (by_right, right_node) = in_range
+    else:
+        by_left, left_node = low.arrange(left, left_key, null_safe)
+        by_right, right_node = low.arrange(right, right_key, null_safe)
     schema = Schema(
         (*left.arrow.names, *right.arrow.names),
         (*left.arrow.types, *right.arrow.types),
     )
     width = len(left.schema)
     columns = [(0, i) for i in range(width)] + [(1, i) for i in range(len(right.schema))]
-    join = Join(by_left.arrangement, by_right.arrangement, columns, schema, f"{node.kind} join")
+    name = f"{node.kind} join"
+    join = (
+        RangeJoin(by_left, by_right, columns, schema, name)
+        if in_range is not None
+        else Join(by_left.arrangement, by_right.arrangement, columns, schema, name)
+    )
     placed = circuit.add(join, left_node, right_node)
     low.contents.join(placed)
     pairs = Stream(circuit, placed, (*left.schema, *right.schema))
@@ -493,17 +541,13 @@ def sides(
 ) -> tuple[Stream, Stream, list[int], list[int], exp.Expr | None]:
     """Both sides with their keys as columns of equal types, and what is left as a residual."""
     left, right = low.place(node.left), low.place(node.right)
-    types = [{c.name: c.type for c in s.schema} for s in (left, right)]
     lefts: list[exp.Expr] = []
     rights: list[exp.Expr] = []
     rest = [residual] if residual is not None else []
     null_safe = bool(node.keys) and node.keys[0].null_safe
     for key in node.keys:
         sides = [key.left, key.right]
-        known = [
-            t[s.name] if isinstance(s, exp.Column) else _type_of(low, s, stream)
-            for s, t, stream in zip(sides, types, (left, right), strict=True)
-        ]
+        known = [low.type_of(s, stream) for s, stream in zip(sides, (left, right), strict=True)]
         kind = common_type(known)
         if kind is None or key.null_safe != null_safe:
             op = exp.NullSafeEQ if key.null_safe else exp.EQ
@@ -516,12 +560,6 @@ def sides(
     from tidewheel.planner.text import conjunction
 
     return left, right, left_key, right_key, conjunction([r.copy() for r in rest])
-
-
-def _type_of(low: ViewLowering, key: exp.Expr, stream: Stream) -> str:
-    query = f"SELECT typeof({to_sql(key)}) AS t FROM (SELECT 1) LEFT JOIN {INPUT} ON false"
-    evaluate, _ = low.bound(group_kernel, query, stream.arrow)
-    return str(evaluate(Delta.empty(stream.arrow)).to_pylist()[0][0])
 
 
 def with_columns(low: ViewLowering, stream: Stream, schema: tuple[L.Column, ...]) -> Stream:

@@ -18,6 +18,7 @@ from tidewheel.engine.operators.accumulate import Accumulate
 from tidewheel.engine.operators.circuit import Circuit, Node
 from tidewheel.engine.operators.join import Arrange, Join
 from tidewheel.engine.operators.linear import Map
+from tidewheel.engine.operators.ranged import RangeJoin
 from tidewheel.engine.operators.shared import SharedArrangements
 from tidewheel.engine.operators.topk import Ordered
 from tidewheel.engine.state.delta import Delta, Schema
@@ -129,6 +130,7 @@ class Contents:
         assert isinstance(op, Join)
         behind = [arranged.node.inputs[0].node for arranged in node.inputs]
         given = [self._gives.get(n) for n in behind]
+        schemas = [n.op.schema for n in behind]
         keys = op.left.key.indices, op.right.key.indices
         reads = self._reads[node] = sum(self._reads.get(n, 1) for n in behind)
         if (
@@ -140,11 +142,16 @@ class Contents:
         arrange = node.inputs[0].node.op
         same = "IS NOT DISTINCT FROM" if isinstance(arrange, Arrange) and arrange.null_keys else "="
         sides = [
-            f"({query}) AS {name}({', '.join(f'{name}{i}' for i in range(len(of.schema)))})"
-            for query, name, of in zip(given, "lr", (op.left, op.right), strict=True)
+            f"({query}) AS {name}({', '.join(f'{name}{i}' for i in range(len(of)))})"
+            for query, name, of in zip(given, "lr", schemas, strict=True)
         ]
-        on = " AND ".join(f"l.l{i} {same} r.r{j}" for i, j in zip(*keys, strict=True)) or "true"
-        chosen = ", ".join(f"{'lr'[side]}.{'lr'[side]}{i}" for side, i in op.columns)
+        conditions = (
+            [f"{_column(a)} <= {_column(b)}" for a, b in op.condition]
+            if isinstance(op, RangeJoin)
+            else [f"l.l{i} {same} r.r{j}" for i, j in zip(*keys, strict=True)]
+        )
+        on = " AND ".join(conditions) or "true"
+        chosen = ", ".join(map(_column, op.columns))
         self._gives[node] = f"SELECT {chosen} FROM {sides[0]} {kind} {sides[1]} ON {on}"
 
     def semi(self, join: Node, right: Node, key: Sequence[int]) -> None:
@@ -258,6 +265,11 @@ class Contents:
             return node.op.contents()
         emitted = node.op.step((), [self.collect(node.inputs[0].node, read)])
         return emitted[0][2] if emitted else Delta.empty(node.op.schema)
+
+
+def _column(of: tuple[int, int]) -> str:
+    side, i = of
+    return f"{'lr'[side]}.{'lr'[side]}{i}"
 
 
 def put_off(

@@ -85,6 +85,8 @@ class Join(Operator):
     """
 
     arity = 2
+    ranged = False
+    """Are partners found otherwise than by equal keys?"""
 
     def __init__(
         self,
@@ -120,7 +122,7 @@ class Join(Operator):
             assert delta is not None
             return self._meet(side, delta, self._keys(side, delta), counters)
         lefts, rights = self._keys(0, left), self._keys(1, right)
-        if counters:
+        if counters or self.ranged:
             both = Spine(self.right.layout)
             both.insert(self.right.layout.rows(right.negate(), None, rights))
             return [

@@ -6,6 +6,8 @@ key, which is made anew for them.
 
 from __future__ import annotations
 
+import numpy as np
+
 from tidewheel.engine.state.columns import Index
 from tidewheel.engine.state.delta import Int64s
 from tidewheel.engine.state.run import Rows, concat_rows
@@ -38,11 +40,12 @@ class Head:
         self._places = {}
 
     def by_key(self) -> tuple[Rows, Index, Int64s]:
-        """All rows, their order by key, and the keys in this order."""
+        """All rows, their order by key and rank, and the keys in this order."""
         if self._sorted is None:
             rows = concat_rows(self.parts)
             self.parts, self._places, self._placed = [rows], {}, 0
-            by_key = rows.keys.argsort(kind="stable")
+            ranks = rows.keys if rows.rank is None else rows.rank
+            by_key = np.lexsort((ranks, rows.keys))
             self._sorted = (rows, by_key, rows.keys[by_key])
         return self._sorted
 

@@ -191,6 +191,33 @@ def search(keys: Int64s, probes: Int64s) -> tuple[Index, Index]:
     return begin, counts
 
 
+def narrowed(
+    ranks: Int64s, begin: Index, counts: Index, within: tuple[Int64s, Int64s]
+) -> tuple[Index, Index]:
+    """Of the stretches of sorted rows that begin somewhere, the parts of ranks within limits."""
+    end = begin + counts
+    if len(begin) and (begin == begin[0]).all() and (end == end[0]).all():
+        part = ranks[begin[0] : end[0]]
+        first = part.searchsorted(within[0]) + begin
+        last = part.searchsorted(within[1], "right") + begin
+    else:
+        first = _bisected(ranks, begin, end, within[0], after=False)
+        last = _bisected(ranks, begin, end, within[1], after=True)
+    return first, np.maximum(last - first, 0)
+
+
+def _bisected(ranks: Int64s, begin: Index, end: Index, values: Int64s, after: bool) -> Index:
+    """In each stretch, the place before, or `after`, what equals a value; all at the same time."""
+    low, high = begin.copy(), end.copy()
+    while len(open_ := (low < high).nonzero()[0]):
+        middle = (low[open_] + high[open_]) >> 1
+        there = ranks[middle]
+        right = there <= values[open_] if after else there < values[open_]
+        low[open_[right]] = middle[right] + 1
+        high[open_[~right]] = middle[~right]
+    return low
+
+
 def concat_rows(parts: Sequence[Rows]) -> Rows:
     """Rows one after the other; at least one part."""
     if len(parts) == 1:

@@ -24,6 +24,7 @@ from tidewheel.engine.state.run import (
     Rows,
     concat_rows,
     merge_runs,
+    narrowed,
     search,
     sort_by,
     sort_rows,
@@ -173,13 +174,16 @@ class Spine:
             return empty_rows(self.layout)
         return sort_rows(concat_rows(parts))
 
-    def lookup(self, probes: Int64s) -> tuple[Index, Rows] | None:
+    def lookup(
+        self, probes: Int64s, within: tuple[Int64s, Int64s] | None = None
+    ) -> tuple[Index, Rows] | None:
         """Rows with one of the keys `probes`: (position in `probes`, row), or None if none.
 
-        Each occurrence of a key in `probes` finds its rows. Outside loops rows that were taken back
+        Each occurrence of a key in `probes` finds its rows; `within`: only those whose rank lies
+        between two limits of the probe, which may be met. Outside loops rows that were taken back
         are left out with what takes them back, though several runs hold them.
         """
-        if len(probes) == 1:
+        if len(probes) == 1 and within is None:
             rows_of = self.rows_of(int(probes[0]))
             if not rows_of:
                 return None
@@ -187,11 +191,12 @@ class Spine:
             at = np.zeros(len(rows), np.int64)
             return (at, rows) if len(rows_of) == 1 else _netted(at, rows)
         order: Index | None = None
-        if len(probes) > 1024 and len(self) > CACHED and (probes[1:] < probes[:-1]).any():
+        many = len(probes) > 1024 and len(self) > CACHED and within is None
+        if many and (probes[1:] < probes[:-1]).any():
             order = argsort(probes)  # neighbouring probes share cache lines
             probes = probes[order]
         place: Index | None = None
-        if len(probes) > 1024 and len(self) > CACHED:
+        if many:
             first = begins(probes)
             if np.count_nonzero(first) <= len(probes) // 2:
                 place = first.cumsum() - 1  # each key is sought once
@@ -200,10 +205,18 @@ class Spine:
         found: list[Rows] = []
         for run in self._runs:
             for rows in run.runs if isinstance(run, Merge) else (run,):
-                _probe(rows, rows.keys, None, probes, place, found_at, found)
+                low, counts = rows.find(probes)
+                if within is not None:
+                    assert rows.rank is not None
+                    low, counts = narrowed(rows.rank, low, counts, within)
+                _collect(rows, low, counts, None, place, found_at, found)
         if len(self._head):
             rows, by_key, keys = self._head.by_key()
-            _probe(rows, keys, by_key, probes, place, found_at, found)
+            low, counts = search(keys, probes)
+            if within is not None:
+                assert rows.rank is not None
+                low, counts = narrowed(rows.rank[by_key], low, counts, within)
+            _collect(rows, low, counts, by_key, place, found_at, found)
         if not found:
             return None
         at, rows = found_at[0], found[0]
@@ -267,21 +280,15 @@ def _ratio(behind: int) -> float:
     return RATIO if behind < LARGE else LARGE_RATIO
 
 
-def _probe(
+def _collect(
     rows: Rows,
-    keys: Int64s,
+    low: Index,
+    counts: Index,
     by_key: Index | None,
-    probes: Int64s,
     place: Index | None,
     found_at: list[Index],
     found: list[Rows],
 ) -> None:
-    low: Index
-    counts: Index
-    if by_key is None:
-        low, counts = rows.find(probes)
-    else:
-        low, counts = search(keys, probes)
     if place is not None:
         low, counts = low[place], counts[place]
     total = int(counts.sum())

@@ -34,7 +34,7 @@ def join_graph(node: Node) -> Node:
 def _push(node: Node, predicates: list[exp.Expr]) -> Node:
     """`node` filtered by `predicates`, all of them as far down as they go."""
     if isinstance(node, Filter):
-        return _push(node.input, [*predicates, *_conjuncts(node.predicate)])
+        return _push(node.input, [*predicates, *conjuncts(node.predicate)])
     if isinstance(node, Join) and node.kind in ("inner", "cross"):
         return _inner(node, predicates)
     if isinstance(node, Join):
@@ -76,14 +76,14 @@ def _filtered(node: Node, predicates: list[exp.Expr]) -> Node:
     return node if condition is None else Filter(node, condition)
 
 
-def _conjuncts(expression: exp.Expr) -> list[exp.Expr]:
+def conjuncts(expression: exp.Expr) -> list[exp.Expr]:
     """The parts of an AND; what all branches of an OR have in common is taken out of it."""
     if isinstance(expression, exp.Paren):
-        return _conjuncts(expression.this)
+        return conjuncts(expression.this)
     if isinstance(expression, exp.And):
-        return [*_conjuncts(expression.this), *_conjuncts(expression.expression)]
+        return [*conjuncts(expression.this), *conjuncts(expression.expression)]
     if isinstance(expression, exp.Or):
-        branches = [_conjuncts(b) for b in _branches(expression)]
+        branches = [conjuncts(b) for b in _branches(expression)]
         common = [p for p in branches[0] if all(p in other for other in branches[1:])]
         if common:
             return [*common, expression]
@@ -98,7 +98,7 @@ def _implied(predicate: exp.Expr, names: set[str]) -> exp.Expr | None:
         return None
     found: list[exp.Expr] = []
     for branch in _branches(predicate):
-        mine = [c for c in _conjuncts(branch) if references(c) and references(c) <= names]
+        mine = [c for c in conjuncts(branch) if references(c) and references(c) <= names]
         condition = conjunction([c.copy() for c in mine])
         if condition is None:
             return None
@@ -128,7 +128,7 @@ def _outer(node: Join, predicates: list[exp.Expr]) -> Node:
     into_right: list[exp.Expr] = []
     residual: list[exp.Expr] = []
     keys = list(node.keys)
-    for p in _conjuncts(node.residual) if node.residual is not None else []:
+    for p in conjuncts(node.residual) if node.residual is not None else []:
         key = equi_key(p, left_names, right_names)
         if key is not None:
             keys.append(key)
@@ -215,7 +215,7 @@ def _inner(node: Join, predicates: list[exp.Expr]) -> Node:
 def flatten(node: Node, relations: list[Node], predicates: list[exp.Expr]) -> None:
     """Add what inner joins join to `relations`, and their conditions to `predicates`."""
     if isinstance(node, Filter):
-        predicates.extend(_conjuncts(node.predicate))
+        predicates.extend(conjuncts(node.predicate))
         flatten(node.input, relations, predicates)
     elif isinstance(node, Join) and node.kind in ("inner", "cross"):
         flatten(node.left, relations, predicates)
@@ -224,7 +224,7 @@ def flatten(node: Node, relations: list[Node], predicates: list[exp.Expr]) -> No
             kind = exp.NullSafeEQ if key.null_safe else exp.EQ
             predicates.append(kind(this=key.left.copy(), expression=key.right.copy()))
         if node.residual is not None:
-            predicates.extend(_conjuncts(node.residual))
+            predicates.extend(conjuncts(node.residual))
     else:
         relations.append(node)
 

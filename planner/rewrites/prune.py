@@ -13,6 +13,7 @@ from tidewheel.planner.logical import (
     Distinct,
     Filter,
     Join,
+    LetRec,
     Named,
     Node,
     Project,
@@ -92,7 +93,22 @@ def _prune(node: Node, needed: set[str]) -> Node:
             left=_prune(node.left, _names(node.left)),
             right=_prune(node.right, _names(node.right)),
         )
+    if isinstance(node, LetRec):
+        bindings = tuple(
+            replace(
+                b,
+                anchor=None if b.anchor is None else _same(b.anchor),
+                steps=tuple(map(_same, b.steps)),
+            )
+            for b in node.bindings
+        )
+        return replace(node, bindings=bindings, body=_prune(node.body, needed))
     return node
+
+
+def _same(node: Node) -> Node:
+    """`node` from narrower inputs, its columns where they are."""
+    return _narrow(node, list(range(len(node.schema))))
 
 
 def _names(node: Node) -> set[str]:
