@@ -10,7 +10,7 @@ ordering.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 from sqlglot import exp
@@ -19,6 +19,7 @@ from tidewheel.planner.logical import (
     EquiKey,
     Filter,
     Join,
+    Named,
     Node,
     Project,
     RecRef,
@@ -67,14 +68,58 @@ def _in_best_order(node: Node, query: Query, done: dict[int, Node]) -> Node:
 
 
 def _reordered(node: Node, query: Query, done: dict[int, Node]) -> Node:
+    if isinstance(node, Join) and node.kind in ("semi", "anti"):
+        below = _below_joins(node, query, done)
+        if below is not None:
+            return below
     if isinstance(node, Join) and node.kind in ("inner", "cross"):
         relations: list[Node] = []
         conditions: list[exp.Expr] = []
         flatten(node, relations, conditions)
         relations = [_kept(_in_best_order(r, query, done), conditions) for r in relations]
         if len(relations) > 2 and not any(map(recursive, relations)):
-            return in_order(_ordered(relations, conditions, query), node.schema)
+            parts = _measured_all(relations, conditions, query)
+            return in_order(_ordered(parts, conditions).node, node.schema)
     return over(node, lambda child: _in_best_order(child, query, done))
+
+
+def _below_joins(node: Join, query: Query, done: dict[int, Node]) -> Node | None:
+    """A semi or anti join over inner joins, made with the one relation that it asks about instead.
+
+    None where that is not certain, or the joins have fewer rows than that relation.
+    """
+    joins = node.left
+    while isinstance(joins, Project) and all(_as_it_is(e) for e in joins.exprs):
+        joins = joins.input
+    if not isinstance(joins, Join | Filter):
+        return None
+    relations: list[Node] = []
+    conditions: list[exp.Expr] = []
+    flatten(joins, relations, conditions)
+    reads = set().union(*(references(k.left) for k in node.keys))
+    reads |= references(node.residual) - {c.name for c in node.right.schema}
+    homes = [i for i, r in enumerate(relations) if reads <= {c.name for c in r.schema}]
+    if len(relations) < 2 or len(homes) != 1 or any(map(recursive, relations)):
+        return None
+    relations = [_kept(_in_best_order(r, query, done), conditions) for r in relations]
+    parts = _measured_all(relations, conditions, query)
+    home = parts[homes[0]]
+    whole = _ordered(parts, [*conditions])
+    if home.rows >= whole.rows:
+        return None
+    right = _in_best_order(node.right, query, done)
+    few = min(home.rows, _UNKNOWN)
+    parts[homes[0]] = _Part(
+        replace(node, left=home.node, right=right),
+        home.members,
+        few,
+        {c: min(d, few) for c, d in home.distinct.items()},
+    )
+    return in_order(_ordered(parts, conditions).node, node.schema)
+
+
+def _as_it_is(e: Named) -> bool:
+    return isinstance(e.expr, exp.Column) and e.expr.name == e.column.name
 
 
 def _kept(node: Node, conditions: list[exp.Expr]) -> Node:
@@ -91,13 +136,17 @@ def recursive(node: Node) -> bool:
     return isinstance(node, RecRef) or any(map(recursive, node.children))
 
 
-def _ordered(relations: list[Node], conditions: list[exp.Expr], query: Query) -> Node:
+def _measured_all(relations: list[Node], conditions: list[exp.Expr], query: Query) -> list[_Part]:
     compared: set[str] = set()
     for c in conditions:
         if isinstance(c, exp.EQ | exp.NullSafeEQ):
             sides = (c.this, c.expression)
             compared |= {s.name for s in sides if isinstance(s, exp.Column)}
-    parts = [_measured(r, i, compared, query) for i, r in enumerate(relations)]
+    return [_measured(r, i, compared, query) for i, r in enumerate(relations)]
+
+
+def _ordered(parts: list[_Part], conditions: list[exp.Expr]) -> _Part:
+    """All parts joined; the conditions are taken out of the list."""
     while len(parts) > 1:
         choices = [
             (*_cost(a, b, conditions), a.members, b.members, i, j)
@@ -109,7 +158,7 @@ def _ordered(relations: list[Node], conditions: list[exp.Expr], query: Query) ->
         joined = _joined(parts[i], parts[j], conditions)
         parts = [joined if k == i else p for k, p in enumerate(parts) if k != j]
     rest = conjunction([c.copy() for c in conditions])
-    return parts[0].node if rest is None else Filter(parts[0].node, rest)
+    return parts[0] if rest is None else replace(parts[0], node=Filter(parts[0].node, rest))
 
 
 def _keys(a: _Part, b: _Part, conditions: list[exp.Expr]) -> list[tuple[exp.Expr, EquiKey]]:

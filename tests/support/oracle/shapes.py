@@ -58,6 +58,10 @@ SHAPES: dict[str, str] = {
     "expressions_three": "SELECT t.id, u.w, p.v FROM t, u, p WHERE t.g + 1 = u.k AND u.w - 1 = p.k AND t.x <> p.v",
     "null_safe_three": "SELECT t.id, u.k, p.v FROM t, u, p WHERE t.s IS NOT DISTINCT FROM u.s AND t.g = p.k",
     "cycle_of_keys": "SELECT t.id, u.w, e.dst FROM t, u, e WHERE t.g = u.k AND e.src = t.g AND e.dst = u.k",
+    "semi_below": "SELECT t.id, u.w, p.v FROM t, u, p WHERE t.g = u.k AND p.k = u.w AND u.k IN (SELECT src FROM e GROUP BY src HAVING count(*) > 1)",
+    "anti_below": "SELECT t.id, u.w FROM t, u, p WHERE t.g = u.k AND p.k = u.w AND NOT EXISTS (SELECT 1 FROM e WHERE e.src = p.v AND e.dst > p.k)",
+    "semi_two_sides": "SELECT t.id, u.w FROM t, u WHERE t.g = u.k AND EXISTS (SELECT 1 FROM e WHERE e.src = t.x AND e.dst <> u.w) AND t.x NOT IN (SELECT v FROM p)",
+    "below_recursion": "WITH RECURSIVE r(n) AS (SELECT 1 UNION SELECT e.dst FROM r JOIN e ON e.src = r.n) SELECT t.id, u.w, p.v FROM t, u, p, r WHERE t.g = u.k AND p.k = u.w AND u.k IN (SELECT src FROM e) AND r.n = p.v",
     "cross_last": "SELECT t.id, q.n FROM t, (SELECT count(*) AS n FROM u) q, p WHERE p.k = t.g",
     # groups that a restricted outer side can meet
     "below_average": "SELECT sum(t.x) AS s FROM t, p WHERE p.k = t.g AND p.v > 2 AND t.x < (SELECT avg(x) FROM t i WHERE i.g = p.k)",
