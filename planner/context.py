@@ -11,6 +11,7 @@ import duckdb
 
 from tidewheel.engine.arrow import pa
 from tidewheel.engine.kernels.duckdb import Bound
+from tidewheel.planner.meaning import Meaning
 
 
 @dataclass(slots=True)
@@ -46,6 +47,7 @@ class Context:
     rows)` is told of each iteration of each recursive table; `record(variable, counters, rows)` is
     given the rows themselves, of loops that run as loop contexts. `deadline`: when the statement
     has to be at its end, in seconds of `time.monotonic`. `bound`: statements of `connection`.
+    `meaning`: the settings on which a query's meaning depends, where they are known already.
     """
 
     connection: duckdb.DuckDBPyConnection
@@ -61,3 +63,4 @@ class Context:
     aborts: set[Callable[[], None]] = field(default_factory=set)
     watch: Callable[[str, tuple[int, ...], int], None] | None = None
     record: Callable[[str, tuple[int, ...], pa.Table], None] | None = None
+    meaning: Meaning | None = None

@@ -16,7 +16,6 @@ from operator import itemgetter
 from typing import Any
 
 import duckdb
-import pyarrow as pa
 from sqlglot import exp
 
 from tidewheel.engine.operators import tally
@@ -35,7 +34,7 @@ from tidewheel.engine.operators.ranged import (
 )
 from tidewheel.engine.operators.rank import Order
 from tidewheel.engine.operators.regroup import Regroup
-from tidewheel.engine.operators.shared import Shared, SharedArrangements
+from tidewheel.engine.operators.shared import Shared
 from tidewheel.engine.operators.tally import Tally
 from tidewheel.engine.operators.topk import Ordered
 from tidewheel.engine.state.arrangement import Arrangement
@@ -43,10 +42,11 @@ from tidewheel.engine.state.delta import Delta, Schema
 from tidewheel.engine.state.rowwise import ByRow
 from tidewheel.planner import logical as L
 from tidewheel.planner.arithmetic import NeedsKernel, finished, finished_row
+from tidewheel.planner.maintain import Run
 from tidewheel.planner.range_joins import arranged
 from tidewheel.planner.structural import compile_predicate, compile_value
 from tidewheel.planner.structural_rows import predicate_by_row
-from tidewheel.planner.text import column, defined, identifier, ordered, to_sql
+from tidewheel.planner.text import column, defined, ordered, to_sql
 from tidewheel.planner.view_fill import Contents, stepped
 from tidewheel.planner.view_kernels import (
     INPUT,
@@ -113,18 +113,12 @@ class TableInput:
 
 
 class ViewLowering:
-    """One plan on its way into a circuit. `table_schema(sql)` gives the schema of a query."""
+    """One plan on its way into a circuit."""
 
-    def __init__(
-        self,
-        circuit: Circuit,
-        table_schema: Callable[[str], pa.Schema],
-        rows_prefix: str,
-        shared: SharedArrangements | None = None,
-    ) -> None:
-        self.shared = shared
+    def __init__(self, circuit: Circuit, run: Run, rows_prefix: str) -> None:
+        self.run = run
+        self.shared = run.shared
         self.circuit = circuit
-        self.table_schema = table_schema
         self.rows_prefix = rows_prefix
         self.inputs: list[TableInput] = []
         self.contents = Contents()
@@ -348,7 +342,7 @@ class ViewLowering:
     ) -> Shared | None:
         """Whole tables, arranged, are the same for all views."""
         source = next((i for i in self.inputs if i.node is stream.placed), None)
-        if self.shared is None or source is None or stream.circuit is not self.circuit:
+        if source is None or stream.circuit is not self.circuit:
             return None
         arrow = stream.arrow
         # two views may call a column by different names
@@ -392,12 +386,11 @@ def _scan(low: ViewLowering, node: L.Scan) -> Stream:
         if len(parts) != 3:
             raise NoDeltaRule(f"a table whose place is not certain: {node.table}")
         key = ".".join(parts).lower()
-    columns = ", ".join(to_sql(identifier(c)) for c in node.source_columns)
-    arrow = low.table_schema(f"SELECT {columns} FROM {node.table} LIMIT 0")
+    types = low.run.arrow([c.type for c in node.columns])
     for c in node.columns:
         if "ENUM(" in c.type:
             raise NoDeltaRule(f"{c.label} is an ENUM, which does not pass through Arrow unchanged")
-    schema = Schema((c.name for c in node.columns), (f.type for f in arrow))
+    schema = Schema((c.name for c in node.columns), types)
     for known in low.inputs:
         if known.key == key and known.columns == node.source_columns:
             placed = known.node
@@ -414,7 +407,7 @@ def _scan(low: ViewLowering, node: L.Scan) -> Stream:
 def _block(low: ViewLowering, node: L.Block) -> Stream:
     if node.inputs or node.scans or not node.columns:
         raise NoDeltaRule(node.reason or "SQL that is kept whole")
-    arrow = low.table_schema(f"SELECT * FROM ({node.sql}) LIMIT 0")
+    arrow = low.run(f"SELECT * FROM ({node.sql}) LIMIT 0").schema
     if arrow.names == [] or re.search(r"\bfrom\b\s+(?!\()", node.sql, re.IGNORECASE):
         raise NoDeltaRule(node.reason or "SQL that is kept whole")
     schema = Schema((c.name for c in node.columns), arrow.types)

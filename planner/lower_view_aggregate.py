@@ -167,7 +167,7 @@ def _result_types(
         call = "count" if function == "count_star" else function
         items.append(f"{call}({'DISTINCT ' if distinct else ''}{inner})")
     _, schema = low.bound(group_kernel, f"SELECT {', '.join(items)} FROM {INPUT}", source)
-    return list(schema.types)
+    return list(schema.types)  # (of the kernel itself nobody has need)
 
 
 def _accumulate(

@@ -82,7 +82,7 @@ def _let_rec(low: ViewLowering, node: L.LetRec) -> Stream:
         if anchor is not None:
             types = anchor.arrow.types
         else:
-            types = tuple(low.table_schema(_typed(b.columns)).types)
+            types = tuple(low.run.arrow([c.type for c in b.columns]))
         schema = schemas[b.variable] = Schema((c.name for c in b.columns), types)
         anchors[b.variable] = None if anchor is None else inside.enter(anchor.placed)
         back = [loop.variable(schema, f"feedback {b.variable}") for _ in steps]
@@ -251,12 +251,6 @@ def _best(schema: Schema, b: L.Binding) -> Any:
         return None
     descending = b.merge[merged[0]] == "max"
     return lambda depth: Best(schema, b.key, merged[0], descending, depth)
-
-
-def _typed(columns: tuple[L.Column, ...]) -> str:
-    from tidewheel.planner.text import typed_nulls
-
-    return typed_nulls(columns)
 
 
 def _check(b: L.Binding) -> None:

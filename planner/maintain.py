@@ -11,7 +11,7 @@ every node of its query, else `Recompute`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from time import perf_counter
@@ -54,8 +54,14 @@ class Run(Protocol):
     def __call__(self, sql: str) -> pa.Table:
         """The result of a query; views that it names are read at the epoch being made."""
 
+    def row(self, sql: str) -> Sequence[Any]:
+        """The only row of a query."""
+
     def committed(self, sql: str) -> pa.Table:
         """The result of a query over base tables as they were before the epoch being made."""
+
+    def arrow(self, types: Sequence[str]) -> list[pa.DataType]:
+        """How results have columns of these types of DuckDB's."""
 
     def bind(self, sql: str) -> Node:
         """The logical plan of a view's query."""

@@ -23,9 +23,10 @@ from tidewheel.engine.operators.shared import SharedArrangements
 from tidewheel.engine.operators.topk import Ordered
 from tidewheel.engine.state.delta import Delta, Schema
 from tidewheel.planner import logical as L
+from tidewheel.planner.maintain import Run
 from tidewheel.planner.text import defined, identifier, to_sql
 from tidewheel.planner.view_heads import First
-from tidewheel.planner.view_sums import Run, Sums, columns, groups_alike
+from tidewheel.planner.view_sums import Sums, columns, groups_alike
 
 
 def stepped(query: str, steps: Sequence[L.Filter | L.Project | L.Unnest], last: str = "") -> str:
@@ -257,7 +258,7 @@ class Contents:
             node = node.inputs[0].node
         return node
 
-    def collect(self, node: Node, read: Run) -> Delta:
+    def collect(self, node: Node, read: Callable[[str], pa.Table]) -> Delta:
         """What `node` gives, from the rows that its table has now, or that a join has by now."""
         if node in self._tables:
             return as_delta(read(self._gives[node]), node.op.schema)

@@ -15,8 +15,9 @@ from tidewheel.engine.operators.rank import rankable
 from tidewheel.engine.operators.topk import Ordered, Rest
 from tidewheel.engine.state.delta import Delta, Int64s
 from tidewheel.engine.state.heads import Heads
+from tidewheel.planner.maintain import Run
 from tidewheel.planner.text import identifier, to_sql
-from tidewheel.planner.view_sums import OWN, Run, columns, groups_alike
+from tidewheel.planner.view_sums import OWN, columns, groups_alike
 
 LEAST: Final = 16  # rows of a head; twice as many as are wanted if that is more
 PART: Final = 8  # so many times the rows of their heads groups must have
@@ -74,8 +75,8 @@ class First:
         groups = f"{OWN}approx_count_distinct({OWN}hash({', '.join(group)}))" if group else "1"
         query = f"SELECT {OWN}count(*), {groups} FROM ({self._query})"
         if query not in self._sizes:
-            n, different = run(query).columns
-            self._sizes[query] = n[0].as_py(), different[0].as_py()
+            rows, different = run.row(query)
+            self._sizes[query] = rows, different
         return self._sizes[query]
 
     def _statement(self, group: Sequence[str], counted: bool) -> str:

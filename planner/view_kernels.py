@@ -12,7 +12,7 @@ import threading
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import Any
 
@@ -34,6 +34,7 @@ _NO_FILES = "SET disabled_filesystems = 'LocalFileSystem'"
 
 _SMALL = 50_000
 """Rows up to which planning a statement takes longer than copying what it gives."""
+_KEPT = 1000
 
 
 class Statements:
@@ -47,6 +48,7 @@ class Statements:
         self.ordinary = not meaning.changed(settings, meaning.DEFAULTS.keys() - meaning.ZONES)
         """Do expressions mean what they mean to DuckDB by default, but for the time zone?"""
         self._connection: duckdb.DuckDBPyConnection | None = None
+        self._schemas: dict[tuple[str, Schema, str | None], pa.Schema] = {}
         self._lock = threading.RLock()
         self._confined = False
         self._numbers = itertools.count()
@@ -82,15 +84,23 @@ class Statements:
 
     def schema(self, sql: str, source: Schema, weight: str | None) -> pa.Schema:
         """The schema of a result; duckdb.Error if the statement does not bind."""
-        return self.run(sql, Delta.empty(source).to_arrow(weight)).schema
+        asked = sql, source, weight
+        found = self._schemas.pop(asked, None)
+        if found is None:  # nothing but the settings gives a statement over one input its meaning
+            found = self.run(sql, Delta.empty(source).to_arrow(weight)).schema
+        self._schemas[asked] = found
+        if len(self._schemas) > _KEPT:
+            with suppress(KeyError):
+                del self._schemas[next(iter(self._schemas))]
+        return found
 
     def value(self, sql: str) -> Any:
         """The value of an expression without columns."""
         with self._lock:
             return self._opened().execute(f"SELECT {sql}").fetchall()[0][0]
 
-    def prepare(self, sql: str, source: pa.Schema, result: pa.Schema) -> Prepared:
-        """`sql`, which gives `result`, planned once for inputs of one schema."""
+    def prepare(self, sql: str, given: Exchanged) -> str:
+        """The name of `sql`, planned once, over whatever `given` holds."""
         with self._lock:
             con = self._opened()
             while self._gone:
@@ -99,14 +109,15 @@ class Statements:
                     con.execute(f"DEALLOCATE {name}").fetchall()
                     con.unregister(f"{name}_in")
             name = f"__tw_k{next(self._numbers)}"
-            given = Exchanged(empty(source))
             con.register(f"{name}_in", given)
             text = re.sub(rf"\b{INPUT}\b", f"{name}_in", sql)
             with self._surviving():
                 con.execute(f"PREPARE {name} AS {text}").fetchall()
-        prepared = Prepared(self, sql, name, given, result)
-        weakref.finalize(prepared, self._gone.append, (self.opened, name))
-        return prepared
+        return name
+
+    def drop(self, opened: int, name: str) -> None:
+        """A statement that was prepared when the connection was opened so often goes."""
+        self._gone.append((opened, name))
 
     def execute(self, name: str) -> pa.Table:
         """The whole result of a prepared statement. Hold the lock."""
@@ -124,36 +135,44 @@ class Statements:
 
 
 class Prepared:
-    """A statement over one input, ready to run.
+    """A statement over one input, which is planned once if it is run again.
 
     Parsing, binding and optimizing a small one takes DuckDB three times as long as running it on a
     thousand rows (measured: 2.4 ms against 0.9).
     """
 
     def __init__(
-        self, statements: Statements, sql: str, name: str, given: Exchanged, result: pa.Schema
+        self, statements: Statements, sql: str, source: pa.Schema, result: pa.Schema
     ) -> None:
         self._statements = statements
         self._sql = sql
-        self._name = name
-        self._given = given
-        self._empty = given.table
+        self._name = ""
+        self._empty = empty(source)
+        self._given = Exchanged(self._empty)
         self._result = result
-        self._opened = statements.opened
+        self._opened = 0
+        self._runs = 0
 
     def __call__(self, table: pa.Table) -> pa.Table:
         """The result for one input."""
-        given = self._given
-        lost = self._opened != self._statements.opened
-        if lost or table.num_rows > _SMALL or table.schema != given.schema:
-            return self._statements.run(self._sql, table)
-        with self._statements._lock:
+        statements, given = self._statements, self._given
+        if table.num_rows > _SMALL or table.schema != given.schema:
+            return statements.run(self._sql, table)
+        self._runs += 1
+        lost = self._name and self._opened != statements.opened
+        if lost or self._runs == 1:
+            return statements.run(self._sql, table)
+        with statements._lock:
+            if not self._name:
+                self._name = statements.prepare(self._sql, given)
+                self._opened = statements.opened
+                weakref.finalize(self, statements.drop, self._opened, self._name)
             given.table = table
             try:
-                found = self._statements.execute(self._name)
+                found = statements.execute(self._name)
             finally:
                 given.table = self._empty
-        return found if found.schema == self._result else self._statements.run(self._sql, table)
+        return found if found.schema == self._result else statements.run(self._sql, table)
 
 
 _made: dict[Meaning, Statements] = {}
@@ -234,7 +253,7 @@ def _prepared(sql: str, source: Schema, weight: str | None) -> tuple[Prepared, p
     made = statements()
     result = made.schema(sql, source, weight)
     given = Delta.empty(source).to_arrow(weight).schema
-    return made.prepare(sql, given, result), result
+    return Prepared(made, sql, given, result), result
 
 
 def common_type(types: Sequence[str]) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from time import perf_counter
 from typing import Any
 
@@ -38,7 +39,7 @@ from tidewheel.planner.view_kernels import under
 
 def rewritten(node: L.Node, run: Run) -> L.Node:
     """The plan after the rewrites for views: what DuckDB would do to a query that it gets whole."""
-    node = join_order(join_graph(node), lambda sql: list(run(sql).to_pylist()[0].values()))
+    node = join_order(join_graph(node), cache(run.row))
     return same_subplans(prune(reduce_groups(node)))
 
 
@@ -50,7 +51,7 @@ class Incremental:
     def __init__(self, node: L.Node, run: Run, rows_prefix: str) -> None:
         self.node = node = rewritten(node, run)
         self.circuit = Circuit()
-        self._low = ViewLowering(self.circuit, lambda sql: run(sql).schema, rows_prefix, run.shared)
+        self._low = ViewLowering(self.circuit, run, rows_prefix)
         self.keeper: object = self._low
         self.held: dict[str, int] = {}
         """Rows of the tables and views that it reads."""
@@ -76,8 +77,10 @@ class Incremental:
         for placed, sql in self._low.constants:
             self._push(placed, run(sql))
         rows: dict[Node, int] = {}
-        for source in self._low.inputs:
-            (count,) = run(f"SELECT system.main.count(*) FROM {source.table}").column(0).to_pylist()
+        sources = self._low.inputs
+        counts = [f"(SELECT system.main.count(*) FROM {source.table})" for source in sources]
+        found = run.row(f"SELECT {', '.join(counts)}") if counts else ()
+        for source, count in zip(sources, found, strict=True):
             self.held[source.key] = rows[source.node] = count
         if run.shared is not None:
             put_off(self.circuit, self._low.contents, rows, run.shared)

@@ -8,7 +8,7 @@ that is exact: quotients by powers of two, whole parts, and what is left.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,9 +18,8 @@ from tidewheel.engine.operators import exact
 from tidewheel.engine.operators.accumulate import Accumulate, Sum, Totals
 from tidewheel.engine.state.columns import Col, column_type, from_arrow, take
 from tidewheel.engine.state.delta import Delta, Int64s, Schema
+from tidewheel.planner.maintain import Run
 from tidewheel.planner.text import identifier, to_sql
-
-Run = Callable[[str], pa.Table]
 
 _MASK = (1 << exact.LIMB) - 1
 OWN = "system.main."  # whatever macros there are
@@ -88,10 +87,9 @@ class Sums:
             x = f"{self._names[s.argument]}::DOUBLE"
             there = f"FILTER ({OWN}isfinite({x}) AND {x} <> 0)"
             items += [f"{OWN}{end}({OWN}abs({x})) {there}" for end in ("max", "min")]
-        ends = run(f"SELECT {', '.join(items)} FROM ({self._query})").columns
+        ends = run.row(f"SELECT {', '.join(items)} FROM ({self._query})")
         found: list[_Term] = []
-        for s, most, least in zip(floats, ends[::2], ends[1::2], strict=True):
-            high, low = most[0].as_py(), least[0].as_py()
+        for s, high, low in zip(floats, ends[::2], ends[1::2], strict=True):
             if high is None:
                 continue
             x = f"__tw_x{s.argument}"

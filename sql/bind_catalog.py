@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cached_property
 
 import sqlglot
@@ -12,6 +13,8 @@ from tidewheel.planner.text import identifier, to_sql
 from .bind_types import Oracle
 
 Path = tuple[str, ...]
+_FRAME = re.compile(r"python_.*_scan\(", re.IGNORECASE | re.DOTALL)
+"""In a registered frame's query, which stands for a Python object and can't be bound again."""
 
 
 class Catalog:
@@ -23,22 +26,18 @@ class Catalog:
     @cached_property
     def _tables(self) -> dict[str, list[Path]]:
         found: dict[str, list[Path]] = {}
-        for row in self._oracle.rows(
-            "SELECT database_name, schema_name, table_name FROM duckdb_tables()"
-        ):
-            found.setdefault(row[2].lower(), []).append(tuple(row))
+        for r in self._oracle.names.relations:
+            if r.kind == "table":
+                found.setdefault(r.name.lower(), []).append((r.database, r.schema, r.name))
         return found
 
     @cached_property
     def _views(self) -> dict[str, list[tuple[Path, str]]]:
         found: dict[str, list[tuple[Path, str]]] = {}
-        for *path, sql in self._oracle.rows(
-            "SELECT database_name, schema_name, view_name, sql FROM duckdb_views() "
-            "WHERE NOT internal AND sql IS NOT NULL "
-            # a registered frame: its query stands for a Python object and can't be bound again
-            "AND NOT (temporary AND sql ILIKE '%python_%_scan(%')"
-        ):
-            found.setdefault(path[2].lower(), []).append((tuple(path), sql))
+        for r in self._oracle.names.relations:
+            if r.kind != "view" or r.sql is None or (r.temporary and _FRAME.search(r.sql)):
+                continue
+            found.setdefault(r.name.lower(), []).append(((r.database, r.schema, r.name), r.sql))
         return found
 
     def table(self, item: exp.Table) -> tuple[str, Path]:
@@ -60,14 +59,13 @@ class Catalog:
 
     def _first(self, found: list[Path], written: int) -> Path | None:
         """What DuckDB takes of several relations, for a name of `written` parts; None: unknown."""
-        ((database, schemas, schema),) = self._oracle.rows(
-            "SELECT current_database(), current_schemas(false), current_schema()"
-        )
+        names = self._oracle.names
         if written == 1:
-            places = [("temp", "main"), *((database, s) for s in (*schemas, schema))]
+            places = [("temp", "main"), *names.home]
             order = [p for place in places for p in found if p[:2] == place]
         else:
-            order = [p for p in found if p[0] == database] or (found if len(found) == 1 else [])
+            here = [p for p in found if p[0] == names.database]
+            order = here or (found if len(found) == 1 else [])
         return order[0] if order else None
 
     def view(self, path: Path) -> tuple[str, str, tuple[str, ...]] | None:

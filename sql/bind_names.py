@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 
 from sqlglot import exp
@@ -124,6 +125,9 @@ def conjuncts(expression: exp.Expr | None) -> Iterator[exp.Expr]:
             yield node
 
 
+_COLUMN = re.compile(r'"[^"]*"')
+
+
 class Aggregates:
     """Tells aggregate calls from others, by DuckDB's own list of functions."""
 
@@ -167,9 +171,12 @@ class Aggregates:
     ) -> exp.Expr:
         """`expression` over the output of an aggregation: parts equal to a key (by text) and
         aggregate calls are replaced."""
+        plain = all(_COLUMN.fullmatch(key) for key in keys)
 
         def walk(node: exp.Expr) -> exp.Expr:
-            key = keys.get(to_sql(node)) if not isinstance(node, exp.Identifier) else None
+            key = None
+            if isinstance(node, exp.Column) or not (plain or isinstance(node, exp.Identifier)):
+                key = keys.get(to_sql(node))
             if key is not None:
                 return key.copy()
             if isinstance(node, exp.Window):

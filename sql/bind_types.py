@@ -7,6 +7,7 @@ node in one statement.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
@@ -22,15 +23,20 @@ from tidewheel.planner.text import to_sql, typed_nulls, used_parameters
 
 from . import functions, hidden
 from .bind_scope import NotTaken
+from .reads import Names
 
+_MORE = re.compile(r"\bselect\b.*\bselect\b.*\bselect\b|\w+val\b", re.IGNORECASE | re.DOTALL)
+"""In what may name something of the catalog that is neither function nor type."""
+_KEPT = 1000
 _VOLATILE = {"random", "uuid", "gen_random_uuid", "uuidv4", "uuidv7", "nextval", "setseed"}
 
 
 class Oracle:
     """DuckDB, asked on the session's own connection (which sees its temporary objects)."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context, names: Names | None = None) -> None:
         self._context = context
+        self._names = names
         self._described: dict[str, list[tuple[str, str]]] = {}
         self.parameters: Any = context.parameters
 
@@ -41,12 +47,22 @@ class Oracle:
             relation = hidden.relation(self._context.connection, sql, parameters)
             return [] if relation is None else relation.fetchall()
 
+    @property
+    def names(self) -> Names:
+        """The catalog, read once."""
+        if self._names is None:
+            with self._context.lock:
+                self._names = Names(self._context.connection)
+        return self._names
+
     def describe(self, sql: str) -> list[tuple[str, str]]:
         """Label and type of each column of a query. DuckDB's own error if it does not bind."""
         found = self._described.get(sql)
         if found is None:
-            rows = self.rows(f"DESCRIBE {sql}", used_parameters(sql, self.parameters))
-            found = self._described[sql] = [(row[0], row[1]) for row in rows]
+            with self._context.lock:
+                given = used_parameters(sql, self.parameters)
+                found = hidden.describe(self._context.connection, sql, given)
+            self._described[sql] = found
         return found
 
     def types(self, expressions: Sequence[exp.Expr], inputs: Sequence[Column]) -> list[str]:
@@ -61,7 +77,7 @@ class Oracle:
             source = typed_nulls([c for c in inputs if c.name in used])
             items = ", ".join(to_sql(e) for e in asked)
             try:
-                described = self.describe(f"SELECT {items} FROM ({source})")
+                described = self._typed(f"SELECT {items} FROM ({source})")
             except duckdb.Error as error:
                 raise NotTaken(f"DuckDB does not type it alone: {first_line(error)}") from None
             if len(described) != len(asked):
@@ -69,6 +85,19 @@ class Oracle:
             answers = iter(described)
             types = [next(answers)[1] if t is None else t for t in types]
         return [t for t in types if t is not None]
+
+    def _typed(self, sql: str) -> list[tuple[str, str]]:
+        """`describe` for expressions over typed NULLs: only functions and types are asked for."""
+        if _MORE.search(sql) or self.parameters:
+            return self.describe(sql)
+        kept = self._functions.typed
+        asked = sql, self.meaning
+        found = kept.get(asked)
+        if found is None:
+            found = kept[asked] = self.describe(sql)
+            if len(kept) > _KEPT:
+                kept.clear()
+        return found
 
     @property
     def _functions(self) -> functions.Functions:
@@ -86,6 +115,8 @@ class Oracle:
     @cached_property
     def meaning(self) -> Meaning:
         """The settings on which the meaning of a query depends."""
+        if self._context.meaning is not None:
+            return self._context.meaning
         values: tuple[str, ...] = self.rows(meaning.QUERY)[0]
         return meaning.meaning(values)
 
@@ -102,10 +133,22 @@ def first_line(error: BaseException) -> str:
     return text.strip().splitlines()[0] if text.strip() else type(error).__name__
 
 
+_NAMES: dict[type[exp.Expr], str] = {
+    exp.Count: "count",
+    exp.Sum: "sum",
+    exp.Avg: "avg",
+    exp.Min: "min",
+    exp.Max: "max",
+}
+"""Of the calls that are written most: to write the others takes long."""
+
+
 def function_name(node: exp.Expr) -> str:
     """The name by which DuckDB knows a function call, lower case; '' for what is no call."""
     if not isinstance(node, exp.Func) or isinstance(node, (exp.Cast, exp.Case, exp.Connector)):
         return ""
+    if type(node) in _NAMES:
+        return _NAMES[type(node)]
     if isinstance(node, exp.Anonymous):
         return str(node.name).lower()
     text = to_sql(node)

@@ -31,6 +31,7 @@ from tidewheel.planner.logical import (
 )
 from tidewheel.planner.text import column, identifier, to_sql, typed_nulls
 
+from . import reads
 from .bind_catalog import Catalog
 from .bind_limit import limited
 from .bind_names import Aggregates
@@ -44,9 +45,12 @@ from .parse_trees import same_query
 DIALECT = Tidewheel
 
 
-def bind(text: str, context: Context) -> Node:
-    """The logical plan of a query. duckdb.Error, with places in `text`, if DuckDB refuses it."""
-    oracle = Oracle(context)
+def bind(text: str, context: Context, catalog: reads.Names | None = None) -> Node:
+    """The logical plan of a query. duckdb.Error, with places in `text`, if DuckDB refuses it.
+
+    `catalog`: as it is now, if the caller has read it.
+    """
+    oracle = Oracle(context, catalog)
     try:
         described = oracle.describe(text)
     except duckdb.Error:
@@ -55,12 +59,11 @@ def bind(text: str, context: Context) -> Node:
             if relation is not None:
                 relation.columns  # noqa: B018
         return whole(text, "DuckDB describes it only by running it")
-    plain = marked(text)
-    reason = _guard(plain, oracle)
-    if reason is not None:
-        return whole(text, reason)
+    parsed = _parsed(marked(text), oracle)
+    if isinstance(parsed, str):
+        return whole(text, parsed)
     oracle.parameters = by_name(context.parameters)
-    tree = unmarked(sqlglot.parse_one(plain, read=DIALECT))
+    tree = unmarked(parsed)
     binder = Binder(oracle)
     try:
         bound = binder.query(tree)
@@ -81,8 +84,8 @@ def bind(text: str, context: Context) -> Node:
     return Project(bound.node, tuple(Named(c, column(c.name)) for c in columns))
 
 
-def _guard(text: str, oracle: Oracle) -> str | None:
-    """Why the query must stay as it is written, if it must."""
+def _parsed(text: str, oracle: Oracle) -> exp.Query | str:
+    """The query's tree, or why it must stay as it is written."""
     try:
         trees = sqlglot.parse(text, read=DIALECT)
     except sqlglot.errors.SqlglotError as error:
@@ -97,16 +100,9 @@ def _guard(text: str, oracle: Oracle) -> str | None:
     changed = meaning.changed(oracle.meaning, meaning.WRITING)
     if changed:
         return f"under {changed} only DuckDB knows what it says"
-    if trees[0].find(exp.Collate) or oracle.rows(_COLLATED)[0][0]:
+    if trees[0].find(exp.Collate) or oracle.names.collated:
         return "it or a table has a collation, which Arrow does not carry"
-    return None
-
-
-_COLLATED = """
-SELECT count(*) FROM (
-    SELECT sql, internal FROM duckdb_tables() UNION ALL SELECT sql, internal FROM duckdb_views()
-) WHERE sql ILIKE '%collate%' AND NOT internal
-"""
+    return trees[0]
 
 
 class Binder:
@@ -347,11 +343,12 @@ class Binder:
         if found is None:
             return None
         name, text, labels = found
-        if _guard(text, self.oracle) is not None:
+        tree = _parsed(text, self.oracle)
+        if isinstance(tree, str):
             return None
         before, self.ctes = self.ctes, {}
         try:
-            query = self.query(sqlglot.parse_one(text, read=DIALECT))
+            query = self.query(tree)
         except (NotTaken, duckdb.Error):
             return None
         finally:

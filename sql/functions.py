@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass, field
 from functools import cached_property
 from weakref import WeakKeyDictionary
 
@@ -25,7 +25,10 @@ FROM duckdb_functions()
 WHERE function_type = 'aggregate' OR macro_definition IS NOT NULL
    OR stability IN ('VOLATILE', 'CONSISTENT_WITHIN_QUERY')
 """
-_RELATIONS = frozenset({"TABLE", "VIEW", "INDEX", "SEQUENCE", "TYPE"})
+_TEMPORARY_TYPES = """
+SELECT lower(type_name) FROM duckdb_types() WHERE NOT internal AND database_name = 'temp'
+"""
+_RELATIONS = frozenset({"TABLE", "VIEW", "INDEX", "SEQUENCE"})
 _UNSAID = {"current_localtime", "current_localtimestamp", "query", "query_table"}
 """What DuckDB's list calls a function of its arguments, and the reads that no text tells of."""
 _OF_THE_CATALOG = ("duckdb_", "pragma_")
@@ -45,10 +48,14 @@ class Functions:
     """The definitions of the macros that somebody made: one name may have several."""
     temporary: frozenset[str]
     """Those of them that only this connection has."""
+    temporary_types: frozenset[str]
     internal: dict[str, tuple[str, ...]]
     """The definitions of DuckDB's own."""
     aggregating: frozenset[str]
     """The scalar macros, DuckDB's own among them, that use aggregates, subqueries or UNNEST."""
+
+    typed: dict[Hashable, list[tuple[str, str]]] = field(default_factory=dict, compare=False)
+    """Labels and types of columns that depend on nothing but functions and types of the catalog."""
 
     @cached_property
     def unstable(self) -> frozenset[str]:
@@ -149,6 +156,7 @@ def _read(connection: duckdb.DuckDBPyConnection) -> Functions:
         volatile=frozenset(row[0] for row in rows if row[4]),
         macros=definitions[0],
         temporary=frozenset(row[0] for row in rows if row[2] is not None and row[5]),
+        temporary_types=frozenset(row[0] for row in connection.sql(_TEMPORARY_TYPES).fetchall()),
         internal=definitions[1],
         aggregating=frozenset(
             name

@@ -13,6 +13,7 @@ import duckdb
 from ..engine.kernels import duckdb as kernel
 from ..planner.context import Parameters
 
+_BIND = compile("__tw_r.append(__tw_c._bind(__tw_sql, with_writes=True))", "<statement>", "exec")
 _RELATION = compile("__tw_r.append(__tw_c.sql(__tw_sql, params=__tw_p))", "<statement>", "exec")
 
 
@@ -29,3 +30,17 @@ def relation(
     found: list[duckdb.DuckDBPyRelation | None] = []
     exec(_RELATION, {"__tw_c": connection, "__tw_sql": sql, "__tw_p": given, "__tw_r": found})
     return found[0]
+
+
+def describe(
+    connection: duckdb.DuckDBPyConnection, sql: str, given: Parameters
+) -> list[tuple[str, str]]:
+    """Label and type of each column of a query, which does not run."""
+    if not given and hasattr(connection, "_bind"):  # a third of what DESCRIBE takes
+        found: list[Any] = []
+        exec(_BIND, {"__tw_c": connection, "__tw_sql": sql, "__tw_r": found})
+        labels, types, _, kind, deferred, _ = found[0]
+        if kind == "query_result" and not deferred:
+            return list(zip(labels, map(str, types), strict=True))
+    described = relation(connection, f"DESCRIBE {sql}", given)
+    return [] if described is None else [(row[0], row[1]) for row in described.fetchall()]

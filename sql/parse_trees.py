@@ -19,6 +19,8 @@ Tree = Any
 # Where a node stood in the text; the path repeats names that the node holds anyway.
 _IGNORED = {"query_location", "query_location_length", "qualified_name", "is_operator"}
 
+_PLACE = re.compile(r'"query_location(?:_length)?":\d+,?')
+
 # Their first argument names a part of a date, in any case.
 _TAKES_PART = {"date_trunc", "date_part", "date_diff", "date_sub"}
 
@@ -71,13 +73,21 @@ def parse_tree(sql: str) -> Tree | None:
 
 def parse_trees(texts: list[str]) -> list[Tree | None]:
     """The trees of many queries, by one statement."""
+    return [_tree(text) for text in _serialized(texts)]
+
+
+def _serialized(texts: list[str]) -> list[str]:
     rows = (
         _connection()
         .cursor()
         .execute("SELECT json_serialize_sql(q) FROM unnest(?::VARCHAR[]) t(q)", [texts])
     )
-    found = [json.loads(text) for (text,) in rows.fetchall()]
-    return [None if tree.get("error") else tree["statements"] for tree in found]
+    return [text for (text,) in rows.fetchall()]
+
+
+def _tree(serialized: str) -> Tree | None:
+    tree = json.loads(serialized)
+    return None if tree.get("error") else tree["statements"]
 
 
 def canonical(tree: Tree) -> Tree:
@@ -94,10 +104,12 @@ def canonical(tree: Tree) -> Tree:
 
 def same_query(a: str, b: str) -> bool | None:
     """Are two texts one query to DuckDB? None if it has no tree for the first."""
-    one, other = parse_trees([a, b])
+    texts = _serialized([a, b])
+    one = _tree(texts[0])
     if one is None:
         return None
-    return bool(one == other or canonical(one) == canonical(other))
+    first, second = (_PLACE.sub("", text) for text in texts)
+    return first == second or bool(canonical(one) == canonical(_tree(texts[1])))
 
 
 def difference(a: Tree, b: Tree, path: str = "") -> str | None:

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 
 import duckdb
 
-from tidewheel.engine.arrow import pa
+from tidewheel.engine.arrow import empty, pa
 
+from ..engine.kernels.duckdb import arrow_types
 from . import errors, view_text
 from .statements import Statement, mentions_recursion, split
 
@@ -138,10 +139,8 @@ def _reads_more(node: L.Node, variable: str) -> bool:
 
 def no_rows(connection: duckdb.DuckDBPyConnection, columns: list[L.Column]) -> pa.Table:
     """A table of these columns."""
-    from ..planner.text import typed_nulls
-
-    found: pa.Table = connection.sql(typed_nulls(columns)).to_arrow_table()
-    return found.rename_columns([c.label for c in columns])
+    types = arrow_types(connection, [c.type for c in columns])
+    return empty(pa.schema(zip((c.label for c in columns), types, strict=True)))
 
 
 def _maintained(

@@ -2,31 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import duckdb
 
 from tidewheel.planner.maintain import Path
-from tidewheel.sql import functions
+from tidewheel.sql import functions, introspection
 from tidewheel.sql.statements import Token, tokens
 
 if TYPE_CHECKING:
     from sqlglot import exp
 
 _RELATIONS = """
-SELECT database_name, schema_name, table_name AS name, 'table' AS kind, temporary, NULL AS sql
-FROM duckdb_tables() WHERE NOT internal
+SELECT database_name, schema_name, table_name AS name, 'table' AS kind, temporary, NULL AS sql,
+       internal, sql ILIKE '%collate%' AS collated
+FROM duckdb_tables()
 UNION ALL
-SELECT database_name, schema_name, view_name, 'view', temporary, sql
-FROM duckdb_views() WHERE NOT internal
+SELECT database_name, schema_name, view_name, 'view', temporary, sql, internal,
+       sql ILIKE '%collate%'
+FROM duckdb_views()
 """
-_TEMPORARY_TYPES = """
-SELECT lower(type_name) FROM duckdb_types() WHERE NOT internal AND database_name = 'temp'
+_PLACE = """
+SELECT current_database(), current_schemas(false), current_schema(), current_setting('search_path')
 """
-_OWN_VIEWS = "SELECT DISTINCT schema_name, view_name FROM duckdb_views() WHERE internal"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,33 +53,37 @@ class Relation:
         return ".".join('"' + p.replace('"', '""') + '"' for p in parts)
 
 
-def path_of(database: str, schemas: Iterable[str]) -> Path:
-    """Where names are looked for, as (database, schema), each once."""
-    return tuple(dict.fromkeys((database, schema) for schema in schemas))
+def place(connection: duckdb.DuckDBPyConnection) -> tuple[Path, str]:
+    """Where names are looked for now, as (database, schema), each once; the setting behind it."""
+    ((database, schemas, schema, setting),) = connection.execute(_PLACE).fetchall()
+    return tuple(dict.fromkeys((database, s) for s in (*schemas, schema))), setting
 
 
 class Names:
-    """The catalog's relations and macros at one moment, looked up by what a query calls them."""
+    """The catalog's relations and macros at one moment, looked up by what a query calls them.
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
+    `home`: where the connection looks for names, if that is known.
+    """
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection, home: Path | None = None) -> None:
         rows = connection.execute(_RELATIONS).fetchall()
-        self.relations = [Relation(*row) for row in rows]
+        self.relations = [Relation(*row) for *row, internal, _ in rows if not internal]
+        self.collated = any(collated for *_, internal, collated in rows if not internal)
+        """Does a table or view mention a collation?"""
+        self._own = {(row[1], row[2]) for row in rows if row[-2]}
         self._by_name: dict[str, list[Relation]] = {}
         for relation in self.relations:
             self._by_name.setdefault(relation.name.lower(), []).append(relation)
-        found = connection.execute(
-            "SELECT current_database(), current_schemas(false), current_schema()"
-        ).fetchall()[0]
-        self.database, self.schema = found[0], found[2]
-        self.home = path_of(found[0], [*found[1], found[2]])
         self._connection = connection
+        self.home = place(connection)[0] if home is None else home
+        self.database, self.schema = self.home[0]
 
     @property
     def macros(self) -> dict[str, tuple[str, ...]]:
         """The macros' definitions, by their names in lower case."""
         return functions.of(self._connection).macros
 
-    def find(self, parts: list[str]) -> Relation | None:
+    def find(self, parts: Sequence[str]) -> Relation | None:
         """The relation that `name`, `schema.name`, `database.name` or all three mean here."""
         *qualifiers, name = [p.lower() for p in parts]
         candidates = self._by_name.get(name, [])
@@ -107,16 +113,12 @@ class Names:
 
     def mentioned(self, text: str) -> list[Relation]:
         """What `text` may read: its table references, or every name in it if it can't be parsed."""
-        # Imported here: sqlglot takes long to load, and not everybody has views.
-        import sqlglot
-        from sqlglot import exp
-
-        try:
-            tree = sqlglot.parse_one(text, read="duckdb")
-            read = (t for t in tree.find_all(exp.Table) if not is_cte(t, surely=True))
-            named = [[p.name for p in t.parts] for t in read]
-        except sqlglot.errors.SqlglotError:
-            named = [[t.text.strip('"')] for t in tokens(text) if t.kind in ("word", "string")]
+        found = _tables(text)
+        if found is None:
+            words = (t for t in tokens(text) if t.kind in ("word", "string"))
+            named: list[tuple[str, ...]] = [(t.text.strip('"'),) for t in words]
+        else:
+            named = [parts for parts, _, surely in found if not surely]
         return [r for r in (self.find(parts) for parts in named if all(parts)) if r is not None]
 
     def reads(self, text: str, stop: frozenset[str] = frozenset()) -> dict[str, Relation]:
@@ -157,8 +159,18 @@ class Names:
     def temporaries(self, kind: str) -> frozenset[str]:
         """The macros or types that only this connection has, in lower case."""
         if kind == "TYPE":
-            return frozenset(r[0] for r in self._connection.execute(_TEMPORARY_TYPES).fetchall())
+            return functions.of(self._connection).temporary_types
         return functions.of(self._connection).temporary
+
+    @property
+    def hiding(self) -> bool:
+        """Has this connection something of its own, which may hide what others see?"""
+        macros = self.temporaries("MACRO") - introspection.FUNCTIONS
+        return bool(
+            macros
+            or self.temporaries("TYPE")
+            or any(r.temporary and not r.name.startswith("__tw_") for r in self.relations)
+        )
 
     def _followed(
         self, text: str, stop: frozenset[str]
@@ -189,20 +201,12 @@ class Names:
 
     def catalog(self, text: str) -> str | None:
         """The first of DuckDB's own views (``information_schema.tables``) that a query reads."""
-        import sqlglot
-        from sqlglot import exp
-
-        own = set(self._connection.execute(_OWN_VIEWS).fetchall())
-        try:
-            tree = sqlglot.parse_one(text, read="duckdb")
-        except sqlglot.errors.SqlglotError:
-            return None
-        for table in tree.find_all(exp.Table):
-            parts = [p.name.lower() for p in table.parts]
-            if not all(parts) or is_cte(table) or self.find(parts) is not None:
+        for written, cte, _ in _tables(text) or ():
+            parts = [p.lower() for p in written]
+            if not all(parts) or cte or self.find(parts) is not None:
                 continue
             schemas = parts[-2:-1] or ["main", "pg_catalog"]
-            if any((schema, parts[-1]) in own for schema in schemas):
+            if any((schema, parts[-1]) in self._own for schema in schemas):
                 return ".".join(parts)
         return None
 
@@ -214,6 +218,21 @@ def body(create_view: str) -> str:
         if token.kind == "word" and token.text.upper() == "AS":
             return create_view[token.start + 2 :].rstrip().rstrip(";")
     return create_view
+
+
+@lru_cache(maxsize=256)
+def _tables(text: str) -> list[tuple[tuple[str, ...], bool, bool]] | None:
+    """The table references of a query: the parts of the name, and whether `is_cte`, maybe and
+    `surely`. None if sqlglot can't parse it."""
+    # Imported here: sqlglot takes long to load, and not everybody has views.
+    import sqlglot
+    from sqlglot import exp
+
+    try:
+        tables = list(sqlglot.parse_one(text, read="duckdb").find_all(exp.Table))
+    except sqlglot.errors.SqlglotError:
+        return None
+    return [(tuple(p.name for p in t.parts), is_cte(t), is_cte(t, surely=True)) for t in tables]
 
 
 def is_cte(table: exp.Table, surely: bool = False) -> bool:

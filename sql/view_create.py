@@ -31,7 +31,8 @@ class Creation(Epochs):
         parsed = view_text.parse_create(statement, plain is not None)
         con = self.host.connection
         with self.writing():
-            names = Names(con)
+            home = self.home()
+            names = Names(con, home.path)
             relation, key, target = self._name(parsed, names)
             replaced = key in self._maintainer.views
             if relation is not None:
@@ -57,12 +58,17 @@ class Creation(Epochs):
                     self.drop_one(key)
                 elif relation is not None:
                     self._do(f"DROP VIEW {relation.quoted}")
-                self._do(CATALOG)
+                kept = names.find([names.database, SCHEMA, "views"]) is not None
+                if not kept:
+                    self._do(CATALOG)
+                elif relation is None:
+                    self._hides(names, key)
                 if plain is not None:
                     rows = plain_view.no_rows(con, plain)
                 else:
                     read = frozenset(names.reads(parsed.query, self._keys()))
-                    rows = self._no_rows(parsed.query, read)
+                    known = names if kept and relation is None else None
+                    rows = self._no_rows(parsed.query, read, known)
                 columns = self._columns(rows, parsed, statement)
                 token = f"{key.split('.', 1)[1]}~{secrets.token_hex(4)}"
                 con.register(row_name(token), rows.rename_columns(columns))
@@ -73,7 +79,6 @@ class Creation(Epochs):
                 if parsed.columns:
                     listed = ", ".join(map(quote, columns))
                     sql = f"WITH __tw_view({listed}) AS ({sql}\n) SELECT * FROM __tw_view"
-                home = self.home()
                 self._do(
                     f"INSERT INTO {SCHEMA}.views "
                     f"SELECT ?, ?, coalesce(max(position), 0) + 1, ?, ?, ? FROM {SCHEMA}.views",
@@ -90,13 +95,16 @@ class Creation(Epochs):
                         self._do(f"CREATE OR REPLACE VIEW {target} AS {select}")
         self.host.catalog_changed()
 
-    def _no_rows(self, sql: str, reads: frozenset[str]) -> pa.Table:
-        """A table of a query's columns: its rows come when the view is filled."""
+    def _no_rows(self, sql: str, reads: frozenset[str], names: Names | None) -> pa.Table:
+        """A table of a query's columns: its rows come when the view is filled.
+
+        `names`: the catalog, if nothing has changed it since it was read.
+        """
         if not self.host.in_transaction:
             for key in sorted(reads & self._keys(), key=self._order):
                 self._register(key, self._rows(key))
             try:
-                bound = self.host.bind(sql)
+                bound = self.host.bind(sql, names)
                 self._bound = (sql, bound)  # it is wanted again when the view is filled
                 if bound.schema:  # else it is kept whole, and only DuckDB knows its columns
                     return plain_view.no_rows(self.host.connection, list(bound.schema))

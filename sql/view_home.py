@@ -14,16 +14,10 @@ import duckdb
 from tidewheel.planner import meaning
 from tidewheel.planner.maintain import Home, MaintainedView
 from tidewheel.planner.meaning import Meaning
-from tidewheel.sql import errors, functions, introspection
+from tidewheel.sql import errors
 from tidewheel.sql.capture import quote
-from tidewheel.sql.reads import Names, path_of
+from tidewheel.sql.reads import Names, place
 from tidewheel.sql.view_registry import Registry
-
-_TEMPORARY = """
-SELECT 1 FROM duckdb_tables() WHERE temporary UNION ALL
-SELECT 1 FROM duckdb_views() WHERE temporary AND NOT starts_with(view_name, '__tw_') UNION ALL
-SELECT 1 FROM duckdb_types() WHERE NOT internal AND database_name = 'temp' LIMIT 1
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,12 +73,9 @@ class Homes(Registry):
 
         DuckDB takes whatever is temporary before anything else of its name.
         """
-        version = self.host.catalog.version
-        if self._hiding is None or self._hiding[0] != version:
-            con = self.host.connection
-            macros = self.host.temporary and functions.of(con).temporary - introspection.FUNCTIONS
-            found = macros or con.execute(_TEMPORARY).fetchall()
-            self._hiding = version, bool(found), set()
+        if self._hiding is None or self._hiding[0] != self.host.catalog.version:
+            self._hides(Names(self.host.connection))
+        assert self._hiding is not None
         with self.at(view.home):
             if self._hiding[1] and view.key not in self._hiding[2]:
                 hidden = Names(self.host.connection).temporary(view.sql, self._keys())
@@ -97,6 +88,10 @@ class Homes(Registry):
                     )
                 self._hiding[2].add(view.key)
             yield
+
+    def _hides(self, names: Names, *seen: str) -> None:
+        """Note if this connection has something temporary, of which views `seen` have nothing."""
+        self._hiding = self.host.catalog.version, names.hiding, set(seen)
 
     def come_back(self) -> None:
         """Be at the session's own place again, where an error has kept it from that."""
@@ -140,16 +135,17 @@ class Homes(Registry):
     def _place(self) -> _Place:
         version = self.host.catalog.version
         if self._found_path is None or self._found_path[0] != version:
-            ((database, schemas, schema, setting),) = self.host.connection.execute(
-                "SELECT current_database(), current_schemas(false), current_schema(), "
-                "current_setting('search_path')"
-            ).fetchall()
-            self._found_path = version, path_of(database, [*schemas, schema]), setting
+            self._found_path = version, *place(self.host.connection)
         settings_version = self.host.catalog.settings_version
         if self._found_meaning is None or self._found_meaning[0] != settings_version:
             self._found_meaning = settings_version, self._read_meaning()
         _, path, setting = self._found_path
         return _Place(Home(path, self._found_meaning[1]), setting)
+
+    def known_meaning(self) -> Meaning | None:
+        """The settings that give expressions their meaning now, if they were read."""
+        found, version = self._found_meaning, self.host.catalog.settings_version
+        return found[1] if found is not None and found[0] == version else None
 
     def _read_meaning(self, names: Collection[str] = meaning.DEFAULTS) -> Meaning:
         row = self.host.connection.execute(meaning.query(names)).fetchall()[0]

@@ -16,13 +16,17 @@ from ..planner.context import Context
 from ..planner.logical import Binding, Block, LetRec, Named, Node, Project, Scan
 from ..planner.text import column, identifier, to_sql, typed_nulls
 from . import recursion
+from .reads import Names
 from .statements import mentions_recursion, split
 
 _RECURSIVE = re.compile(r"^(\s*\(*\s*)WITH\s+RECURSIVE\b", re.IGNORECASE)
 
 
-def logical_view(sql: str, context: Context) -> Node:
-    """The plan of a view's query; blocks remain where the binder does not take it apart."""
+def logical_view(sql: str, context: Context, names: Names | None = None) -> Node:
+    """The plan of a view's query; blocks remain where the binder does not take it apart.
+
+    `names`: the catalog as it is now, if the caller has read it.
+    """
     from .binder import bind
 
     if mentions_recursion(sql):
@@ -33,7 +37,7 @@ def logical_view(sql: str, context: Context) -> Node:
             if isinstance(node, LetRec):
                 node = replace(node, whole=None)
             return _Opener(context).open(node)
-    return bind(sql, context)
+    return bind(sql, context, names)
 
 
 class _Opener:

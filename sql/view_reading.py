@@ -6,13 +6,14 @@ readers see the last epoch.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import TYPE_CHECKING, Any
 
 import duckdb
 
 from tidewheel.engine.arrow import Exchanged, pa
+from tidewheel.engine.kernels.duckdb import arrow_types
 from tidewheel.planner.maintain import MaintainedView
 from tidewheel.sql import errors, functions, introspection
 from tidewheel.sql.reads import Names
@@ -189,14 +190,9 @@ class Reading(Homes):
         assert view.plan is not None
         return view.plan.circuit, view.plan.reason
 
-    def run_for_maintenance(self, sql: str) -> pa.Table:
-        """A query of the epoch being made: views that it reads are taken as they are now."""
-        self.provide(sql)
-        return self.host.table(sql)
-
-    def provide(self, sql: str) -> None:
-        """Register the views that `sql` reads as they are now, in the epoch being made."""
-        for key in self.needed(sql):
+    def provide(self, view: MaintainedView) -> None:
+        """Register the views that `view` reads as they are now, in the epoch being made."""
+        for key in view.reads & self._maintainer.views.keys():
             plan = self._maintainer.views[key].plan
             if plan is not None:
                 self._register(key, plan.rows())
@@ -253,8 +249,19 @@ class Maintenance:
         return nullcontext() if self._view is None else self._views.there(self._view)
 
     def __call__(self, sql: str) -> pa.Table:
+        with self._provided():
+            return self._views.host.table(sql)
+
+    def row(self, sql: str) -> Sequence[Any]:
+        with self._provided():
+            return self._views.host.row(sql)
+
+    @contextmanager
+    def _provided(self) -> Iterator[None]:
         with self.there():
-            return self._views.run_for_maintenance(sql)
+            if self._view is not None:
+                self._views.provide(self._view)
+            yield
 
     def committed(self, sql: str) -> pa.Table:
         with self._views.host.connection.cursor() as apart:
@@ -264,5 +271,9 @@ class Maintenance:
     def bind(self, sql: str) -> Node:
         with self.there():
             self._views.refuse_macros(sql)
-            self._views.provide(sql)
+        with self._provided():
             return self._views.bound(sql)
+
+    def arrow(self, types: Sequence[str]) -> list[pa.DataType]:
+        with self.there():
+            return arrow_types(self._views.host.connection, types)

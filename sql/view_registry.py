@@ -55,11 +55,14 @@ class Host(Protocol):
     safe_mode: bool
     temporary: bool
 
-    def bind(self, sql: str) -> Node:
-        """The logical plan of a view's query."""
+    def bind(self, sql: str, names: Names | None = None) -> Node:
+        """The logical plan of a view's query; `names`: the catalog as it is now."""
 
     def table(self, sql: str) -> pa.Table:
         """Run a query through the planner, on the session's connection, to its end."""
+
+    def row(self, sql: str) -> tuple[Any, ...]:
+        """The only row of a query that is DuckDB's."""
 
     def catalog_changed(self) -> None:
         """Forget cached plans."""

@@ -9,7 +9,7 @@ ordering.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
@@ -30,7 +30,7 @@ from tidewheel.planner.rewrites.children import over
 from tidewheel.planner.rewrites.join_graph import equi_key, flatten, in_order
 from tidewheel.planner.text import conjunction, defined, identifier, to_sql
 
-Query = Callable[[str], list[int]]
+Query = Callable[[str], Sequence[int]]
 """Runs a statement of one row of integers."""
 _UNKNOWN = 10_000
 
@@ -142,7 +142,7 @@ def _measured_all(relations: list[Node], conditions: list[exp.Expr], query: Quer
         if isinstance(c, exp.EQ | exp.NullSafeEQ):
             sides = (c.this, c.expression)
             compared |= {s.name for s in sides if isinstance(s, exp.Column)}
-    return [_measured(r, i, compared, query) for i, r in enumerate(relations)]
+    return _measured(relations, compared, query)
 
 
 def _ordered(parts: list[_Part], conditions: list[exp.Expr]) -> _Part:
@@ -197,19 +197,22 @@ def _joined(a: _Part, b: _Part, conditions: list[exp.Expr]) -> _Part:
     return _Part(node, tuple(sorted((*a.members, *b.members))), rows, distinct)
 
 
-def _measured(node: Node, at: int, compared: set[str], query: Query) -> _Part:
-    columns = [c.name for c in node.schema if c.name in compared]
-    text = _text(node)
-    if text is None:
-        return _Part(node, (at,), _UNKNOWN, dict.fromkeys(columns, _UNKNOWN))
-    counts = (f"approx_count_distinct({to_sql(identifier(c))})" for c in columns)
-    rows, *distinct = query(f"SELECT {', '.join(['count(*)', *counts])} FROM ({text})")
-    return _Part(
-        node,
-        (at,),
-        max(1.0, rows),
-        {c: max(1.0, d) for c, d in zip(columns, distinct, strict=True)},
-    )
+def _measured(nodes: list[Node], compared: set[str], query: Query) -> list[_Part]:
+    """The relations with their sizes, all asked for in one statement."""
+    columns = [[c.name for c in n.schema if c.name in compared] for n in nodes]
+    texts = [_text(n) for n in nodes]
+    asked: list[str] = []
+    for text, names in zip(texts, columns, strict=True):
+        if text is not None:
+            counts = (f"approx_count_distinct({to_sql(identifier(c))})" for c in names)
+            asked.append(f"(SELECT {', '.join(['count(*)', *counts])} FROM ({text}))")
+    found = iter(query(f"FROM {', '.join(asked)}") if asked else ())
+    parts = []
+    for at, (node, text, names) in enumerate(zip(nodes, texts, columns, strict=True)):
+        sizes = [_UNKNOWN if text is None else next(found) for _ in range(len(names) + 1)]
+        rows, *distinct = (max(1.0, s) for s in sizes)
+        parts.append(_Part(node, (at,), rows, dict(zip(names, distinct, strict=True))))
+    return parts
 
 
 def _text(node: Node) -> str | None:
