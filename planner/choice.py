@@ -7,19 +7,20 @@ small, and at runs 2, 4, 8 …; it is stopped after the time in which the loop w
 times are kept with the plan.
 
 DuckDB's own recursion has no bounds: the time it is given is so short that none of ours
-(planner.lower_recursion.budget) could be reached in it.
+(planner.lower_recursion.budget) could be reached in it. It ends by DuckDB's own clock: a recursion
+that is interrupted from outside may leave DuckDB waiting for its own threads for ever.
 """
 
 from __future__ import annotations
 
-import threading
+import math
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import duckdb
 import pyarrow as pa
 
-from tidewheel.engine.alarm import alarm
 from tidewheel.engine.kernels.duckdb import relation
 from tidewheel.planner.context import Context
 from tidewheel.planner.logical import Block
@@ -31,6 +32,7 @@ SMALL = 20_000
 """Rows of all tables together."""
 LONGEST = 0.5
 """Seconds after which DuckDB is stopped in any case."""
+_SET = "SET max_execution_time"
 _CHEAP = 0.003  # seconds: no loop takes less
 
 
@@ -38,17 +40,20 @@ _CHEAP = 0.003  # seconds: no loop takes less
 class Choice:
     """What is known of the two ways to run `query`; kept with its plan.
 
-    `limited`: the loop may have no end but its bounds, where DuckDB stops at a LIMIT.
+    `limited`: the loop may have no end but its bounds, where DuckDB stops at a LIMIT. `ends`: no
+    recursion can go on for ever.
     """
 
     query: Block
     limited: bool = False
+    ends: bool = False
     whole: float | None = None  # seconds that DuckDB took
     loop: float | None = None
     runs: int = 0
+    limits: bool | None = None  # can DuckDB's time be limited? (a SET makes plans anew)
 
     def begin(self, context: Context) -> float:
-        """Seconds to give DuckDB in the run that begins; 0: run the loop."""
+        """Seconds to give DuckDB in the run that begins; 0: run the loop, inf: as it takes."""
         given = context.settings
         bounds = (given.max_iterations, given.max_recursive_rows, given.max_recursive_bytes)
         if context.record is not None or context.in_transaction or any(bounds) or not FIRST:
@@ -60,6 +65,8 @@ class Choice:
                 return LONGEST
             return FIRST if _rows(self.query.scans, context) <= SMALL else 0
         if self.whole is not None and self.alone:
+            if self.ends:
+                return math.inf
             return LONGEST if self.limited else min(4 * self.whole + FIRST, LONGEST)
         if self.loop is not None and self.runs & (self.runs - 1) == 0:
             return min(self.loop, LONGEST)
@@ -77,21 +84,38 @@ class Choice:
     def run(self, seconds: float, context: Context) -> pa.Table | None:
         """DuckDB's answer, if it has it in time; what it refuses the loop will report."""
         given = numbered_parameters(self.query.sql, context.parameters)
-        guard = _Guard(context)
-        try:
-            with alarm(seconds, guard.stop), context.lock:
-                # (not streamed: DuckDB may wait for ever for a stream that is interrupted)
+        connection = context.connection
+        if context.deadline is not None:
+            seconds = min(seconds, max(context.deadline - time.monotonic(), 0.001))
+        with context.lock:
+            try:
+                if seconds < math.inf and not self._limit(connection, seconds):
+                    return None
+                # (not streamed: it would be read when the time is up)
                 if given:
-                    found = relation(context.connection, self.query.sql, None, given)
+                    found = relation(connection, self.query.sql, None, given)
                 else:
-                    found = context.bound.relation(context.connection, self.query.sql)
+                    found = context.bound.relation(connection, self.query.sql)
                 return found.to_arrow_table()
-        except duckdb.Error:
-            if context.interrupted.is_set():
-                raise
-            return None
-        finally:
-            guard.leave()
+            except duckdb.Error:
+                if context.interrupted.is_set():
+                    raise
+                return None
+            finally:
+                if seconds < math.inf and self.limits:
+                    connection.execute(f"{_SET} = 0").fetchall()
+
+    def _limit(self, connection: duckdb.DuckDBPyConnection, seconds: float) -> bool:
+        """Give DuckDB's next statements so much time, if nobody else does and it can be set."""
+        if self.limits is None:
+            found = connection.execute("SELECT current_setting('max_execution_time')").fetchall()
+            self.limits = found[0][0] == 0
+        if self.limits:
+            try:
+                connection.execute(f"{_SET} = {math.ceil(seconds * 1000)}").fetchall()
+            except duckdb.Error:  # the configuration is locked
+                self.limits = False
+        return self.limits
 
     def note_whole(self, seconds: float, ended: bool) -> None:
         """How long DuckDB took; it is asked again soon if it was the better one until now."""
@@ -127,24 +151,6 @@ class Choice:
             at = f"; at run {again} DuckDB is asked for the whole answer first"
             known.append("the loop runs it" + (at if self.loop is not None else ""))
         return "; ".join(known)
-
-
-class _Guard:
-    """Stops a statement, unless it is over."""
-
-    def __init__(self, context: Context) -> None:
-        self._context = context
-        self._lock = threading.Lock()
-        self._over = False
-
-    def stop(self) -> None:
-        with self._lock:
-            if not self._over:
-                self._context.connection.interrupt()
-
-    def leave(self) -> None:
-        with self._lock:
-            self._over = True
 
 
 def _late(before: float | None, seconds: float) -> float:

@@ -78,7 +78,7 @@ def physical(node: Node, settings: Settings) -> Physical:
         node = rewritten(node)
     choice = None
     if isinstance(node, LetRec) and node.whole is not None and settings.fusion:
-        choice = Choice(node.whole, node.limited)
+        choice = Choice(node.whole, node.limited, node.ends)
     flow = lower(node, settings.fusion)
     kernels = tuple(fuse(flow, settings.fusion))
     return Physical(flow, kernels, labels, choice=choice)

@@ -376,8 +376,8 @@ class LetRec(Node):
 
     `limit` bounds the iterations, and says whether reaching it is an error or the answer. `enough`:
     the body looks at that many rows at most, any of them. `whole`: the query that this is the plan
-    of, where each recursion in it means the same to DuckDB; `limited` if a recursion of it may go
-    on for ever, but a LIMIT may be what ends it.
+    of, where each recursion in it means the same to DuckDB; `ends` if none can
+    go on for ever, `limited` if one may, but a LIMIT may be what ends it.
     """
 
     bindings: tuple[Binding, ...]
@@ -386,6 +386,7 @@ class LetRec(Node):
     enough: int | None = None
     whole: Block | None = None
     limited: bool = False
+    ends: bool = False
 
     @property
     def children(self) -> tuple[Node, ...]:

@@ -213,7 +213,7 @@ class _Planner:
         columns = tuple(Column(f"r_{i}", label, t) for i, (label, t) in enumerate(described))
         node = _around(lets, self.texts.block(rest, columns, "reads a recursion"))
         if isinstance(node, LetRec) and all(map(_same, lets)):
-            node = replace(node, whole=self.whole(), limited=self.limited(lets))
+            node = replace(node, whole=self.whole(), ends=_end(lets), limited=self.limited(lets))
         return Plan(node, rest.sql, ())
 
     def whole(self) -> Block:
@@ -224,10 +224,9 @@ class _Planner:
 
     def limited(self, lets: list[LetRec]) -> bool:
         """May a recursion go on for ever, but for a LIMIT?"""
-        found = [b for x in lets for b in x.bindings]
-        if all(b.kind == "union" and (b.native or b.structural) for b in found):
-            return False
-        return any(t.kind == "word" and t.text.upper() == "LIMIT" for t in self.scan.tokens)
+        return not _end(lets) and any(
+            t.kind == "word" and t.text.upper() == "LIMIT" for t in self.scan.tokens
+        )
 
     def prepare(self, span: Span) -> None:
         """Plan the recursions that `span` defines or reads."""
@@ -503,6 +502,12 @@ def _same(node: Node) -> bool:
         parts = [p for b in node.bindings for p in (b.anchor, *b.steps) if p is not None]
         return all(b.same for b in node.bindings) and all(map(_same, parts))
     return all(map(_same, node.children))
+
+
+def _end(lets: Sequence[LetRec]) -> bool:
+    """Do all recursions surely come to an end?"""
+    found = [b for x in lets for b in x.bindings]
+    return all(b.kind == "union" and (b.native or b.structural) for b in found)
 
 
 def _around(lets: Sequence[LetRec], node: Node) -> Node:

@@ -61,6 +61,27 @@ def test_duckdb_is_stopped_and_the_loop_goes_on(con, monkeypatch) -> None:
     assert con.execute(CLOSURE).fetchall() == [(31 * 31,)]
 
 
+def test_the_time_of_a_try_is_no_time_of_other_statements(con, monkeypatch) -> None:
+    monkeypatch.setattr(choice, "FIRST", 0.001)
+    setting = "SELECT current_setting('max_execution_time')"
+    for rows in (31, 2000):
+        con.execute(f"INSERT INTO e SELECT i, i + 1 FROM range(30, {rows}) AS r(i)")
+        con.execute(CLOSURE).fetchall()
+        assert con.execute(setting).fetchall() == [(0,)]
+    con.execute("SET max_execution_time = 60000")
+    con.execute(CLOSURE).fetchall()
+    assert con.execute(setting).fetchall() == [(60000,)]
+    assert explained(con, CLOSURE).startswith("the loop took")
+
+
+def test_a_configuration_that_is_locked() -> None:
+    with tidewheel.connect(safe_mode=True) as con:
+        con.execute("CREATE TABLE e AS SELECT 1 AS a, 2 AS b")
+        for _ in range(2):
+            assert con.execute(CLOSURE).fetchall() == [(1,)]
+        assert explained(con, CLOSURE).startswith("the loop took")
+
+
 @pytest.mark.parametrize("bound", ["max_iterations", "max_recursive_rows", "max_recursive_bytes"])
 def test_what_has_bounds_is_run_by_the_loop(con, bound: str) -> None:
     con.execute(f"SET {bound} = 10")
