@@ -12,7 +12,7 @@ import threading
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
@@ -85,14 +85,14 @@ class Statements:
     def schema(self, sql: str, source: Schema, weight: str | None) -> pa.Schema:
         """The schema of a result; duckdb.Error if the statement does not bind."""
         asked = sql, source, weight
-        found = self._schemas.pop(asked, None)
-        if found is None:  # nothing but the settings gives a statement over one input its meaning
-            found = self.run(sql, Delta.empty(source).to_arrow(weight)).schema
-        self._schemas[asked] = found
-        if len(self._schemas) > _KEPT:
-            with suppress(KeyError):
+        with self._lock:
+            found = self._schemas.pop(asked, None)
+            if found is None:  # only the settings give a statement over one input its meaning
+                found = self.run(sql, Delta.empty(source).to_arrow(weight)).schema
+            self._schemas[asked] = found
+            if len(self._schemas) > _KEPT:
                 del self._schemas[next(iter(self._schemas))]
-        return found
+            return found
 
     def value(self, sql: str) -> Any:
         """The value of an expression without columns."""

@@ -102,7 +102,16 @@ def _parsed(text: str, oracle: Oracle) -> exp.Query | str:
         return f"under {changed} only DuckDB knows what it says"
     if trees[0].find(exp.Collate) or oracle.names.collated:
         return "it or a table has a collation, which Arrow does not carry"
-    return trees[0]
+    return _without_places(trees[0])
+
+
+def _without_places(tree: exp.Query) -> exp.Query:
+    """The tree without where its names stand: trees are copied often, and that is most of it."""
+    for node in tree.walk():
+        if node._meta:
+            rest = node._meta.keys() - set(exp.POSITION_META_KEYS)
+            node._meta = {key: node._meta[key] for key in rest} or None
+    return tree
 
 
 class Binder:

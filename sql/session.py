@@ -378,6 +378,8 @@ class Session:
                 self.views.prepare(statement.text)
                 return self._duckdb(statement, given)
         finally:
+            if statement.words[1:3] == ("FROM", "DATABASE"):  # COPY makes tables, too
+                self.catalog.changed()
             if own:
                 self.views.release()
         if outcome.rows is None or not statement.rows:

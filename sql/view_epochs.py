@@ -17,7 +17,6 @@ from tidewheel.engine.arrow import pa
 from tidewheel.planner import maintain
 from tidewheel.sql import errors, view_text
 from tidewheel.sql.capture import Capture, Outcome, TableInfo
-from tidewheel.sql.reads import Names
 from tidewheel.sql.repeated import Repeated, Row
 from tidewheel.sql.statements import Statement
 from tidewheel.sql.view_reading import Maintenance, Reading
@@ -107,7 +106,7 @@ class Epochs(Reading):
             self._targets = (self.database.catalog_version, known)
         name = "\x00".join(parts).lower()
         if name not in known:
-            relation = Names(self.host.connection).find(list(parts))
+            relation = self._names().find(parts)
             known[name] = None if relation is None else relation.key
         return known[name]
 

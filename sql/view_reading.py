@@ -53,14 +53,15 @@ class Reading(Homes):
 
     def _word_index(self) -> dict[str, frozenset[str]]:
         """Per name in lower case, the views that a text with this name may read."""
-        names = Names(self.host.connection)
+        names = self._names()
         self._foreign = self._maintained_elsewhere(names)
         keys = self._keys() | self._foreign
         words: dict[str, frozenset[str]] = {}
         for key in keys:
             words[key.rsplit(".", 1)[1]] = words.get(key.rsplit(".", 1)[1], frozenset()) | {key}
         for relation in names.relations:
-            if relation.kind == "view" and relation.key not in keys and relation.sql:
+            ours = relation.key in keys or relation.name.startswith(row_name(""))
+            if relation.kind == "view" and not ours and relation.sql:
                 read = keys & set(names.reads(f"FROM {relation.quoted}", keys))
                 read |= set(introspection.named(relation.sql))
                 if read:

@@ -89,6 +89,7 @@ class Registry:
         self._start_epoch = -1
         self._registered: dict[str, pa.Table | Exchanged | None] = {}
         self._own_rows: dict[str, pa.Table] = {}
+        self._catalog: tuple[tuple[int, int], Names] | None = None
         self._words: tuple[int, dict[str, frozenset[str]]] = (-1, {})
         self._foreign: frozenset[str] = frozenset()
         """The maintained views of attached databases."""
@@ -171,6 +172,13 @@ class Registry:
         """A view's key as the catalog has it."""
         own = self._own + "."
         return key[len(own) - 1 :] if key.startswith(own) else key
+
+    def _names(self) -> Names:
+        """The catalog, read once for each version of it; not within what changes it."""
+        version = self.host.catalog.version, self.database.catalog_version
+        if self._catalog is None or self._catalog[0] != version:
+            self._catalog = version, Names(self.host.connection)
+        return self._catalog[1]
 
     def _relation(self, key: str) -> Relation | None:
         return next((r for r in Names(self.host.connection).relations if r.key == key), None)

@@ -7,6 +7,8 @@ from collections.abc import Iterable
 import duckdb
 
 from tidewheel.engine.arrow import pa
+from tidewheel.engine.kernels.duckdb import arrow_types
+from tidewheel.sql import hidden
 from tidewheel.sql.capture import TableInfo, quote
 
 
@@ -37,7 +39,8 @@ def table_info(connection: duckdb.DuckDBPyConnection, keys: Iterable[str]) -> di
         if key not in wanted:
             continue
         name = ".".join(map(quote, (database, schema, table)))
-        arrow = connection.sql(f"FROM {name} LIMIT 0").to_arrow_table().schema
+        labels, types = zip(*hidden.describe(connection, f"FROM {name}", None), strict=True)
+        arrow = pa.schema(zip(labels, arrow_types(connection, types), strict=True))
         plain = all(map(_is_plain, arrow.types))
         dates = any(map(pa.types.is_date32, arrow.types))  # Python's last day may be infinity
         found[key] = TableInfo(

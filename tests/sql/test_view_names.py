@@ -171,3 +171,17 @@ def test_what_is_temporary_hides_nothing_from_a_view() -> None:
         ).fetchall() == [("it calls the macro f",)]
         b.execute("DROP MACRO f; INSERT INTO u VALUES (2)")
         assert sorted(b.execute("FROM called").fetchall()) == [(2,), (3,)]
+
+
+def test_tables_that_a_copied_database_brings() -> None:
+    with tidewheel.connect() as con:
+        con.execute("CREATE TABLE z AS SELECT 1 AS x")
+        con.execute("CREATE MATERIALIZED VIEW v AS SELECT sum(x) AS s FROM z")
+        con.execute("ATTACH ':memory:' AS old; ATTACH ':memory:' AS new")
+        con.execute("CREATE TABLE old.a AS SELECT 1 AS x")
+        con.execute("INSERT INTO z VALUES (2)")  # the catalog is known
+        con.execute("COPY FROM DATABASE old TO new")
+        con.execute("INSERT INTO new.a VALUES (5)")
+        con.execute("CREATE MATERIALIZED VIEW w AS SELECT sum(x) AS s FROM new.a")
+        con.execute("INSERT INTO new.a VALUES (7)")
+        assert con.execute("FROM w").fetchall() == [(13,)]
