@@ -9,17 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+from sqlglot import exp
 
 from tidewheel.engine.operators.accumulate import Accumulate
 from tidewheel.engine.operators.circuit import Circuit, Node
 from tidewheel.engine.operators.join import Arrange, Join
 from tidewheel.engine.operators.linear import Map
 from tidewheel.engine.operators.ranged import RangeJoin
-from tidewheel.engine.operators.shared import SharedArrangements
+from tidewheel.engine.operators.shared import Read, SharedArrangements
 from tidewheel.engine.operators.topk import Ordered
 from tidewheel.engine.state.delta import Delta, Schema
 from tidewheel.planner import logical as L
@@ -258,7 +259,17 @@ class Contents:
             node = node.inputs[0].node
         return node
 
-    def collect(self, node: Node, read: Callable[[str], pa.Table]) -> Delta:
+    def find(self, node: Node, key: Sequence[int], read: Read, keys: Delta) -> Delta | None:
+        """What `collect` gives, but with one of some keys in the columns `key`."""
+        schema = node.op.schema
+        names = [f"c{i}" for i in range(len(schema))]
+        condition = _any_of([names[i] for i in key], [row[:-1] for row in keys.to_pylist()])
+        if condition is None:
+            return None
+        query = f"SELECT * FROM ({_named(self._gives[node], names)}) WHERE {condition}"
+        return as_delta(read(query), schema)
+
+    def collect(self, node: Node, read: Read) -> Delta:
         """What `node` gives, from the rows that its table has now, or that a join has by now."""
         if node in self._tables:
             return as_delta(read(self._gives[node]), node.op.schema)
@@ -266,6 +277,17 @@ class Contents:
             return node.op.contents()
         emitted = node.op.step((), [self.collect(node.inputs[0].node, read)])
         return emitted[0][2] if emitted else Delta.empty(node.op.schema)
+
+
+def _any_of(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> str | None:
+    """A condition for one of some rows of values; None where it is not certain to be one."""
+    if not names or not all(isinstance(v, int | str) for row in rows for v in row):
+        return None
+    texts = [[to_sql(exp.convert(v)) for v in row] for row in dict.fromkeys(rows)]
+    if len(names) == 1:
+        return f"{names[0]} IN ({', '.join(t for (t,) in texts)})"
+    each = (" AND ".join(f"{n} = {t}" for n, t in zip(names, row, strict=True)) for row in texts)
+    return " OR ".join(f"({e})" for e in each)
 
 
 def _column(of: tuple[int, int]) -> str:
@@ -291,7 +313,12 @@ def put_off(
         behind = _sources([o for o in others if o is not None])
         few = all(contents.table_of(s) and rows[s] * FEWER <= rows[source] for s in behind)
         if few and None not in others:
-            node.op.wait(registry, partial(contents.collect, node.inputs[0].node))
+            behind_it, key = node.inputs[0].node, node.op.arrangement.key.indices
+            node.op.wait(
+                registry,
+                partial(contents.collect, behind_it),
+                partial(contents.find, behind_it, key),
+            )
 
 
 def _other(join: Node, port: int) -> Node | None:

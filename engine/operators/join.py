@@ -63,9 +63,22 @@ class Arrange(Operator):
         there = self.shared is not None and self.shared.is_written
         return there or self.arrangement.waiting
 
-    def wait(self, registry: SharedArrangements, collect: Callable[[Read], Delta]) -> None:
-        """Hold nothing until somebody reads; `collect` gives the rows that came in until then."""
-        self.arrangement.wait(Later(registry, lambda read: self._found(collect(read))))
+    def wait(
+        self,
+        registry: SharedArrangements,
+        collect: Callable[[Read], Delta],
+        find: Callable[[Read, Delta], Delta | None],
+    ) -> None:
+        """Hold nothing until somebody reads; `collect` gives the rows that came in until then.
+
+        `find`: those of some keys, or None.
+        """
+
+        def found(read: Read, keys: Delta) -> Delta | None:
+            rows = find(read, keys)
+            return None if rows is None else self._found(rows)
+
+        self.arrangement.wait(Later(registry, lambda read: self._found(collect(read)), found))
 
     def arrangements(self) -> Sequence[Arrangement]:
         """The one arrangement."""
@@ -134,13 +147,18 @@ class Join(Operator):
         # away, comes twice and is taken back once. That is read first, see `Arrangement.before`.
         if self.left.lacks(left) or (not self.right.lacks(right) and len(left) <= len(right)):
             return [
-                *self._meet(1, right, rights, counters, self.left.before(left, rights)),
+                *self._meet(1, right, rights, counters, self._before(0, left, right, rights)),
                 *self._meet(0, left, lefts, counters),
             ]
         return [
-            *self._meet(0, left, lefts, counters, self.right.before(right, lefts)),
+            *self._meet(0, left, lefts, counters, self._before(1, right, left, lefts)),
             *self._meet(1, right, rights, counters),
         ]
+
+    def _before(self, side: int, delta: Delta, other: Delta, keys: Int64s) -> Spine:
+        """What one side held, before its delta, for the keys of the other's."""
+        own, there = (self.left, self.right) if side == 0 else (self.right, self.left)
+        return own.before(delta, other.cols, there.key, keys)
 
     def contents(self) -> Delta:
         """All pairs that there are by now; outside loops."""

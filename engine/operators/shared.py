@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -23,12 +23,26 @@ Read = Callable[[str], "pa.Table"]
 """Runs a query."""
 
 
-class Later:
-    """The rows of an arrangement that waits: `collect` reads them when somebody asks."""
+TIMES: Final = 32
 
-    def __init__(self, registry: SharedArrangements, collect: Callable[[Read], Delta]) -> None:
+
+class Later:
+    """The rows of an arrangement that waits: `collect` reads them when somebody asks.
+
+    A few keys are looked for by `find`, which goes through the table: so often that it cost about
+    what it costs to sort the table, as nobody knows whether they will be asked for again.
+    """
+
+    def __init__(
+        self,
+        registry: SharedArrangements,
+        collect: Callable[[Read], Delta],
+        find: Callable[[Read, Delta], Delta | None],
+    ) -> None:
         self._registry = registry
         self._collect = collect
+        self._find = find
+        self._left = TIMES
 
     @property
     def turn(self) -> int:
@@ -39,6 +53,14 @@ class Later:
         """The rows that were there before the present turn."""
         assert self._registry.read is not None
         return self._collect(self._registry.read)
+
+    def find(self, keys: Delta) -> Delta | None:
+        """Those of them that have one of some keys, more perhaps; None if all should be read."""
+        self._left -= 1
+        if self._left < 0:
+            return None
+        assert self._registry.read is not None
+        return self._find(self._registry.read, keys)
 
 
 @dataclass(eq=False, slots=True)

@@ -8,7 +8,7 @@ delta; a reader that needs what was there before subtracts it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Final, Protocol
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from tidewheel.engine.state.run import Layout, Rank, Rows, concat_rows
 from tidewheel.engine.state.spine import Spine
 
 Counters = tuple[int, ...]
+_ASKED: Final = 64  # keys that are sought in a table rather than in a kept copy of it
 
 
 class Waiting(Protocol):
@@ -26,6 +27,9 @@ class Waiting(Protocol):
 
     def read(self) -> Delta:
         """The rows that were there before the present turn."""
+
+    def find(self, keys: Delta) -> Delta | None:
+        """Those of them that have one of some keys, more perhaps; None if all should be read."""
 
     @property
     def turn(self) -> int:
@@ -135,9 +139,30 @@ class Arrangement:
         # other circuits have the same change of a table in a delta of their own
         return self.posted is not None and self.posted.weights is delta.weights
 
-    def before(self, delta: Delta, keys: Int64s) -> Spine:
-        """What was there under `keys` before `delta`, which has been added since."""
+    def _asked(
+        self, cols: Sequence[Col], spec: KeySpec, n: int, posted: Delta | None
+    ) -> Spine | None:
+        """What some keys find, `posted` included, of rows that it waits for and goes on to."""
+        if self._waiting is None or n > _ASKED:
+            return None
+        schema = self.schema.select(self.key.indices)
+        found = self._waiting.find(
+            Delta(schema, [cols[i] for i in spec.indices], np.ones(n, np.int64))
+        )
+        if found is None:
+            return None
+        spine = Spine(self.layout)
+        spine.insert(self.layout.rows(found))
+        if posted is not None and self._turn == self._waiting.turn:
+            spine.insert(self.layout.rows(posted))
+        return spine
+
+    def before(self, delta: Delta, cols: Sequence[Col], spec: KeySpec, keys: Int64s) -> Spine:
+        """What was there under `keys` (see `match`) before `delta`, which has been added since."""
         if self.lacks(delta):
+            asked = self._asked(cols, spec, len(keys), None)
+            if asked is not None:
+                return asked
             self._ready()
             return self._spine
         probes = unique(keys)
@@ -166,7 +191,11 @@ class Arrangement:
         `keys` is ``spec.keys(cols, n)``: the other side's key columns, of the same types. `spine`:
         only the rows in there.
         """
-        found = (self.spine if spine is None else spine).lookup(keys)
+        if spine is None:
+            spine = self._asked(cols, spec, len(keys), self.posted)
+        if spine is None:
+            spine = self.spine
+        found = spine.lookup(keys)
         if found is None:
             return None
         at, rows = found
