@@ -207,6 +207,8 @@ def _native(low: Lowering, node: LetRec, binding: Binding, native: Block) -> Ope
     def make(context: Any) -> Vertex:
         bounds = budget(context)
         limit = str(bounds.iterations if bounds.iterations is not None else 1 << 30)
+        beyond = [b + 1 for b in (bounds.rows, bounds.bytes and 8 * bounds.bytes) if b is not None]
+        most = min([*beyond, 1 << 62]) if node.enough is None else node.enough
 
         def reader() -> KernelReader:
             sql = native.sql.replace(ITERATIONS, limit)
@@ -214,8 +216,8 @@ def _native(low: Lowering, node: LetRec, binding: Binding, native: Block) -> Ope
             rows = context.settings.batch_rows
             if node.enough is not None:
                 # DuckDB would compute ahead, and might fail there.
-                sql = f"SELECT * FROM (\n{sql}\n) LIMIT {node.enough}"
                 rows = max(1, min(rows, node.enough))
+            sql = f"SELECT * FROM (\n{sql}\n) LIMIT {most}"
             return KernelReader(context.connection, context.lock, sql, None, given, rows)
 
         vertex = NativeLoop(

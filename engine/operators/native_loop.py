@@ -1,4 +1,8 @@
-"""A recursion that DuckDB runs alone, read as a stream and stopped when it goes too far.
+"""A recursion that DuckDB runs alone, read as a stream until it goes too far.
+
+The statement has a LIMIT behind that: what is left of it is read too, for a recursion that is not
+read to its end may leave DuckDB 2.0 waiting for its own threads for ever. Only one that is late is
+interrupted.
 
 Law: the same rows as the loop context. A statement that could go on for ever carries the iteration
 as its last column (see sql/recursion_native.py); rows and bytes are counted as they come.
@@ -6,7 +10,7 @@ as its last column (see sql/recursion_native.py); rows and bytes are counted as 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -49,7 +53,7 @@ class NativeLoop(Vertex):
         counters: list[Any] = []
         reader = self._open()
         batches: list[pa.RecordBatch] = []
-        finished = stopped = False
+        finished = stopped = late = False
         try:
             for batch in reader:
                 iteration = 0
@@ -62,6 +66,7 @@ class NativeLoop(Vertex):
                 elif budget.watch is not None:
                     budget.watch(self._label, (), batch.num_rows)
                 bound = meter.spend(iteration, batch.num_rows, batch.nbytes)
+                late = bound == "statement_timeout"
                 if bound is not None and budget.on_limit == "return":
                     if budget.iterations is not None and iteration > budget.iterations:
                         batch = batch.filter(pa.array(steps <= budget.iterations))
@@ -84,7 +89,7 @@ class NativeLoop(Vertex):
             schema = reader.schema
             finished = not stopped
         finally:
-            if not finished:
+            if late or (not finished and not _drained(reader)):
                 self._interrupt()  # closing alone would wait for the iteration that runs
             reader.close()
         if self._counted:
@@ -107,3 +112,13 @@ class NativeLoop(Vertex):
         seen = RowSet(table.num_columns)
         seen.add(table.slice(0, table.num_rows - last.num_rows))
         return bool(seen.add(last).num_rows == 0)
+
+
+def _drained(reader: Iterable[pa.RecordBatch]) -> bool:
+    """Read what is left; False if that fails."""
+    try:
+        for _ in reader:
+            pass
+    except Exception:  # the rows that were wanted are there
+        return False
+    return True

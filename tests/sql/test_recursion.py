@@ -427,3 +427,19 @@ FAR = [
 def test_values_that_are_far_apart(con, query, wanted, step):
     con.execute(f"CREATE TABLE far AS SELECT range::BIGINT * {step} AS a, (range + 1)::BIGINT * {step} AS b, range::BIGINT AS w FROM range(40)")  # fmt: skip
     assert con.execute("WITH RECURSIVE " + query.format(s=step)).fetchall() == [wanted]
+
+
+@pytest.mark.parametrize("on_limit", ["error", "return"])
+def test_what_goes_too_far_is_read_to_its_end(con, on_limit: str) -> None:
+    """DuckDB 2.0 may hang where a recursion of its own is not: a few of a hundred times."""
+    con.execute(
+        "CREATE TABLE p AS SELECT 'n' || (i // 2) AS a, 'n' || i AS b FROM range(1, 4000) r(i)"
+    )
+    con.execute(f"SET max_recursive_rows = 9000; SET on_limit = '{on_limit}'")
+    query = "WITH RECURSIVE t(x, y) AS (SELECT a, b FROM p UNION SELECT x, b FROM t JOIN p ON a = y) SELECT count(*) FROM t"
+    for _ in range(20):
+        if on_limit == "return":
+            assert con.execute(query).fetchall() <= [(9000,)]
+        else:
+            with pytest.raises(tidewheel.OperationalError, match="max_recursive_rows = 9,000"):
+                con.execute(query).fetchall()
