@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from sqlglot import exp
 
@@ -68,6 +69,7 @@ class Scope:
 
     def find(self, parts: Sequence[str]) -> exp.Expr | None:
         """What a column reference means here, None if nothing. Parts are as written."""
+        lower = [p.lower() for p in parts]
         for take in range(len(parts) - 1, 0, -1):
             found = self._one(
                 [
@@ -75,7 +77,7 @@ class Scope:
                     for r in self.relations
                     if r.answers_to(parts[:take])
                     for v in r.columns
-                    if v.label.lower() == parts[take].lower()
+                    if v.label.lower() == lower[take]
                 ],
                 parts,
             )
@@ -85,7 +87,7 @@ class Scope:
             [
                 v.merged
                 for v in self.visible()
-                if v.merged is not None and v.label.lower() == parts[0].lower()
+                if v.merged is not None and v.label.lower() == lower[0]
             ],
             parts,
         )
@@ -122,8 +124,12 @@ class Names:
 
     def fresh(self, label: str, type_: str) -> Column:
         """A new column."""
-        stem = "".join(c if c.isascii() and c.isalnum() else "_" for c in label.lower())[:24]
-        return Column(f"{stem or 'c'}_{next(self._next)}", label, type_)
+        return Column(f"{_stem(label)}_{next(self._next)}", label, type_)
+
+
+@lru_cache(maxsize=1000)
+def _stem(label: str) -> str:
+    return "".join(c if c.isascii() and c.isalnum() else "_" for c in label.lower())[:24] or "c"
 
 
 def deduplicated(labels: Sequence[str]) -> list[str]:

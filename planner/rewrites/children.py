@@ -12,4 +12,6 @@ def over(node: Node, change: Callable[[Node], Node]) -> Node:
     """`node` with `change` made to what it reads; of a recursion that is its body only."""
     found = {name: getattr(node, name, None) for name in ("input", "left", "right", "body")}
     changed = {name: change(child) for name, child in found.items() if isinstance(child, Node)}
-    return replace(node, **changed) if changed else node  # type: ignore[arg-type]
+    if all(changed[name] is found[name] for name in changed):
+        return node
+    return replace(node, **changed)  # type: ignore[arg-type]
