@@ -156,6 +156,11 @@ class ViewLowering:
             self._kept.append(node)
         return found
 
+    def lowered(self, node: L.Node) -> bool:
+        """Does somebody else read a node already?"""
+        key = id(node), id(self.circuit)
+        return key in self._streams or key in self._placed
+
     def reads_variable(self, node: L.Node) -> bool:
         """Does a node depend on a variable of the loop being built?"""
         if isinstance(node, L.RecRef):
@@ -416,8 +421,9 @@ def _block(low: ViewLowering, node: L.Block) -> Stream:
     return Stream(low.circuit, placed, node.columns)
 
 
-@lowers(L.Filter, L.Project, L.Unnest)
-def _linear(low: ViewLowering, node: L.Filter | L.Project | L.Unnest) -> Stream:
+@lowers(L.Project, L.Unnest)
+def linear(low: ViewLowering, node: L.Filter | L.Project | L.Unnest) -> Stream:
+    """One more linear step."""
     source = low(node.input)
     shared = low._placed.get((id(node.input), id(low.circuit)))
     if shared is not None:
@@ -560,37 +566,6 @@ def with_columns(low: ViewLowering, stream: Stream, schema: tuple[L.Column, ...]
     if tuple(c.name for c in stream.schema) == tuple(c.name for c in schema):
         return stream
     return extended(stream, [L.Named(c, column(c.name)) for c in schema])
-
-
-@lowers(L.Window)
-def _window(low: ViewLowering, node: L.Window) -> Stream:
-    stream = low(node.input)
-    waiting = list(node.exprs)
-    while waiting:
-        first = _partition(waiting[0])
-        same = [e for e in waiting if _partition(e) == first]
-        waiting = [e for e in waiting if _partition(e) != first]
-        window = next(e for e in same[0].expr.find_all(exp.Window))
-        keys = window.args.get("partition_by") or []
-        placed, positions = low.columns_for(stream, keys)
-        exprs = ", ".join(to_sql(defined(e)) for e in same)
-        source = placed.arrow
-        evaluate, schema = low.bound(group_kernel, f"SELECT *, {exprs} FROM {INPUT}", _bare(source))
-        op = Regroup(source, positions, evaluate, schema, positions, low.circuit.depth, "window")
-        columns = (*placed.schema, *(e.column for e in same))
-        stream = Stream(low.circuit, low.circuit.add(op, placed.placed), columns)
-    return with_columns(low, stream, node.schema)
-
-
-def _partition(named: L.Named) -> str:
-    windows = list(named.expr.find_all(exp.Window))
-    if len(windows) != 1:
-        raise NoDeltaRule("an expression of several window functions")
-    return repr([to_sql(e) for e in windows[0].args.get("partition_by") or []])
-
-
-def _bare(schema: Schema) -> Schema:
-    return schema
 
 
 @lowers(L.TopK)

@@ -2,7 +2,7 @@
 
 Aggregate ─┬─ sums, counts, averages … ─▶ Accumulate ─┐
            ├─ one per DISTINCT argument ─▶ distinct ─▶ Accumulate ─┤ joined by the group
-           ├─ one per min or max ─▶ Ordered ──────────┘
+           ├─ one per min, max, arg_min or arg_max ─▶ Ordered ──┘
            └─ with any other aggregate: Regroup, all of them in one statement
 """
 
@@ -45,6 +45,7 @@ _SUMS: dict[type[exp.Expr], str] = {
     exp.StddevSamp: "stddev_samp",
     exp.StddevPop: "stddev_pop",
 }
+_ENDS = ("min", "max", "arg_min", "arg_max")
 _BY_ORDER = (exp.First, exp.Last, exp.ArrayAgg, exp.GroupConcat)
 _BY_ORDER_NAMES = {
     "list", "array_agg", "string_agg", "group_concat", "listagg", "first", "last", "arbitrary",
@@ -56,12 +57,16 @@ _BY_ORDER_FREE = {"histogram"}
 
 @dataclass(slots=True)
 class _Part:
-    """One aggregate taken apart: `argument` with its FILTER folded in, None for count(*)."""
+    """One aggregate taken apart: `argument` with its FILTER folded in, None for count(*).
+
+    `by`: by which arg_min and arg_max choose it.
+    """
 
     named: L.Named
     function: str
     argument: exp.Expr | None
     distinct: bool
+    by: exp.Expr | None = None
 
 
 @lowers(L.Aggregate)
@@ -73,8 +78,8 @@ def _aggregate(low: ViewLowering, node: L.Aggregate) -> Stream:
         return _regroup(low, node)
     taken = [p for p in parts if p is not None]
     source = low(node.input)
-    plain = [p for p in taken if not p.distinct and p.function not in ("min", "max")]
-    ends = [p for p in taken if p.function in ("min", "max")]
+    plain = [p for p in taken if not p.distinct and p.function not in _ENDS]
+    ends = [p for p in taken if p.function in _ENDS]
     if ends and low.circuit.depth:
         return _regroup(low, node)
     streams: list[Stream] = []
@@ -85,14 +90,18 @@ def _aggregate(low: ViewLowering, node: L.Aggregate) -> Stream:
         streams.append(sums)
     by_argument: dict[str, list[_Part]] = {}
     for p in taken:
-        if p.distinct and p.argument is not None and p.function not in ("min", "max"):
+        if p.distinct and p.argument is not None and p.function not in _ENDS:
             by_argument.setdefault(to_sql(p.argument), []).append(p)
     for group in by_argument.values():
         sums = _accumulate(low, source, node.keys, group, distinct=True)
         if sums is None:
             return _regroup(low, node)
         streams.append(sums)
-    streams.extend(_end(low, source, node.keys, p) for p in ends)
+    for p in ends:
+        end = _end(low, source, node.keys, p)
+        if end is None:
+            return _regroup(low, node)
+        streams.append(end)
     return _by_group(low, streams, node)
 
 
@@ -102,8 +111,10 @@ def _part(named: L.Named) -> _Part | None:
         condition = call.expression.this
         call = call.this
     _check_order(call)
+    if isinstance(call, exp.ArgMin | exp.ArgMax):
+        return _chosen(named, call, condition)
     if isinstance(call, exp.Min | exp.Max):
-        if call.expressions:
+        if call.expressions or call.args.get("count"):
             return None  # min(x, n)
         function = "min" if isinstance(call, exp.Min) else "max"
     elif type(call) in _SUMS:
@@ -129,6 +140,18 @@ def _part(named: L.Named) -> _Part | None:
     if function.startswith(("var", "stddev")):
         argument = exp.cast(argument.copy(), "DOUBLE")
     return _Part(named, function, argument, distinct)
+
+
+def _chosen(named: L.Named, call: exp.Expr, condition: exp.Expr | None) -> _Part | None:
+    """arg_min or arg_max: rows with a NULL in one of its arguments do not count."""
+    argument, by = call.this, call.expression
+    if call.args.get("count") or isinstance(argument, exp.Distinct) or by.find(exp.Order):
+        return None
+    function = "arg_min" if isinstance(call, exp.ArgMin) else "arg_max"
+    there = [exp.Not(this=exp.Is(this=exp.paren(e), expression=exp.Null())) for e in (argument, by)]
+    counts = exp.and_(*there, *([] if condition is None else [condition]))
+    taken = [exp.Case(ifs=[exp.If(this=counts.copy(), true=e.copy())]) for e in (argument, by)]
+    return _Part(named, function, taken[0], False, taken[1])
 
 
 def _check_order(call: exp.Expr) -> None:
@@ -210,24 +233,29 @@ def _accumulate(
     return Stream(low.circuit, placed, columns)
 
 
-def _end(low: ViewLowering, source: Stream, keys: Sequence[L.Named], part: _Part) -> Stream:
-    assert part.argument is not None
-    stream, (name,) = _keyed(low, source, keys, [part.argument])
+def _end(low: ViewLowering, source: Stream, keys: Sequence[L.Named], part: _Part) -> Stream | None:
+    arguments = [e for e in (part.argument, part.by) if e is not None]
+    stream, names = _keyed(low, source, keys, arguments)
     schema = stream.arrow
-    value = schema.index(name)
+    given, value = schema.index(names[0]), schema.index(names[-1])
     key = list(range(len(keys)))
     columns = (*(k.column for k in keys), part.named.column)
-    out = Schema((c.name for c in columns), (*schema.types[: len(keys)], schema.types[value]))
+    out = Schema((c.name for c in columns), (*schema.types[: len(keys)], schema.types[given]))
     if rankable(schema.types[value]):
-        evaluate = extreme(schema, key, value, out)
+        evaluate = extreme(schema, key, value, out, given)
+    elif part.by is not None:
+        low.circuit.remove(stream.placed)
+        return None
     else:
-        names = [to_sql(identifier(n)) for n in schema.names]
-        group = names[: len(key)]
+        listed = [to_sql(identifier(n)) for n in schema.names]
+        group = listed[: len(key)]
         by = f" GROUP BY {', '.join(group)}" if group else ""
-        query = f"SELECT {', '.join([*group, f'{part.function}({names[value]})'])} FROM {INPUT}{by}"
+        query = (
+            f"SELECT {', '.join([*group, f'{part.function}({listed[value]})'])} FROM {INPUT}{by}"
+        )
         evaluate, found = low.bound(group_kernel, query, schema)
         out = Schema(out.names, found.types)
-    order = Order(value, part.function == "max")
+    order = Order(value, part.function in ("max", "arg_max"))
     op = Ordered(schema, key, order, 1, evaluate, out, key, part.function)
     placed = low.circuit.add(op, stream.placed)
     low.contents.first(placed, stream.placed, schema.names, low.shared)

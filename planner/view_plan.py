@@ -23,6 +23,7 @@ from tidewheel.planner import (  # noqa: F401  (rules)
     lower_view_aggregate,
     lower_view_asof,
     lower_view_recursion,
+    lower_view_window,
 )
 from tidewheel.planner.iterations import Iterations
 from tidewheel.planner.lower_view import NoDeltaRule, ViewLowering

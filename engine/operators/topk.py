@@ -184,13 +184,17 @@ class Ordered(Keyed):
         return consolidate(Delta(self.schema, out.cols, out.weights))
 
 
-def extreme(input_schema: Schema, key: Sequence[int], value: int, schema: Schema) -> Evaluate:
+def extreme(
+    input_schema: Schema, key: Sequence[int], value: int, schema: Schema, chosen: int | None = None
+) -> Evaluate:
     """min or max without a statement: per group the value of the lowest place.
+
+    Or, for arg_min and arg_max, what another column has `chosen` there.
 
     For types whose places are values (`rank.rankable`), with an input ordered by place and NULLs
     last; the output is the key columns and the value.
     """
-    positions = (*key, value)
+    positions = (*key, value if chosen is None else chosen)
 
     def evaluate(rows: Delta) -> Delta:
         # Rows come group by group, each in the order of places: the first of each group is it,
@@ -212,7 +216,6 @@ def extreme(input_schema: Schema, key: Sequence[int], value: int, schema: Schema
                 kind, col = input_schema.kinds[i], rows.cols[i]
                 first[1:] |= ~kind.equal(col[1:], col[:-1])
         out = rows.take(first.nonzero()[0])
-        chosen = [out.cols[i] for i in positions]
-        return Delta(schema, chosen, np.ones(len(out), np.int64))
+        return Delta(schema, [out.cols[i] for i in positions], np.ones(len(out), np.int64))
 
     return evaluate

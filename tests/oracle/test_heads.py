@@ -29,16 +29,35 @@ SHAPES = {
     "two_keys": "SELECT g, s, max(x + 1) AS h FROM t WHERE x <> 3 GROUP BY g, s",
     "filtered": "SELECT g, min(x) FILTER (WHERE s = 'a') AS l, max(DISTINCT x) AS h FROM t GROUP BY g",
     "joined": "SELECT name, max(d) AS h, min(x) AS l FROM t JOIN dim USING (g) GROUP BY name",
+    "ranged": "SELECT name, max(x) AS h FROM t JOIN dim ON t.g < dim.g GROUP BY name",
     "semi": "SELECT s, min(x) AS l FROM t WHERE g IN (SELECT g FROM dim) GROUP BY s",
+    "chosen": "SELECT g, arg_min(id, x * 1000 + id) AS a, count(*) AS n, arg_max(s, (id * 7) % 100003) FILTER (WHERE x > 3) AS b FROM t GROUP BY g",
+    "chosen_of_all": "SELECT arg_max(e, id) AS a, arg_min(d, id) AS b, max(x) AS h FROM t",
     "top": "SELECT * FROM t ORDER BY x DESC NULLS LAST, id, g, s, d, b, u, m, e LIMIT 3",
     "nulls_first": "SELECT id, x FROM t ORDER BY x NULLS FIRST, id, g, s, d, b, u, m, e LIMIT 2 OFFSET 1",
     "top_double": "SELECT id, d FROM t ORDER BY d DESC NULLS FIRST, id, g, s, x, b, u, m, e LIMIT 2",
     "top_long": "SELECT id, b FROM t ORDER BY b DESC, id, g, s, x, d, u, m, e LIMIT 2",
     "top_joined": "SELECT id, name FROM t JOIN dim USING (g) ORDER BY e, id, name, x LIMIT 3",
+    "first_of_group": "SELECT g, id, x FROM t QUALIFY row_number() OVER (PARTITION BY g ORDER BY x, id, s, d, b, u, m, e) <= 2",
+    "latest": "SELECT DISTINCT ON (s) s, id, e FROM t ORDER BY s, e DESC NULLS LAST, id, g, x, d, b, u, m",
+    "ranked": "SELECT g, s, id, r FROM (SELECT *, rank() OVER (PARTITION BY g, s ORDER BY d DESC NULLS FIRST) AS r FROM t WHERE b IS NOT NULL) WHERE r < 3 AND id > 5",
+    "ranked_join": "SELECT name, id, x, m, rank() OVER (PARTITION BY name ORDER BY m DESC) AS r FROM t JOIN dim USING (g) QUALIFY r BETWEEN 1 AND 2",
+    "second": "SELECT id FROM (SELECT id, rank() OVER (ORDER BY b DESC NULLS LAST, id) AS r FROM t) WHERE 2 = r",
     "of_view": "SELECT max(h) AS h FROM v_two_keys",
     "none": "SELECT id FROM t ORDER BY x LIMIT 0",
 }  # fmt: skip
-HEADS = {"min_max": 4, "ends": 4, "of_all": 2, "joined": 2, "top": 1, "top_joined": 1}
+HEADS = {
+    "min_max": 4,
+    "ends": 4,
+    "of_all": 2,
+    "joined": 2,
+    "ranged": 1,
+    "top": 1,
+    "top_joined": 1,
+    "first_of_group": 1,
+    "latest": 1,
+}
+HEADS |= {"chosen": 2, "ranked": 1, "ranked_join": 1, "second": 1}
 LONGS = ["9223372036854775807", "-9223372036854775808", "0", "1", "NULL"]
 DOUBLES = ["'nan'", "'inf'", "'-inf'", "0.0", "-0.0", "1.5", "-2", "NULL"]
 
@@ -114,7 +133,7 @@ def test_heads_run_out(monkeypatch: pytest.MonkeyPatch, seed: int, most: int) ->
             oracle.execute(f"CREATE VIEW v_{name} AS {query}")
         assert {name: heads(con, name) for name in HEADS} == HEADS
         for turn in range(25):
-            edits = [edit(rng, 200 + 10 * turn) for _ in range(rng.choice([1, 1, 3]))]
+            edits = [edit(rng, 200 + 10 * (4 * turn + i)) for i in range(rng.choice([1, 1, 3]))]
             failed = rng.random() < 0.1
             con.execute("BEGIN")
             for statement in edits:

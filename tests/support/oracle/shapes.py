@@ -102,6 +102,8 @@ SHAPES: dict[str, str] = {
     "median": "SELECT g, median(x) AS m, quantile_disc(x, 0.25) AS q FROM t GROUP BY g",
     "bools": "SELECT g, bool_and(x > 1) AS a, bool_or(x > 3) AS o FROM t GROUP BY g",
     "arg_max": "SELECT g, max(x * 100 + id) AS best FROM t GROUP BY g",
+    "arg_min_ignores_nulls": "SELECT g, arg_min(x, d * 1000 + id * 7 + x) AS a, count(*) AS n FROM t GROUP BY g",
+    "greatest_two": "SELECT g, max(x, 2) AS hi, min(s, 2) AS lo FROM t GROUP BY g",
     "rollup": "SELECT g, s, count(*) AS n, sum(x) AS sx FROM t GROUP BY ROLLUP (g, s)",
     "grouping_sets": "SELECT g, s, count(*) AS n, GROUPING(g, s) AS gr FROM t GROUP BY GROUPING SETS ((g), (s), ())",
     "agg_over_join": "SELECT u.k, sum(t.x) AS sx, count(*) AS n FROM t JOIN u ON t.g = u.k GROUP BY u.k",
@@ -123,6 +125,7 @@ SHAPES: dict[str, str] = {
     "rank": "SELECT id, rank() OVER (PARTITION BY g ORDER BY x) AS r, dense_rank() OVER (PARTITION BY g ORDER BY x) AS dr FROM t",
     "window_total": "SELECT id, sum(x) OVER () AS total FROM t",
     "qualify": "SELECT id, g, x FROM t QUALIFY rank() OVER (PARTITION BY g ORDER BY x DESC) = 1",
+    "first_two": "SELECT g, id, x FROM t QUALIFY row_number() OVER (PARTITION BY g ORDER BY x DESC, id, d, s) <= 2",
     "lag": "SELECT k, v, lag(v) OVER (ORDER BY k) AS before FROM p",
     # composite
     "cte_twice": "WITH q AS (SELECT g, sum(x) AS sx FROM t GROUP BY g) SELECT a.g, b.sx FROM q a JOIN q b ON a.sx = b.sx",

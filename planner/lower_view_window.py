@@ -1,0 +1,123 @@
+"""Window functions of maintained views.
+
+Window ─┬─ row_number() or rank(), and a filter that wants the first of each group ─▶ Ordered
+        └─ any other function: Regroup, one statement for those with one PARTITION BY
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlglot import exp
+
+from tidewheel.engine.operators.operator import Operator
+from tidewheel.engine.operators.rank import Order, rankable
+from tidewheel.engine.operators.regroup import Regroup
+from tidewheel.engine.operators.topk import Ordered
+from tidewheel.planner import logical as L
+from tidewheel.planner.lower_view import (
+    NoDeltaRule,
+    Stream,
+    ViewLowering,
+    linear,
+    lowers,
+    with_columns,
+)
+from tidewheel.planner.text import defined, identifier, to_sql
+from tidewheel.planner.view_kernels import INPUT, group_kernel
+
+
+@lowers(L.Window)
+def _window(low: ViewLowering, node: L.Window) -> Stream:
+    stream = low(node.input)
+    waiting = list(node.exprs)
+    while waiting:
+        first = _partition(waiting[0])
+        same = [e for e in waiting if _partition(e) == first]
+        waiting = [e for e in waiting if _partition(e) != first]
+        window = next(e for e in same[0].expr.find_all(exp.Window))
+        placed, positions = low.columns_for(stream, window.args.get("partition_by") or [])
+        query = f"SELECT *, {', '.join(to_sql(defined(e)) for e in same)} FROM {INPUT}"
+        source = placed.arrow
+        evaluate, schema = low.bound(group_kernel, query, source)
+        op = Regroup(source, positions, evaluate, schema, positions, low.circuit.depth, "window")
+        stream = _with(low, placed, op, same)
+    return with_columns(low, stream, node.schema)
+
+
+@lowers(L.Filter)
+def _filter(low: ViewLowering, node: L.Filter) -> Stream:
+    window = node.input
+    if isinstance(window, L.Window) and not low.circuit.depth and not low.lowered(window):
+        wanted = _at_most(node.predicate, window.exprs[0].column.name)
+        found = None if wanted is None else _first_rows(low, window, wanted)
+        if found is not None:
+            return Stream(found.circuit, found.placed, found.columns, [*found.steps, node])
+    return linear(low, node)
+
+
+def _first_rows(low: ViewLowering, node: L.Window, wanted: int) -> Stream | None:
+    """The rows of the first places in their groups, where the window has nothing but places."""
+    named = node.exprs[0]
+    window = named.expr
+    if len(node.exprs) > 1 or not isinstance(window, exp.Window) or window.args.get("spec"):
+        return None
+    order = window.args.get("order")
+    if to_sql(window.this).lower() not in ("row_number()", "rank()") or order is None:
+        return None
+    keys = window.args.get("partition_by") or []
+    same = [to_sql(key) for key in keys]
+    item = next((i for i in order.expressions if to_sql(i.this) not in same), None)
+    if item is None:
+        return None
+    placed, positions = low.columns_for(low(node.input), [*keys, item.this])
+    source = placed.arrow
+    *group, value = positions
+    if not rankable(source.types[value]):
+        return None
+    place = Order(value, bool(item.args.get("desc")), bool(item.args.get("nulls_first")))
+    query = (
+        f"SELECT * FROM (SELECT *, {to_sql(defined(named))} FROM {INPUT}) "
+        f"WHERE {to_sql(identifier(named.column.name))} <= {wanted}"
+    )
+    evaluate, schema = low.bound(group_kernel, query, source)
+    op = Ordered(source, group, place, wanted, evaluate, schema, group, "first of each group")
+    stream = _with(low, placed, op, [named])
+    low.contents.first(stream.placed, placed.placed, source.names, low.shared)
+    return with_columns(low, stream, node.schema)
+
+
+def _at_most(predicate: exp.Expr, name: str) -> int | None:
+    """The greatest value of a column with which a condition may be true."""
+    for part in predicate.flatten() if isinstance(predicate, exp.And) else [predicate]:
+        at = part.unnest()
+        if isinstance(at, exp.Between):
+            pairs = [(at.this, at.args["high"], 0)]
+        elif isinstance(at, exp.EQ | exp.LT | exp.LTE | exp.GT | exp.GTE):
+            pairs = []
+            if not isinstance(at, exp.GT | exp.GTE):
+                pairs.append((at.this, at.expression, isinstance(at, exp.LT)))
+            if not isinstance(at, exp.LT | exp.LTE):
+                pairs.append((at.expression, at.this, isinstance(at, exp.GT)))
+        else:
+            continue
+        for place, end, less in pairs:
+            column_, most = place.unnest(), end.unnest()
+            if not isinstance(column_, exp.Column) or column_.name != name:
+                continue
+            if isinstance(most, exp.Literal) and most.name.isdigit() and int(most.name) > less:
+                return int(most.name) - less
+    return None
+
+
+def _with(low: ViewLowering, source: Stream, op: Operator, named: Sequence[L.Named]) -> Stream:
+    """`source` with the functions that `op` adds."""
+    columns = (*source.schema, *(e.column for e in named))
+    return Stream(low.circuit, low.circuit.add(op, source.placed), columns)
+
+
+def _partition(named: L.Named) -> str:
+    windows = list(named.expr.find_all(exp.Window))
+    if len(windows) != 1:
+        raise NoDeltaRule("an expression of several window functions")
+    return repr([to_sql(e) for e in windows[0].args.get("partition_by") or []])
