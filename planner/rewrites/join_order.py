@@ -16,23 +16,34 @@ from math import prod
 from sqlglot import exp
 
 from tidewheel.planner.logical import (
+    Aggregate,
     EquiKey,
     Filter,
     Join,
+    LetRec,
     Named,
     Node,
     Project,
     RecRef,
     Scan,
+    SetOp,
     references,
 )
 from tidewheel.planner.rewrites.children import over
-from tidewheel.planner.rewrites.join_graph import equi_key, flatten, in_order
+from tidewheel.planner.rewrites.join_graph import (
+    conjuncts,
+    equi_key,
+    flatten,
+    in_order,
+    join_graph,
+)
 from tidewheel.planner.text import conjunction, defined, identifier, to_sql
 
 Query = Callable[[str], Sequence[int]]
 """Runs a statement of one row of integers."""
 _UNKNOWN = 10_000
+_VALUES = 100  # of a column of what is not known: two of these are best joined late
+_TABLES = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +79,16 @@ def _in_best_order(node: Node, query: Query, done: dict[int, Node]) -> Node:
 
 
 def _reordered(node: Node, query: Query, done: dict[int, Node]) -> Node:
+    if isinstance(node, LetRec):
+        bindings = tuple(
+            replace(
+                b,
+                anchor=b.anchor and _in_best_order(join_graph(b.anchor), query, done),
+                steps=tuple(_step(s, query, done) for s in b.steps),
+            )
+            for b in node.bindings
+        )
+        return replace(node, bindings=bindings, body=_in_best_order(node.body, query, done))
     if isinstance(node, Join) and node.kind in ("semi", "anti"):
         below = _below_joins(node, query, done)
         if below is not None:
@@ -81,6 +102,42 @@ def _reordered(node: Node, query: Query, done: dict[int, Node]) -> Node:
             parts = _measured_all(relations, conditions, query)
             return in_order(_ordered(parts, conditions).node, node.schema)
     return over(node, lambda child: _in_best_order(child, query, done))
+
+
+def _step(step: Node, query: Query, done: dict[int, Node]) -> Node:
+    """A step in which what stays the same in all rounds is joined first, if that does not grow."""
+    above: list[Filter | Project | Aggregate] = []
+    joins = step
+    while isinstance(joins, Filter | Project | Aggregate):
+        above.append(joins)
+        joins = joins.input
+    if not isinstance(joins, Join) or joins.kind not in ("inner", "cross"):
+        return step
+    relations: list[Node] = []
+    conditions: list[exp.Expr] = []
+    while above and isinstance(lowest := above[-1], Filter):
+        conditions += conjuncts(lowest.predicate)
+        above.pop()
+    flatten(joins, relations, conditions)
+    moving = [r for r in relations if recursive(r)]
+    fixed = [r for r in relations if not recursive(r)]
+    if len(moving) != 1 or len(fixed) < 2:
+        return step
+    names = {c.name for r in fixed for c in r.schema}
+    inside = [c for c in conditions if references(c) and references(c) <= names]
+    rest = [c for c in conditions if not any(c is i for i in inside)]
+    fixed = [_kept(_in_best_order(r, query, done), inside) for r in fixed]
+    if None in map(_text, fixed):
+        return step  # whether it grows is not known
+    parts = _measured_all(fixed, inside, query)
+    whole = _ordered(parts, inside)
+    if whole.rows > 2 * max(p.rows for p in parts):
+        return step
+    joined = _ordered([_Part(moving[0], (-1,), _UNKNOWN, {}), whole], rest)
+    node = in_order(joined.node, joins.schema)
+    for part in reversed(above):
+        node = replace(part, input=node)
+    return node
 
 
 def _below_joins(node: Join, query: Query, done: dict[int, Node]) -> Node | None:
@@ -209,23 +266,39 @@ def _measured(nodes: list[Node], compared: set[str], query: Query) -> list[_Part
     found = iter(query(f"FROM {', '.join(asked)}") if asked else ())
     parts = []
     for at, (node, text, names) in enumerate(zip(nodes, texts, columns, strict=True)):
-        sizes = [_UNKNOWN if text is None else next(found) for _ in range(len(names) + 1)]
+        unknown = [_UNKNOWN, *([_VALUES] * len(names))]
+        sizes = unknown if text is None else [next(found) for _ in unknown]
         rows, *distinct = (max(1.0, s) for s in sizes)
         parts.append(_Part(node, (at,), rows, dict(zip(names, distinct, strict=True))))
     return parts
 
 
 def _text(node: Node) -> str | None:
-    """A filtered table as SQL; None for anything that takes longer to look at."""
+    """What is made of at most `_TABLES` tables, as SQL; None for what takes longer to look at."""
+    found = _sql(node)
+    return None if found is None or found.count('FROM "') > _TABLES else found
+
+
+def _sql(node: Node) -> str | None:
     if isinstance(node, Scan):
         pairs = zip(node.source_columns, node.columns, strict=True)
         items = [f"{to_sql(identifier(s))} AS {to_sql(identifier(c.name))}" for s, c in pairs]
         return f"SELECT {', '.join(items) or '1'} FROM {node.table}"
     if isinstance(node, Filter):
-        below = _text(node.input)
+        below = _sql(node.input)
         return below and f"SELECT * FROM ({below}) WHERE {to_sql(node.predicate)}"
     if isinstance(node, Project):
-        below = _text(node.input)
+        below = _sql(node.input)
         items = [to_sql(defined(e)) for e in node.exprs]
         return below and f"SELECT {', '.join(items) or '1'} FROM ({below})"
+    if isinstance(node, Join) and node.kind == "inner" and node.keys and node.residual is None:
+        left, right = _sql(node.left), _sql(node.right)
+        same = {False: "=", True: "IS NOT DISTINCT FROM"}
+        keys = [f"{to_sql(k.left)} {same[k.null_safe]} {to_sql(k.right)}" for k in node.keys]
+        both = left and right and f"({left}) JOIN ({right}) ON {' AND '.join(keys)}"
+        return both and f"SELECT * FROM {both}"
+    if isinstance(node, SetOp) and node.op == "union" and node.all:
+        left, right = _sql(node.left), _sql(node.right)
+        names = ", ".join(to_sql(identifier(c.name)) for c in node.columns)
+        return left and right and f"SELECT * FROM ({left} UNION ALL {right}) AS t({names})"
     return None

@@ -61,6 +61,9 @@ SHAPES: dict[str, str] = {
     "semi_below": "SELECT t.id, u.w, p.v FROM t, u, p WHERE t.g = u.k AND p.k = u.w AND u.k IN (SELECT src FROM e GROUP BY src HAVING count(*) > 1)",
     "anti_below": "SELECT t.id, u.w FROM t, u, p WHERE t.g = u.k AND p.k = u.w AND NOT EXISTS (SELECT 1 FROM e WHERE e.src = p.v AND e.dst > p.k)",
     "semi_two_sides": "SELECT t.id, u.w FROM t, u WHERE t.g = u.k AND EXISTS (SELECT 1 FROM e WHERE e.src = t.x AND e.dst <> u.w) AND t.x NOT IN (SELECT v FROM p)",
+    "step_of_joins": "WITH RECURSIVE r(n) AS (SELECT e.src FROM e JOIN u ON u.k = e.src UNION SELECT e.dst FROM r JOIN e ON e.src = r.n JOIN u ON u.k = e.dst JOIN p ON p.k = u.w WHERE p.v > 1 AND r.n < 5) SELECT * FROM r",
+    "step_of_joins_all": "WITH RECURSIVE r(n, d) AS (SELECT 1, 0 UNION ALL SELECT e.dst, r.d + 1 FROM r, e, u WHERE e.src = r.n AND u.k = e.dst AND r.d < 3 AND u.w > 1) SELECT * FROM r",
+    "step_of_union": "WITH RECURSIVE x(k, w) AS (SELECT k, w FROM u UNION ALL SELECT k, v FROM p), r(n, w) AS (SELECT src, w FROM e JOIN x ON x.k = e.src UNION SELECT e.dst, x.w FROM r JOIN e ON e.src = r.n JOIN x ON x.k = e.dst WHERE x.w = r.w) SELECT * FROM r",
     "below_recursion": "WITH RECURSIVE r(n) AS (SELECT 1 UNION SELECT e.dst FROM r JOIN e ON e.src = r.n) SELECT t.id, u.w, p.v FROM t, u, p, r WHERE t.g = u.k AND p.k = u.w AND u.k IN (SELECT src FROM e) AND r.n = p.v",
     "cross_last": "SELECT t.id, q.n FROM t, (SELECT count(*) AS n FROM u) q, p WHERE p.k = t.g",
     # groups that a restricted outer side can meet
