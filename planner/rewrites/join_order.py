@@ -44,6 +44,7 @@ Query = Callable[[str], Sequence[int]]
 _UNKNOWN = 10_000
 _VALUES = 100  # of a column of what is not known: two of these are best joined late
 _TABLES = 4
+_MOST = 10_000_000  # rows of a join that are counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,7 +297,7 @@ def _sql(node: Node) -> str | None:
         same = {False: "=", True: "IS NOT DISTINCT FROM"}
         keys = [f"{to_sql(k.left)} {same[k.null_safe]} {to_sql(k.right)}" for k in node.keys]
         both = left and right and f"({left}) JOIN ({right}) ON {' AND '.join(keys)}"
-        return both and f"SELECT * FROM {both}"
+        return both and f"SELECT * FROM (SELECT * FROM {both} LIMIT {_MOST})"
     if isinstance(node, SetOp) and node.op == "union" and node.all:
         left, right = _sql(node.left), _sql(node.right)
         names = ", ".join(to_sql(identifier(c.name)) for c in node.columns)
