@@ -112,14 +112,8 @@ def arranged(
         ]
         point, (at,) = low.columns_for(point, exprs[:1])
         ends, places = low.columns_for(ends, exprs[1:])
-        two = found.low is not None and found.high is not None
-        columns = (
-            Ends(*places)
-            if two
-            else Ends(
-                places[0] if found.low is not None else None,
-                places[0] if found.high is not None else None,
-            )
+        columns = Ends(
+            None if found.low is None else places[0], None if found.high is None else places[-1]
         )
         sides = low.arrange_points(point, at), low.arrange_ranges(ends, columns)
         if found.side == 0:

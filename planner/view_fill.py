@@ -295,25 +295,25 @@ def _column(of: tuple[int, int]) -> str:
     return f"{'lr'[side]}.{'lr'[side]}{i}"
 
 
-def put_off(
-    circuit: Circuit, contents: Contents, rows: Mapping[Node, int], registry: SharedArrangements
-) -> None:
+def put_off(circuit: Circuit, contents: Contents, registry: SharedArrangements) -> None:
     """Leave out the state by which only a change of a much smaller table finds its partners.
 
-    `rows`: those of the tables behind the sources. A join of many facts with few of something else
-    keeps the few; should one of these change, the many are read from their table, and kept then.
+    A join of many facts with few of something else keeps the few; what of the many a change of
+    these meets is read from their table, and kept if that comes again and again.
     """
+    rows = contents.rows
     for node in circuit.nodes:
         if node is None or not isinstance(node.op, Arrange):
             continue
-        source = contents.table_of(node.inputs[0].node)
+        behind_it = node.inputs[0].node
+        source = contents.table_of(behind_it)
         if source is None or rows[source] < MANY:
             continue
         others = [_other(reader, port) for reader, port, _ in node.readers[0]]
         behind = _sources([o for o in others if o is not None])
         few = all(contents.table_of(s) and rows[s] * FEWER <= rows[source] for s in behind)
         if few and None not in others:
-            behind_it, key = node.inputs[0].node, node.op.arrangement.key.indices
+            key = node.op.arrangement.key.indices
             node.op.wait(
                 registry,
                 partial(contents.collect, behind_it),

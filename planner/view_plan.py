@@ -83,9 +83,9 @@ class Incremental:
         found = run.row(f"SELECT {', '.join(counts)}") if counts else ()
         for source, count in zip(sources, found, strict=True):
             self.held[source.key] = rows[source.node] = count
-        if run.shared is not None:
-            put_off(self.circuit, self._low.contents, rows, run.shared)
         self._low.contents.rows = rows
+        if run.shared is not None:
+            put_off(self.circuit, self._low.contents, run.shared)
         self._low.contents.fill(self.circuit, run)
         self._advance()
 

@@ -177,7 +177,12 @@ class Join(Operator):
         found = other.match(delta.cols, own.key, keys, spine)
         if found is None:
             return []
-        at, rows = found
+        return self._paired(side, delta, counters, *found)
+
+    def _paired(
+        self, side: int, delta: Delta, counters: Counters, at: Int64s, rows: Rows
+    ) -> list[Emission]:
+        """Pairs of rows of one side's delta, by position, with rows of the other."""
         cols = [
             columns_.take(delta.cols[i], at) if of == side else rows.cols[i]
             for of, i in self.columns

@@ -17,11 +17,10 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from tidewheel.engine.operators.join import Arrange, Join, at_lub
+from tidewheel.engine.operators.join import Arrange, Join
 from tidewheel.engine.operators.operator import Emission
 from tidewheel.engine.operators.rank import Order, Ranking
 from tidewheel.engine.operators.shared import Shared
-from tidewheel.engine.state import columns as columns_
 from tidewheel.engine.state.arrangement import Arrangement, Counters
 from tidewheel.engine.state.columns import is_null
 from tidewheel.engine.state.delta import Delta, Int64s, Schema
@@ -142,14 +141,7 @@ class RangeJoin(Join):
         if found is None:
             return []
         at, rows = found
-        if of is not None:
-            at = of[at]
-        cols = [
-            columns_.take(delta.cols[i], at) if of_side == side else rows.cols[i]
-            for of_side, i in self.columns
-        ]
-        pairs = Delta(self.schema, cols, delta.weights[at] * rows.weights)
-        return at_lub(counters, rows.times, pairs)
+        return self._paired(side, delta, counters, at if of is None else of[at], rows)
 
     def _of_ranges(self, delta: Delta) -> tuple[None, Int64s, tuple[Int64s, Int64s]]:
         """The places of the points in some ranges."""
