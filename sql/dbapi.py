@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 from tidewheel.engine.arrow import pa
@@ -438,18 +438,20 @@ def connect(
     read_only: bool = False,
     autocommit: bool = True,
     safe_mode: bool = False,
-    **config: Any,
+    config: Mapping[str, Any] | None = None,
+    **settings: Any,
 ) -> Connection:
     """Open a database file, made if it is not there, or a new database in memory.
 
     `autocommit` is `Connection.autocommit`. With `safe_mode` SQL reaches no file, no network, no
     extension, no setting and no Python variable, and no statement undoes that; all connections of a
-    process to one file must agree on it. `config` holds Tidewheel's settings (`threads`,
-    `fusion` …) and DuckDB's (`memory_limit` …).
+    process to one file must agree on it. `settings` are Tidewheel's (`threads`, `fusion` …) and
+    DuckDB's (`memory_limit` …); `config` holds more of them, as in `duckdb.connect`.
     """
     # Imported here: the planner and the engine take as long to load as DuckDB and pyarrow.
     from .session import Session
 
-    connection = Connection(Session(os.fspath(database), read_only, config, safe_mode))
+    chosen = {**(config or {}), **settings}
+    connection = Connection(Session(os.fspath(database), read_only, chosen, safe_mode))
     connection.autocommit = autocommit
     return connection

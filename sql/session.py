@@ -104,6 +104,8 @@ class Session:
                     f"{database} is open in this process with another configuration",
                     hint="its connections share safe_mode, read_only and DuckDB's own settings",
                 ) from None
+            if "disabled_optimizers" not in theirs:
+                self._disable_pruner()
             if safe_mode:
                 self._lock_configuration()
             else:
@@ -625,6 +627,17 @@ class Session:
     def _set(self, *assignments: str) -> None:
         for assignment in assignments:
             self.connection.execute(f"SET {assignment}").fetchall()
+
+    def _disable_pruner(self) -> None:
+        """Without the optimizer by which DuckDB 2.0.0 answers ORDER BY … LIMIT wrongly.
+
+        It counts rows that were deleted. Nothing happens if another connection has chosen, or in
+        a database whose settings are locked.
+        """
+        query = "SELECT current_setting('disabled_optimizers')"
+        if not self.connection.execute(query).fetchall()[0][0]:
+            with suppress(duckdb.Error):
+                self._set("disabled_optimizers = 'row_group_pruner'")
 
     def _lock_configuration(self) -> None:
         """The last setting of a safe database; another connection to it may have locked it."""
