@@ -9,7 +9,6 @@ What has no rule here raises `NoDeltaRule` with the reason; the view is then rec
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
@@ -18,40 +17,25 @@ from typing import Any
 import duckdb
 from sqlglot import exp
 
-from tidewheel.engine.operators import tally
 from tidewheel.engine.operators.circuit import Circuit
 from tidewheel.engine.operators.circuit import Node as Placed
-from tidewheel.engine.operators.join import Arrange, Join
-from tidewheel.engine.operators.linear import Concat, Map, Rewrite, computing, filtering, selecting
-from tidewheel.engine.operators.operator import Source
-from tidewheel.engine.operators.outer import matched, minus, padded, semi
-from tidewheel.engine.operators.ranged import (
-    ArrangePoints,
-    ArrangeRanges,
-    Ends,
-    RangeJoin,
-    points_of,
-)
-from tidewheel.engine.operators.rank import Order
-from tidewheel.engine.operators.regroup import Regroup
+from tidewheel.engine.operators.join import Arrange
+from tidewheel.engine.operators.linear import Map, Rewrite, chain, computing, filtering, selecting
+from tidewheel.engine.operators.ranged import ArrangePoints, ArrangeRanges, Ends, points_of
 from tidewheel.engine.operators.shared import Shared
-from tidewheel.engine.operators.tally import Tally
-from tidewheel.engine.operators.topk import Ordered
 from tidewheel.engine.state.arrangement import Arrangement
 from tidewheel.engine.state.delta import Delta, Schema
 from tidewheel.engine.state.rowwise import ByRow
 from tidewheel.planner import logical as L
 from tidewheel.planner.arithmetic import NeedsKernel, finished, finished_row
 from tidewheel.planner.maintain import Run
-from tidewheel.planner.range_joins import arranged
 from tidewheel.planner.structural import compile_predicate, compile_value
 from tidewheel.planner.structural_rows import predicate_by_row
-from tidewheel.planner.text import column, defined, ordered, to_sql
+from tidewheel.planner.text import column, defined, to_sql
 from tidewheel.planner.view_fill import Contents, stepped
 from tidewheel.planner.view_kernels import (
     INPUT,
     WEIGHT,
-    common_type,
     group_kernel,
     linear_kernel,
     linear_schema,
@@ -191,8 +175,6 @@ class ViewLowering:
                 return self._kernel(stream)
             rewrite, schema = done
             rewrites.append(rewrite)
-        from tidewheel.engine.operators.linear import chain
-
         name = " ".join(type(s).__name__.lower() for s in stream.steps)
         placed = stream.circuit.add(Map(schema, chain(rewrites), name), stream.placed)
         return self._mapped(stream, placed)
@@ -382,227 +364,8 @@ def filtered(stream: Stream, predicate: exp.Expr | None) -> Stream:
     )
 
 
-@lowers(L.Scan)
-def _scan(low: ViewLowering, node: L.Scan) -> Stream:
-    parts = [p.replace('""', '"') for p in re.findall(r'"((?:[^"]|"")*)"', node.table)]
-    if parts and parts[-1].startswith(low.rows_prefix):
-        key = parts[-1][len(low.rows_prefix) :]
-    else:
-        if len(parts) != 3:
-            raise NoDeltaRule(f"a table whose place is not certain: {node.table}")
-        key = ".".join(parts).lower()
-    types = low.run.arrow([c.type for c in node.columns])
-    for c in node.columns:
-        if "ENUM(" in c.type:
-            raise NoDeltaRule(f"{c.label} is an ENUM, which does not pass through Arrow unchanged")
-    schema = Schema((c.name for c in node.columns), types)
-    for known in low.inputs:
-        if known.key == key and known.columns == node.source_columns:
-            placed = known.node
-            break
-    else:
-        placed = low.circuit.add(Source(schema, f"source {parts[-1] if parts else node.table}"))
-        low.inputs.append(TableInput(key, node.table, node.source_columns, placed))
-        stored = not parts[-1].startswith(low.rows_prefix) and parts[0] != "temp"
-        low.contents.table(placed, node.source_columns, node.table, stored)
-    return Stream(low.circuit, placed, node.columns)
-
-
-@lowers(L.Block)
-def _block(low: ViewLowering, node: L.Block) -> Stream:
-    if node.inputs or node.scans or not node.columns:
-        raise NoDeltaRule(node.reason or "SQL that is kept whole")
-    arrow = low.run(f"SELECT * FROM ({node.sql}) LIMIT 0").schema
-    if arrow.names == [] or re.search(r"\bfrom\b\s+(?!\()", node.sql, re.IGNORECASE):
-        raise NoDeltaRule(node.reason or "SQL that is kept whole")
-    schema = Schema((c.name for c in node.columns), arrow.types)
-    placed = low.circuit.add(Source(schema, "constant"))
-    low.constants.append((placed, node.sql))
-    return Stream(low.circuit, placed, node.columns)
-
-
-@lowers(L.Project, L.Unnest)
-def linear(low: ViewLowering, node: L.Filter | L.Project | L.Unnest) -> Stream:
-    """One more linear step."""
-    source = low(node.input)
-    shared = low._placed.get((id(node.input), id(low.circuit)))
-    if shared is not None:
-        source = shared
-    return Stream(source.circuit, source.placed, source.columns, [*source.steps, node])
-
-
-@lowers(L.Distinct)
-def _distinct(low: ViewLowering, node: L.Distinct) -> Stream:
-    source = low.place(node.input)
-    placed = low.circuit.add(Tally(source.arrow, depth=low.circuit.depth), source.placed)
-    low.contents.counted(placed, source.placed)
-    return Stream(low.circuit, placed, node.schema)
-
-
-_COUNTS = {
-    ("union", False): tally.distinct,
-    ("except", True): tally.except_all,
-    ("except", False): tally.except_distinct,
-    ("intersect", True): tally.intersect_all,
-    ("intersect", False): tally.intersect_distinct,
-}
-
-
-@lowers(L.SetOp)
-def _set_op(low: ViewLowering, node: L.SetOp) -> Stream:
-    left, right = low.place(node.left), low.place(node.right)
-    one, other = left.arrow, right.arrow
-    if one.types != other.types:
-        raise NoDeltaRule(f"both sides of {node.op.upper()} differ in how Arrow types them")
-    schema = Schema((c.name for c in node.columns), one.types)
-    if node.op == "union" and node.all:
-        placed = low.circuit.add(Concat(schema, 2, "union all"), left.placed, right.placed)
-    else:
-        count = _COUNTS[node.op, node.all]
-        name = f"{node.op}{' all' if node.all else ''}"
-        op = Tally(schema, count, 2, low.circuit.depth, name)
-        placed = low.circuit.add(op, left.placed, right.placed)
-    return Stream(low.circuit, placed, node.columns)
-
-
-@lowers(L.Join)
-def _join(low: ViewLowering, node: L.Join) -> Stream:
-    left, right, left_key, right_key, residual = sides(low, node, node.residual)
-    null_safe = bool(node.keys) and node.keys[0].null_safe
-    circuit = low.circuit
-    one_sided = node.kind in ("semi", "anti")
-    if residual is None and one_sided:
-        found = semi(circuit, left.placed, right.placed, left_key, right_key, null_safe,
-                     f"{node.kind} join")  # fmt: skip
-        low.contents.semi(found, right.placed, right_key)
-        if node.kind == "anti":
-            found = minus(circuit, left.placed, found)
-        return with_columns(low, Stream(circuit, found, left.schema), node.schema)
-    by_left: Arrange
-    by_right: Arrange
-    in_range = None
-    if not left_key and residual is not None:
-        in_range = arranged(low, left, right, residual)
-    if in_range is not None:
-        left, right, (by_left, left_node), (by_right, right_node) = in_range
-    else:
-        by_left, left_node = low.arrange(left, left_key, null_safe)
-        by_right, right_node = low.arrange(right, right_key, null_safe)
-    schema = Schema(
-        (*left.arrow.names, *right.arrow.names),
-        (*left.arrow.types, *right.arrow.types),
-    )
-    width = len(left.schema)
-    columns = [(0, i) for i in range(width)] + [(1, i) for i in range(len(right.schema))]
-    name = f"{node.kind} join"
-    join = (
-        RangeJoin(by_left, by_right, columns, schema, name)
-        if in_range is not None
-        else Join(by_left.arrangement, by_right.arrangement, columns, schema, name)
-    )
-    placed = circuit.add(join, left_node, right_node)
-    low.contents.join(placed)
-    pairs = Stream(circuit, placed, (*left.schema, *right.schema))
-    if residual is not None:
-        source = _Any()
-        source._set_schema(pairs.schema)
-        pairs = Stream(circuit, pairs.placed, pairs.columns, [L.Filter(source, residual)])
-    if node.kind in ("inner", "cross"):
-        return with_columns(low, pairs, node.schema)
-    pairs = low.flush(pairs)
-    at_left = list(range(width))
-    at_right = list(range(width, len(schema)))
-    if one_sided:
-        found = matched(circuit, left.placed, pairs.placed, at_left)
-        if node.kind == "anti":
-            found = minus(circuit, left.placed, found)
-        return with_columns(low, Stream(circuit, found, left.schema), node.schema)
-    parts = [pairs.placed]
-    for kind, stream, other, key, other_key, at, offset in (
-        ("left", left, right, left_key, right_key, at_left, 0),
-        ("right", right, left, right_key, left_key, at_right, width),
-    ):
-        if node.kind not in (kind, "full"):
-            continue
-        if residual is None:
-            there = semi(circuit, stream.placed, other.placed, key, other_key, null_safe)
-            low.contents.semi(there, other.placed, other_key)
-        else:
-            there = matched(circuit, stream.placed, pairs.placed, at)
-        lonely = minus(circuit, stream.placed, there, "without a match")
-        parts.append(padded(circuit, lonely, schema, offset))
-    placed = circuit.add(Concat(schema, len(parts), f"{node.kind} join"), *parts)
-    return with_columns(low, Stream(circuit, placed, pairs.schema), node.schema)
-
-
-def sides(
-    low: ViewLowering, node: L.Join | L.AsofJoin, residual: exp.Expr | None
-) -> tuple[Stream, Stream, list[int], list[int], exp.Expr | None]:
-    """Both sides with their keys as columns of equal types, and what is left as a residual."""
-    left, right = low.place(node.left), low.place(node.right)
-    lefts: list[exp.Expr] = []
-    rights: list[exp.Expr] = []
-    rest = [residual] if residual is not None else []
-    null_safe = bool(node.keys) and node.keys[0].null_safe
-    for key in node.keys:
-        sides = [key.left, key.right]
-        known = [low.type_of(s, stream) for s, stream in zip(sides, (left, right), strict=True)]
-        kind = common_type(known)
-        if kind is None or key.null_safe != null_safe:
-            op = exp.NullSafeEQ if key.null_safe else exp.EQ
-            rest.append(op(this=key.left, expression=key.right))
-            continue
-        for side, t, into in zip(sides, known, (lefts, rights), strict=True):
-            into.append(side if t == kind else exp.cast(side.copy(), kind, dialect="duckdb"))
-    left, left_key = low.columns_for(left, lefts)
-    right, right_key = low.columns_for(right, rights)
-    from tidewheel.planner.text import conjunction
-
-    return left, right, left_key, right_key, conjunction([r.copy() for r in rest])
-
-
 def with_columns(low: ViewLowering, stream: Stream, schema: tuple[L.Column, ...]) -> Stream:
     """The stream with just the columns of `schema`."""
     if tuple(c.name for c in stream.schema) == tuple(c.name for c in schema):
         return stream
     return extended(stream, [L.Named(c, column(c.name)) for c in schema])
-
-
-@lowers(L.TopK)
-def _top_k(low: ViewLowering, node: L.TopK) -> Stream:
-    if node.limit is None and node.offset is None:
-        return low(node.input)  # a collection has no order
-    keys = [k.expr for k in node.keys]
-    source, positions = low.columns_for(low(node.input), keys)
-    names = [source.schema[i].name for i in positions]
-    items = [
-        to_sql(ordered(L.SortKey(column(n), k.descending, k.nulls_first)))
-        for n, k in zip(names, node.keys, strict=True)
-    ]
-    # Ties are cut by the whole row, so that the answer does not depend on the order of arrival.
-    items += [to_sql(column(c.name)) for c in source.schema if c.name not in names]
-    query = f"SELECT * FROM {INPUT} ORDER BY {', '.join(items)}"
-    counts = []
-    for word, expression in (("LIMIT", node.limit), ("OFFSET", node.offset)):
-        if expression is not None:
-            query += f" {word} {to_sql(expression)}"
-            counts.append(int(expression.this) if _whole_number(expression) else None)
-    schema = source.arrow
-    evaluate, out = low.bound(group_kernel, query, schema)
-    if node.limit is not None and None not in counts and node.keys:
-        first = node.keys[0]
-        place = Order(positions[0], first.descending, first.nulls_first)
-        wanted = sum(c or 0 for c in counts)
-        if low.circuit.depth:
-            raise NoDeltaRule("LIMIT inside of a recursion")
-        op: Any = Ordered(schema, [], place, wanted, evaluate, out, [])
-        placed = low.circuit.add(op, source.placed)
-        low.contents.first(placed, source.placed, schema.names, low.shared)
-    else:
-        op = Regroup(schema, [], evaluate, out, [], low.circuit.depth, "limit")
-        placed = low.circuit.add(op, source.placed)
-    return with_columns(low, Stream(low.circuit, placed, source.schema), node.schema)
-
-
-def _whole_number(expression: exp.Expr) -> bool:
-    return isinstance(expression, exp.Literal) and not expression.is_string

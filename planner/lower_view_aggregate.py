@@ -14,11 +14,12 @@ from typing import Any
 
 from sqlglot import exp
 
-from tidewheel.engine.operators import accumulate
+from tidewheel.engine.operators.accumulate import Accumulate
 from tidewheel.engine.operators.join import Arrange, Join
 from tidewheel.engine.operators.linear import Concat
 from tidewheel.engine.operators.rank import Order, rankable
 from tidewheel.engine.operators.regroup import Regroup
+from tidewheel.engine.operators.running_sums import Aggregate, supports
 from tidewheel.engine.operators.tally import Tally
 from tidewheel.engine.operators.topk import Ordered, extreme
 from tidewheel.engine.state.delta import Schema
@@ -217,17 +218,17 @@ def _accumulate(
     ]
     for function, name, _ in calls:
         kind = None if name is None else schema.types[schema.index(name)]
-        if not accumulate.supports(function, kind):
+        if not supports(function, kind):
             return None
     types = _result_types(low, schema, calls)
     aggregates = [
-        accumulate.Aggregate(f, None if n is None else schema.index(n), t)  # type: ignore[arg-type]
+        Aggregate(f, None if n is None else schema.index(n), t)  # type: ignore[arg-type]
         for (f, n, _), t in zip(calls, types, strict=True)
     ]
     key = list(range(len(keys)))
     columns = (*(k.column for k in keys), *(p.named.column for p in parts))
     out = Schema((c.name for c in columns), (*schema.types[: len(keys)], *types))
-    op_ = accumulate.Accumulate(schema, key, aggregates, out, low.circuit.depth)
+    op_ = Accumulate(schema, key, aggregates, out, low.circuit.depth)
     placed = low.circuit.add(op_, stream.placed)
     low.contents.sums(placed, stream.placed, schema.names)
     return Stream(low.circuit, placed, columns)

@@ -14,7 +14,8 @@ from tidewheel.engine.operators.regroup import Regroup
 from tidewheel.engine.state.columns import Col
 from tidewheel.engine.state.delta import Schema
 from tidewheel.planner import logical as L
-from tidewheel.planner.lower_view import Stream, ViewLowering, lowers, sides, with_columns
+from tidewheel.planner.lower_view import Stream, ViewLowering, lowers, with_columns
+from tidewheel.planner.lower_view_join import sides
 from tidewheel.planner.text import asof_query, identifier, to_sql
 from tidewheel.planner.view_kernels import INPUT, group_kernel
 

@@ -19,10 +19,10 @@ from tidewheel.planner.lower_view import (
     NoDeltaRule,
     Stream,
     ViewLowering,
-    linear,
     lowers,
     with_columns,
 )
+from tidewheel.planner.lower_view_nodes import linear
 from tidewheel.planner.text import defined, identifier, to_sql
 from tidewheel.planner.view_kernels import INPUT, group_kernel
 

@@ -22,6 +22,8 @@ from tidewheel.planner import logical as L
 from tidewheel.planner import (  # noqa: F401  (rules)
     lower_view_aggregate,
     lower_view_asof,
+    lower_view_join,
+    lower_view_nodes,
     lower_view_recursion,
     lower_view_window,
 )

@@ -15,7 +15,8 @@ import numpy as np
 import pyarrow as pa
 
 from tidewheel.engine.operators import exact
-from tidewheel.engine.operators.accumulate import Accumulate, Sum, Totals
+from tidewheel.engine.operators.accumulate import Accumulate
+from tidewheel.engine.operators.running_sums import Sum, Totals
 from tidewheel.engine.state.columns import Col, column_type, from_arrow, take
 from tidewheel.engine.state.delta import Delta, Int64s, Schema
 from tidewheel.planner.maintain import Run

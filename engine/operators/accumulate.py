@@ -7,120 +7,24 @@ insert and its delete leave no trace (see `exact.py`).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from tidewheel.engine.operators import exact
 from tidewheel.engine.operators.accumulate_rows import GroupsByRow, by_row
+from tidewheel.engine.operators.finish import Finish
 from tidewheel.engine.operators.join import counts_at
 from tidewheel.engine.operators.keyed import Agenda
 from tidewheel.engine.operators.operator import Emission, Operator, emit
+from tidewheel.engine.operators.running_sums import SQUARED, Aggregate, Sum, Totals
 from tidewheel.engine.state import columns as columns_
 from tidewheel.engine.state.arrangement import Arrangement, Counters, times_of
-from tidewheel.engine.state.columns import Col, Mask
+from tidewheel.engine.state.columns import Mask
 from tidewheel.engine.state.delta import Delta, Int64s, Schema, concat, consolidate, unique
 from tidewheel.engine.state.run import Rows, concat_rows, sort_rows
-
-Function = Literal[
-    "count_star",
-    "count",
-    "sum",
-    "avg",
-    "bool_and",
-    "bool_or",
-    "var_samp",
-    "var_pop",
-    "stddev_samp",
-    "stddev_pop",
-]
-FUNCTIONS: tuple[str, ...] = Function.__args__  # type: ignore[attr-defined]
-_SQUARED = ("var_samp", "var_pop", "stddev_samp", "stddev_pop")
-
-
-@dataclass(frozen=True, slots=True)
-class Aggregate:
-    """One aggregate: its function, the position of its argument (None for count(*)), its type."""
-
-    function: Function
-    argument: int | None
-    type: pa.DataType
-
-
-def supports(function: str, argument: pa.DataType | None) -> bool:
-    """Can `Accumulate` keep this aggregate?"""
-    if function not in FUNCTIONS:
-        return False
-    if function in ("count_star", "count"):
-        return True
-    if argument is None:
-        return False
-    t = pa.types
-    if function in ("bool_and", "bool_or"):
-        return bool(t.is_boolean(argument) or isinstance(argument, pa.Bool8Type))
-    if function in _SQUARED:
-        return bool(t.is_float64(argument))
-    number = t.is_integer(argument) or t.is_decimal128(argument) or t.is_floating(argument)
-    return bool(number or _is_huge(argument))
-
-
-def _is_huge(kind: pa.DataType) -> bool:
-    return isinstance(kind, pa.OpaqueType) and kind.type_name == "hugeint"
-
-
-class Sum:
-    """Where the running sum of one argument lies: parts of the weight, or rows of terms."""
-
-    def __init__(
-        self, argument: int, kind: pa.DataType, first: int, term: int, counted: bool
-    ) -> None:
-        self.argument = argument
-        self.kind = kind
-        self.count_part = first
-        self.parts = range(first + 1, first + 1)
-        self.counted = counted  # only its NULLs matter
-        self.float = pa.types.is_floating(kind) and not counted
-        self.term = term
-        self.special: int | None = None
-        self.truth = pa.types.is_boolean(kind) or isinstance(kind, pa.Bool8Type)
-        if counted:
-            self.width = 1
-        elif self.float:
-            self.special = first + 1  # NaN, +inf, -inf
-            self.width = 4
-        else:
-            dtype = columns_.column_type(kind).dtype
-            limbs = 4 if dtype is None else 1 if dtype.itemsize <= 4 else 2
-            self.parts = range(first + 1, first + 1 + limbs)
-            self.width = 1 + limbs
-
-    def values(self, col: Col) -> tuple[Any, Mask | None]:
-        """Numbers of a column (uint64 pairs for 128 bits) and the mask of NULLs."""
-        if self.counted:
-            return None, columns_.is_null(col)
-        kind = columns_.column_type(self.kind)
-        if kind.dtype is not None:
-            return kind.split(col)  # type: ignore[attr-defined, no-any-return]
-        storage = col.storage if isinstance(col, pa.ExtensionArray) else col
-        return columns_.words(storage, 16), columns_.is_null(col)
-
-
-class Totals(Delta):
-    """Groups with what their sums grow by: weights (groups, parts), and limbs of sums of doubles.
-
-    `terms` are rows of the group's columns, number of the argument, number of the limb.
-    """
-
-    __slots__ = ("terms",)
-
-    def __init__(
-        self, group: Schema, cols: Sequence[Col], weights: Int64s, terms: Delta | None
-    ) -> None:
-        super().__init__(group, cols, weights)
-        self.terms = terms
 
 
 class Accumulate(Operator):
@@ -160,7 +64,7 @@ class Accumulate(Operator):
                 self._sums[a.argument] = s
                 self.width += s.width
                 terms += 1
-            if a.function in _SQUARED and a.argument not in self.squares:
+            if a.function in SQUARED and a.argument not in self.squares:
                 self.squares[a.argument] = terms
                 terms += 1
         self.group = input_schema.select(self.key)
@@ -171,6 +75,9 @@ class Accumulate(Operator):
             names = (*self.group.names, "__tw_term", "__tw_limb")
             schema_ = Schema(names, (*self.group.types, pa.int16(), pa.int16()))
             self.terms = Arrangement(schema_, positions, depth, name=f"{name} limbs")
+        self._finish = Finish(
+            self.group, self.aggregates, schema, self._sums, self.squares, self.width
+        )
         self.output = (
             Arrangement(schema, positions, depth, name=f"{name} output") if depth else None
         )
@@ -346,128 +253,6 @@ class Accumulate(Operator):
         if s.argument in self.squares:
             out.append((*exact.split_squares(values), self.squares[s.argument]))
 
-    # -- sums to output ------------------------------------------------------------------------
-
-    def _finish(self, sums: Rows | None, terms: Rows | None) -> Delta:
-        """One output row per group with rows; one always where there is no key."""
-        if sums is not None:
-            sums = sums.where(sums.weights[:, 0] > 0)
-        if sums is None or not len(sums):
-            if self.key:
-                return Delta.empty(self.schema)
-            weights = np.zeros((1, self.width), np.int64)
-            group: Sequence[Col] = []
-            terms = None
-        else:
-            weights, group = sums.weights, sums.cols
-        totals = self._totals(sums, terms) if self.terms is not None else {}
-        cols = [*group]
-        for a in self.aggregates:
-            cols.append(self._column(a, weights, totals))
-        return Delta(self.schema, cols, np.ones(len(weights), np.int64))
-
-    def _totals(self, sums: Rows | None, terms: Rows | None) -> dict[int, list[int]]:
-        """Per term the exact sum of each group, times 2 ** (32 * BIAS)."""
-        count = len(sums) if sums is not None and len(sums) else 1
-        numbers = [s.term for s in self._sums.values() if s.float] + list(self.squares.values())
-        totals = {t: [0] * count for t in numbers}
-        if terms is None or not len(terms):
-            return totals
-        group = self._group_of(sums, terms) if sums is not None and self.key else [0] * len(terms)
-        rows = zip(
-            group,
-            terms.cols[-2].tolist(),
-            terms.cols[-1].tolist(),
-            terms.weights.tolist(),
-            strict=True,
-        )
-        for g, term, limb, amount in rows:
-            if g >= 0:
-                totals[term][g] += amount << (exact.LIMB * limb)
-        return totals
-
-    def _group_of(self, sums: Rows, terms: Rows) -> list[int]:
-        """For each term row the position of its group in `sums`, -1 where the group is gone."""
-        low = sums.keys.searchsorted(terms.keys)
-        high = sums.keys.searchsorted(terms.keys, side="right")
-        out = np.where(low < high, low, -1)
-        exact_keys = self.sums.key.exact(sums.cols) and self.terms.key.exact(terms.cols)  # type: ignore[union-attr]
-        if not exact_keys:
-            # Equal hashes may hide several groups: walk through them until the values agree.
-            todo = (out >= 0).nonzero()[0]
-            while len(todo):
-                same = np.ones(len(todo), bool)
-                for i, kind in enumerate(self.group.kinds):
-                    same &= kind.equal(
-                        columns_.take(sums.cols[i], out[todo]), columns_.take(terms.cols[i], todo)
-                    )
-                todo = todo[~same]
-                out[todo] += 1
-                gone = out[todo] >= high[todo]
-                out[todo[gone]] = -1
-                todo = todo[~gone]
-        return list(out.tolist())
-
-    def _column(self, a: Aggregate, weights: Int64s, totals: dict[int, list[int]]) -> Col:
-        kind = columns_.column_type(a.type)
-        if a.function in ("count_star", "count") and kind.dtype == np.int64:
-            part = 0 if a.argument is None else self._sums[a.argument].count_part
-            return np.ascontiguousarray(weights[:, part])
-        return kind.load(self._value(a, weights, totals))
-
-    def _value(self, a: Aggregate, weights: Int64s, totals: dict[int, list[int]]) -> pa.Array:
-        if a.function == "count_star" or a.argument is None:
-            return exact.integers_to_arrow(weights[:, 0], None, a.type)
-        s = self._sums[a.argument]
-        count = weights[:, s.count_part]
-        if a.function == "count":
-            return exact.integers_to_arrow(count, None, a.type)
-        valid = count > 0
-        if s.truth:
-            false = weights[:, s.parts[0]]
-            value = false == 0 if a.function == "bool_and" else false < count
-            return pa.array(value, pa.bool_(), mask=~valid).cast(a.type)
-        if s.float:
-            return self._float_value(a, s, weights, totals)
-        sums = exact.join_limbs([weights[:, p] for p in s.parts])
-        if a.function == "sum":
-            if pa.types.is_floating(a.type):
-                floats = [float(v) for v in (sums if isinstance(sums, list) else sums.tolist())]
-                return pa.array(floats, a.type, mask=~valid)
-            return exact.integers_to_arrow(sums, valid, a.type)
-        scale = 10**s.kind.scale if pa.types.is_decimal128(s.kind) else 1
-        integers = sums if isinstance(sums, list) else sums.tolist()
-        means = [
-            v / (c * scale) if c else None for v, c in zip(integers, count.tolist(), strict=True)
-        ]
-        return pa.array(means, a.type)
-
-    def _float_value(
-        self, a: Aggregate, s: Sum, weights: Int64s, totals: dict[int, list[int]]
-    ) -> pa.Array:
-        assert s.special is not None
-        counts = weights[:, s.count_part].tolist()
-        special = weights[:, s.special : s.special + 3].tolist()
-        first = totals[s.term]
-        second = totals[self.squares[s.argument]] if s.argument in self.squares else first
-        finish = _FINISH[a.function]
-        out: list[float | None] = []
-        for n, (nan, plus, minus), x, xx in zip(counts, special, first, second, strict=True):
-            if n <= 0:
-                out.append(None)
-            elif a.function in _SQUARED:
-                if n == 1:  # whatever it is
-                    out.append(None if "samp" in a.function else 0.0)
-                else:
-                    out.append(math.nan if nan or plus or minus else finish(x, xx, n))
-            elif nan or (plus and minus):
-                out.append(math.nan)
-            elif plus or minus:
-                out.append(math.inf if plus else -math.inf)
-            else:
-                out.append(finish(x, xx, n))
-        return pa.array(out, a.type)
-
     def due(self) -> Iterable[Counters]:
         """Interesting times, and the first one where there is no key."""
         return list(self._agenda.times()) if self._agenda else ()
@@ -487,21 +272,3 @@ def _plus(before: Rows | None, change: Rows | None) -> Rows | None:
     if before is None or change is None:
         return change if before is None else before
     return sort_rows(concat_rows([before, change.untimed()]))
-
-
-_ONE = 1 << (exact.LIMB * exact.BIAS)
-
-
-def _variance(x: int, xx: int, n: int, less: int) -> float:
-    # n Σx² − (Σx)² over n (n − less), all exact until the one division.
-    return exact.ratio(n * xx * _ONE - x * x, _ONE * _ONE * n * (n - less))
-
-
-_FINISH: dict[str, Callable[[int, int, int], float]] = {
-    "sum": lambda x, xx, n: exact.ratio(x),
-    "avg": lambda x, xx, n: exact.ratio(x, _ONE * n),
-    "var_samp": lambda x, xx, n: _variance(x, xx, n, 1),
-    "var_pop": lambda x, xx, n: _variance(x, xx, n, 0),
-    "stddev_samp": lambda x, xx, n: math.sqrt(_variance(x, xx, n, 1)),
-    "stddev_pop": lambda x, xx, n: math.sqrt(_variance(x, xx, n, 0)),
-}

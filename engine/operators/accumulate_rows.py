@@ -19,7 +19,7 @@ from tidewheel.engine.state.delta import Delta, Schema
 from tidewheel.engine.state.rowwise import NEW_OLD, PLUS, Row, RowColumns
 
 if TYPE_CHECKING:
-    from tidewheel.engine.operators.accumulate import Aggregate, Sum
+    from tidewheel.engine.operators.running_sums import Aggregate, Sum
     from tidewheel.engine.state.arrangement import Arrangement
 
 WAITING: Final = 64

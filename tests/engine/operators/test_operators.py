@@ -12,13 +12,14 @@ import pyarrow as pa
 import pytest
 
 from tidewheel.engine.operators import tally
-from tidewheel.engine.operators.accumulate import Accumulate, Aggregate
+from tidewheel.engine.operators.accumulate import Accumulate
 from tidewheel.engine.operators.circuit import Circuit, Node
 from tidewheel.engine.operators.join import Arrange, Join
 from tidewheel.engine.operators.linear import Concat, Map, filtering, selecting
 from tidewheel.engine.operators.outer import matched, minus, padded, semi
 from tidewheel.engine.operators.rank import Order
 from tidewheel.engine.operators.regroup import Evaluate, Regroup
+from tidewheel.engine.operators.running_sums import Aggregate
 from tidewheel.engine.operators.tally import Tally
 from tidewheel.engine.operators.topk import Ordered, extreme
 from tidewheel.engine.state.delta import Delta, Schema

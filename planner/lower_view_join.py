@@ -1,0 +1,107 @@
+"""Joins of a maintained view: inner, outer, semi and anti, by equal keys or within a range."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from tidewheel.engine.operators.join import Arrange, Join
+from tidewheel.engine.operators.linear import Concat
+from tidewheel.engine.operators.outer import matched, minus, padded, semi
+from tidewheel.engine.operators.ranged import RangeJoin
+from tidewheel.engine.state.delta import Schema
+from tidewheel.planner import logical as L
+from tidewheel.planner.lower_view import Stream, ViewLowering, filtered, lowers, with_columns
+from tidewheel.planner.range_joins import arranged
+from tidewheel.planner.text import conjunction
+from tidewheel.planner.view_kernels import common_type
+
+
+@lowers(L.Join)
+def _join(low: ViewLowering, node: L.Join) -> Stream:
+    left, right, left_key, right_key, residual = sides(low, node, node.residual)
+    null_safe = bool(node.keys) and node.keys[0].null_safe
+    circuit = low.circuit
+    one_sided = node.kind in ("semi", "anti")
+    if residual is None and one_sided:
+        found = semi(circuit, left.placed, right.placed, left_key, right_key, null_safe,
+                     f"{node.kind} join")  # fmt: skip
+        low.contents.semi(found, right.placed, right_key)
+        if node.kind == "anti":
+            found = minus(circuit, left.placed, found)
+        return with_columns(low, Stream(circuit, found, left.schema), node.schema)
+    by_left: Arrange
+    by_right: Arrange
+    in_range = None
+    if not left_key and residual is not None:
+        in_range = arranged(low, left, right, residual)
+    if in_range is not None:
+        left, right, (by_left, left_node), (by_right, right_node) = in_range
+    else:
+        by_left, left_node = low.arrange(left, left_key, null_safe)
+        by_right, right_node = low.arrange(right, right_key, null_safe)
+    schema = Schema(
+        (*left.arrow.names, *right.arrow.names),
+        (*left.arrow.types, *right.arrow.types),
+    )
+    width = len(left.schema)
+    columns = [(0, i) for i in range(width)] + [(1, i) for i in range(len(right.schema))]
+    name = f"{node.kind} join"
+    join = (
+        RangeJoin(by_left, by_right, columns, schema, name)
+        if in_range is not None
+        else Join(by_left.arrangement, by_right.arrangement, columns, schema, name)
+    )
+    placed = circuit.add(join, left_node, right_node)
+    low.contents.join(placed)
+    pairs = Stream(circuit, placed, (*left.schema, *right.schema))
+    pairs = filtered(pairs, residual)
+    if node.kind in ("inner", "cross"):
+        return with_columns(low, pairs, node.schema)
+    pairs = low.flush(pairs)
+    at_left = list(range(width))
+    at_right = list(range(width, len(schema)))
+    if one_sided:
+        found = matched(circuit, left.placed, pairs.placed, at_left)
+        if node.kind == "anti":
+            found = minus(circuit, left.placed, found)
+        return with_columns(low, Stream(circuit, found, left.schema), node.schema)
+    parts = [pairs.placed]
+    for kind, stream, other, key, other_key, at, offset in (
+        ("left", left, right, left_key, right_key, at_left, 0),
+        ("right", right, left, right_key, left_key, at_right, width),
+    ):
+        if node.kind not in (kind, "full"):
+            continue
+        if residual is None:
+            there = semi(circuit, stream.placed, other.placed, key, other_key, null_safe)
+            low.contents.semi(there, other.placed, other_key)
+        else:
+            there = matched(circuit, stream.placed, pairs.placed, at)
+        lonely = minus(circuit, stream.placed, there, "without a match")
+        parts.append(padded(circuit, lonely, schema, offset))
+    placed = circuit.add(Concat(schema, len(parts), f"{node.kind} join"), *parts)
+    return with_columns(low, Stream(circuit, placed, pairs.schema), node.schema)
+
+
+def sides(
+    low: ViewLowering, node: L.Join | L.AsofJoin, residual: exp.Expr | None
+) -> tuple[Stream, Stream, list[int], list[int], exp.Expr | None]:
+    """Both sides with their keys as columns of equal types, and what is left as a residual."""
+    left, right = low.place(node.left), low.place(node.right)
+    lefts: list[exp.Expr] = []
+    rights: list[exp.Expr] = []
+    rest = [residual] if residual is not None else []
+    null_safe = bool(node.keys) and node.keys[0].null_safe
+    for key in node.keys:
+        sides = [key.left, key.right]
+        known = [low.type_of(s, stream) for s, stream in zip(sides, (left, right), strict=True)]
+        kind = common_type(known)
+        if kind is None or key.null_safe != null_safe:
+            op = exp.NullSafeEQ if key.null_safe else exp.EQ
+            rest.append(op(this=key.left, expression=key.right))
+            continue
+        for side, t, into in zip(sides, known, (lefts, rights), strict=True):
+            into.append(side if t == kind else exp.cast(side.copy(), kind, dialect="duckdb"))
+    left, left_key = low.columns_for(left, lefts)
+    right, right_key = low.columns_for(right, rights)
+    return left, right, left_key, right_key, conjunction([r.copy() for r in rest])

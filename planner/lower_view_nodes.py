@@ -1,0 +1,154 @@
+"""Rules for the nodes of a maintained view that need few lines each.
+
+Scans and constants, linear steps, DISTINCT, set operations, LIMIT.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from sqlglot import exp
+
+from tidewheel.engine.operators import tally
+from tidewheel.engine.operators.linear import Concat
+from tidewheel.engine.operators.operator import Source
+from tidewheel.engine.operators.rank import Order
+from tidewheel.engine.operators.regroup import Regroup
+from tidewheel.engine.operators.tally import Tally
+from tidewheel.engine.operators.topk import Ordered
+from tidewheel.engine.state.delta import Schema
+from tidewheel.planner import logical as L
+from tidewheel.planner.lower_view import (
+    NoDeltaRule,
+    Stream,
+    TableInput,
+    ViewLowering,
+    lowers,
+    with_columns,
+)
+from tidewheel.planner.text import column, ordered, to_sql
+from tidewheel.planner.view_kernels import INPUT, group_kernel
+
+
+@lowers(L.Scan)
+def _scan(low: ViewLowering, node: L.Scan) -> Stream:
+    parts = [p.replace('""', '"') for p in re.findall(r'"((?:[^"]|"")*)"', node.table)]
+    if parts and parts[-1].startswith(low.rows_prefix):
+        key = parts[-1][len(low.rows_prefix) :]
+    else:
+        if len(parts) != 3:
+            raise NoDeltaRule(f"a table whose place is not certain: {node.table}")
+        key = ".".join(parts).lower()
+    types = low.run.arrow([c.type for c in node.columns])
+    for c in node.columns:
+        if "ENUM(" in c.type:
+            raise NoDeltaRule(f"{c.label} is an ENUM, which does not pass through Arrow unchanged")
+    schema = Schema((c.name for c in node.columns), types)
+    for known in low.inputs:
+        if known.key == key and known.columns == node.source_columns:
+            placed = known.node
+            break
+    else:
+        placed = low.circuit.add(Source(schema, f"source {parts[-1] if parts else node.table}"))
+        low.inputs.append(TableInput(key, node.table, node.source_columns, placed))
+        stored = not parts[-1].startswith(low.rows_prefix) and parts[0] != "temp"
+        low.contents.table(placed, node.source_columns, node.table, stored)
+    return Stream(low.circuit, placed, node.columns)
+
+
+@lowers(L.Block)
+def _block(low: ViewLowering, node: L.Block) -> Stream:
+    if node.inputs or node.scans or not node.columns:
+        raise NoDeltaRule(node.reason or "SQL that is kept whole")
+    arrow = low.run(f"SELECT * FROM ({node.sql}) LIMIT 0").schema
+    if arrow.names == [] or re.search(r"\bfrom\b\s+(?!\()", node.sql, re.IGNORECASE):
+        raise NoDeltaRule(node.reason or "SQL that is kept whole")
+    schema = Schema((c.name for c in node.columns), arrow.types)
+    placed = low.circuit.add(Source(schema, "constant"))
+    low.constants.append((placed, node.sql))
+    return Stream(low.circuit, placed, node.columns)
+
+
+@lowers(L.Project, L.Unnest)
+def linear(low: ViewLowering, node: L.Filter | L.Project | L.Unnest) -> Stream:
+    """One more linear step."""
+    source = low(node.input)
+    shared = low._placed.get((id(node.input), id(low.circuit)))
+    if shared is not None:
+        source = shared
+    return Stream(source.circuit, source.placed, source.columns, [*source.steps, node])
+
+
+@lowers(L.Distinct)
+def _distinct(low: ViewLowering, node: L.Distinct) -> Stream:
+    source = low.place(node.input)
+    placed = low.circuit.add(Tally(source.arrow, depth=low.circuit.depth), source.placed)
+    low.contents.counted(placed, source.placed)
+    return Stream(low.circuit, placed, node.schema)
+
+
+_COUNTS = {
+    ("union", False): tally.distinct,
+    ("except", True): tally.except_all,
+    ("except", False): tally.except_distinct,
+    ("intersect", True): tally.intersect_all,
+    ("intersect", False): tally.intersect_distinct,
+}
+
+
+@lowers(L.SetOp)
+def _set_op(low: ViewLowering, node: L.SetOp) -> Stream:
+    left, right = low.place(node.left), low.place(node.right)
+    one, other = left.arrow, right.arrow
+    if one.types != other.types:
+        raise NoDeltaRule(f"both sides of {node.op.upper()} differ in how Arrow types them")
+    schema = Schema((c.name for c in node.columns), one.types)
+    if node.op == "union" and node.all:
+        placed = low.circuit.add(Concat(schema, 2, "union all"), left.placed, right.placed)
+    else:
+        count = _COUNTS[node.op, node.all]
+        name = f"{node.op}{' all' if node.all else ''}"
+        op = Tally(schema, count, 2, low.circuit.depth, name)
+        placed = low.circuit.add(op, left.placed, right.placed)
+    return Stream(low.circuit, placed, node.columns)
+
+
+@lowers(L.TopK)
+def _top_k(low: ViewLowering, node: L.TopK) -> Stream:
+    if node.limit is None and node.offset is None:
+        return low(node.input)  # a collection has no order
+    keys = [k.expr for k in node.keys]
+    source, positions = low.columns_for(low(node.input), keys)
+    names = [source.schema[i].name for i in positions]
+    items = [
+        to_sql(ordered(L.SortKey(column(n), k.descending, k.nulls_first)))
+        for n, k in zip(names, node.keys, strict=True)
+    ]
+    # Ties are cut by the whole row, so that the answer does not depend on the order of arrival.
+    items += [to_sql(column(c.name)) for c in source.schema if c.name not in names]
+    query = f"SELECT * FROM {INPUT} ORDER BY {', '.join(items)}"
+    counts = []
+    for word, expression in (("LIMIT", node.limit), ("OFFSET", node.offset)):
+        if expression is not None:
+            query += f" {word} {to_sql(expression)}"
+            counts.append(int(expression.this) if _whole_number(expression) else None)
+    schema = source.arrow
+    evaluate, out = low.bound(group_kernel, query, schema)
+    if node.limit is not None and None not in counts and node.keys:
+        first = node.keys[0]
+        place = Order(positions[0], first.descending, first.nulls_first)
+        wanted = sum(c or 0 for c in counts)
+        if low.circuit.depth:
+            raise NoDeltaRule("LIMIT inside of a recursion")
+        op: Any = Ordered(schema, [], place, wanted, evaluate, out, [])
+        placed = low.circuit.add(op, source.placed)
+        low.contents.first(placed, source.placed, schema.names, low.shared)
+    else:
+        op = Regroup(schema, [], evaluate, out, [], low.circuit.depth, "limit")
+        placed = low.circuit.add(op, source.placed)
+    return with_columns(low, Stream(low.circuit, placed, source.schema), node.schema)
+
+
+def _whole_number(expression: exp.Expr) -> bool:
+    return isinstance(expression, exp.Literal) and not expression.is_string
