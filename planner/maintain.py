@@ -114,6 +114,13 @@ FAILED_VIEW = "in maintained view "
 """Begins the note on an error that says whose query failed on a change, not the user's own."""
 
 
+def failed_view(error: BaseException) -> str | None:
+    """The key of the view whose query failed with an error."""
+    notes: list[str] = getattr(error, "__notes__", [])
+    keys = (n.removeprefix(FAILED_VIEW) for n in notes if n.startswith(FAILED_VIEW))
+    return next(keys, None)
+
+
 @contextmanager
 def _named(view: MaintainedView) -> Iterator[None]:
     """Errors of a view's query say which view it is."""

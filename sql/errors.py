@@ -38,6 +38,7 @@ class Error(Exception):
         self._place(text, position)
 
     def _place(self, text: str | None, position: int | None) -> None:
+        self._text, self._position = text, position
         if text is None or position is None or not 0 <= position <= len(text):
             return
         start = text.rfind("\n", 0, position) + 1
@@ -47,13 +48,21 @@ class Error(Exception):
         self.column = position - start + 1
         self.length = max(1, min(self.length, len(self.source_line) - self.column + 1))
 
+    def move(self, text: str, script: str, start: int) -> None:
+        """A place in `text` becomes one in `script`, which has it at `start`."""
+        if self._text == text and self._position is not None:
+            self._place(script, start + self._position)
+
+    @property
+    def place(self) -> str | None:
+        """The line with the place underlined, if one is known."""
+        if self.source_line is None or self.line is None or self.column is None:
+            return None
+        return _underlined(self.source_line, self.line, self.column, self.length)
+
     def __str__(self) -> str:
-        parts = [self.message]
-        if self.source_line is not None and self.line is not None and self.column is not None:
-            parts.append(_underlined(self.source_line, self.line, self.column, self.length))
-        if self.hint:
-            parts.append(f"Hint: {self.hint}")
-        return "\n".join(parts)
+        hint = f"Hint: {self.hint}" if self.hint else None
+        return "\n".join(filter(None, (self.message, self.place, hint)))
 
 
 _WIDTH = 100

@@ -18,7 +18,7 @@ from tidewheel.engine.arrow import pa
 from ..engine.alarm import alarm
 from ..engine.kernels.duckdb import Bound
 from ..engine.operators.budget import BOUNDS, Budget
-from ..planner import direct
+from ..planner import direct, meaning
 from ..planner.context import Context, Parameters, Settings
 from . import (
     errors,
@@ -47,7 +47,6 @@ from .views import Views, row_name
 if TYPE_CHECKING:
     from ..planner import maintain
     from ..planner.logical import Node
-    from ..planner.meaning import Meaning
     from .dbapi import Connection
 
 
@@ -95,6 +94,8 @@ class Session:
                         "python_scan contradicts safe_mode", hint="leave one of them out"
                     )
                 theirs = safe.config(theirs)
+            elif str(theirs.get("lock_configuration")).lower() in ("true", "1"):
+                theirs = {**_BEFORE_LOCK, **theirs}
             try:
                 self.connection = duckdb.connect(database, read_only=read_only, config=theirs)
             except duckdb.ConnectionException as error:
@@ -110,6 +111,7 @@ class Session:
                 self._lock_configuration()
             else:
                 self._set(*_DUCKDB_SETTINGS)
+                self._keep_settable()
             if "threads" not in config:
                 self.settings.threads = self._default_threads()
         self.catalog = Catalog(self.connection, self.lock)
@@ -428,8 +430,9 @@ class Session:
 
     def table(self, sql: str) -> pa.Table:
         """Run a query to its end, within the open transaction if there is one."""
-        statement = split(sql)[0] if mentions_recursion(sql) else _query(sql)
-        with self.guard(statement):
+        recursive = mentions_recursion(sql)
+        statement = split(sql)[0] if recursive else _query(sql)
+        with self.guard(statement, as_written=not recursive):
             context = self._context(None)
             # what views hold is never cut short
             context.settings = dataclasses.replace(context.settings, on_limit="error")
@@ -639,6 +642,14 @@ class Session:
             with suppress(duckdb.Error):
                 self._set("disabled_optimizers = 'row_group_pruner'")
 
+    def _keep_settable(self) -> None:
+        """`SET lock_configuration` leaves sessions and views the settings that they make."""
+        query = "SELECT current_setting('allowed_configs')"
+        allowed = self.connection.execute(query).fetchall()[0][0]
+        if not set(allowed) >= set(_SETTABLE):
+            with suppress(duckdb.Error):  # locked already
+                self._set(f"allowed_configs = {[*dict.fromkeys([*allowed, *_SETTABLE])]}")
+
     def _lock_configuration(self) -> None:
         """The last setting of a safe database; another connection to it may have locked it."""
         from ..planner.view_kernels import confine
@@ -735,11 +746,17 @@ _DUCKDB_SETTINGS = (
     "arrow_lossless_conversion = true",
 )
 _PROGRESS_SETTINGS = ("enable_progress_bar = true", "enable_progress_bar_print = false")
+_SETTABLE = (
+    *(s.partition(" ")[0] for s in _DUCKDB_SETTINGS + _PROGRESS_SETTINGS),
+    *meaning.DEFAULTS,
+)
+"""What is set on the connections of a database at any time."""
+_BEFORE_LOCK = {"disabled_optimizers": "row_group_pruner", "allowed_configs": list(_SETTABLE)}
 
 
-def _plan_view(sql: str, meaning: Meaning, scratch: Callable[..., pa.Table]) -> maintain.Plan:
+def _plan_view(sql: str, made: meaning.Meaning, scratch: Callable[..., pa.Table]) -> maintain.Plan:
     """How a view is kept."""
     # Imported here: operators and sqlglot take long to load, and not everybody has views.
     from ..planner.view_plan import ViewPlan
 
-    return ViewPlan(sql, scratch, row_name(""), meaning)
+    return ViewPlan(sql, scratch, row_name(""), made)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import duckdb
 
-from tidewheel.planner.maintain import FAILED_VIEW
+from tidewheel.planner.maintain import failed_view
 
 from ..engine.operators.budget import RecursionInterrupted, RecursionLimitError
 from . import diagnose, error_place, errors, hidden
@@ -54,11 +54,11 @@ def translated(
 
 def named_view(raised: Exception, found: errors.Error) -> errors.Error:
     """`found`, with the maintained view whose query failed when a change came to it, if one did."""
-    notes: list[str] = getattr(raised, "__notes__", [])
-    failed = [n.removeprefix(FAILED_VIEW) for n in notes if n.startswith(FAILED_VIEW)]
-    if not failed or isinstance(found, errors.Interrupted):
+    failed = failed_view(raised)
+    if failed is None or isinstance(found, errors.Interrupted):
         return found
-    # a place would be one of the view's query, which the statement does not show
-    view = failed[0].partition(".")[2]
+    view = failed.partition(".")[2]
     hint = f"so fails the query of maintained view {view} on the rows that this would leave"
-    return type(found)(found.message, hint="; ".join(filter(None, (hint, found.hint))))
+    hint = "; ".join(filter(None, (hint, found.hint)))
+    # A place is one of the view's query, which the statement does not show.
+    return type(found)(found.message, hint="\n".join(filter(None, (hint, found.place))))

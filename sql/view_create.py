@@ -29,71 +29,90 @@ class Creation(Epochs):
         `plain`: the columns of the query of a plain view (see `plain_view`).
         """
         parsed = view_text.parse_create(statement, plain is not None)
-        con = self.host.connection
         with self.writing():
-            home = self.home()
-            names = Names(con, home.path)
-            relation, key, target = self._name(parsed, names)
-            replaced = key in self._maintainer.views
-            if relation is not None:
-                if parsed.if_not_exists:
-                    return
-                alike = plain is not None and relation.kind == "view"
-                if replaced:
-                    alike = self._maintainer.views[key].plain == (plain is not None)
-                if not (parsed.replace and alike):
-                    what = "maintained view" if replaced else relation.kind
-                    raise errors.ProgrammingError(
-                        f"{what} {parsed.parts[-1]} exists already",
-                        hint="CREATE OR REPLACE MATERIALIZED VIEW" if replaced and alike else None,
-                        text=statement.script,
-                        position=parsed.name_at,
-                        length=parsed.name_length,
-                    )
-                if self._maintainer.readers([key]):
-                    self._refuse_dependents(key, statement, parsed.name_at)
-            self._check_query(parsed, statement, names, plain is not None)
-            with self.implicitly():
-                if replaced:
-                    self.drop_one(key)
-                elif relation is not None:
-                    self._do(f"DROP VIEW {relation.quoted}")
-                kept = names.find([names.database, SCHEMA, "views"]) is not None
-                if not kept:
-                    self._do(CATALOG)
-                elif relation is None:
-                    self._hides(names, key)
-                if plain is not None:
-                    rows = plain_view.no_rows(con, plain)
-                else:
-                    read = frozenset(names.reads(parsed.query, self._keys()))
-                    known = names if kept and relation is None else None
-                    rows = self._no_rows(parsed.query, read, known)
-                columns = self._columns(rows, parsed, statement)
-                token = f"{key.split('.', 1)[1]}~{secrets.token_hex(4)}"
-                con.register(row_name(token), rows.rename_columns(columns))
-                self._registered.pop(key, None)
-                select = f"SELECT {', '.join(map(quote, columns))} FROM {quote(row_name(token))}"
-                self._do(f"CREATE VIEW {target} AS {select}")
-                sql = parsed.query
-                if parsed.columns:
-                    listed = ", ".join(map(quote, columns))
-                    sql = f"WITH __tw_view({listed}) AS ({sql}\n) SELECT * FROM __tw_view"
-                self._do(
-                    f"INSERT INTO {SCHEMA}.views "
-                    f"SELECT ?, ?, coalesce(max(position), 0) + 1, ?, ?, ? FROM {SCHEMA}.views",
-                    [self._stored(key), sql, plain is not None, token, self._kept(home)],
-                )
-                view = self._view(key, sql, names, plain is not None, token, home)
-                self._change_registry().add(view)
-                if not self.host.in_transaction and plain is None:
-                    # in a transaction of the user's the view stays cold until it is committed
-                    filled = self._maintainer.heat(view.key, Maintenance(self)).plan
-                    if filled is not None and filled.rows().schema.types != rows.schema.types:
-                        # Arrow has another type than the plan: DuckDB's view must know that one
-                        con.register(row_name(token), filled.rows().rename_columns(columns))
-                        self._do(f"CREATE OR REPLACE VIEW {target} AS {select}")
+            try:
+                self._create(statement, parsed, plain)
+            except errors.Error as error:
+                told = self._as_asked(parsed.query, error)
+                told.move(parsed.query, statement.script, parsed.query_at)
+                raise told from None
         self.host.catalog_changed()
+
+    def _as_asked(self, query: str, error: errors.Error) -> errors.Error:
+        """An error of filling a view, as DuckDB tells it of the query."""
+        if isinstance(error, errors.DataError) and not self.host.in_transaction:
+            try:
+                self.host_query(query, Names(self.host.connection).reads(query, self._keys()))
+            except errors.DataError as told:
+                return told
+        return error
+
+    def _create(
+        self, statement: Statement, parsed: view_text.CreateView, plain: list[L.Column] | None
+    ) -> None:
+        con = self.host.connection
+        home = self.home()
+        names = Names(con, home.path)
+        relation, key, target = self._name(parsed, names)
+        replaced = key in self._maintainer.views
+        if relation is not None:
+            if parsed.if_not_exists:
+                return
+            alike = plain is not None and relation.kind == "view"
+            if replaced:
+                alike = self._maintainer.views[key].plain == (plain is not None)
+            if not (parsed.replace and alike):
+                what = "maintained view" if replaced else relation.kind
+                raise errors.ProgrammingError(
+                    f"{what} {parsed.parts[-1]} exists already",
+                    hint="CREATE OR REPLACE MATERIALIZED VIEW" if replaced and alike else None,
+                    text=statement.script,
+                    position=parsed.name_at,
+                    length=parsed.name_length,
+                )
+            if self._maintainer.readers([key]):
+                self._refuse_dependents(key, statement, parsed.name_at)
+        self._check_query(parsed, statement, names, plain is not None)
+        with self.implicitly():
+            if replaced:
+                self.drop_one(key)
+            elif relation is not None:
+                self._do(f"DROP VIEW {relation.quoted}")
+            kept = names.find([names.database, SCHEMA, "views"]) is not None
+            if not kept:
+                self._do(CATALOG)
+            elif relation is None:
+                self._hides(names, key)
+            if plain is not None:
+                rows = plain_view.no_rows(con, plain)
+            else:
+                read = frozenset(names.reads(parsed.query, self._keys()))
+                known = names if kept and relation is None else None
+                rows = self._no_rows(parsed.query, read, known)
+            columns = self._columns(rows, parsed, statement)
+            token = f"{key.split('.', 1)[1]}~{secrets.token_hex(4)}"
+            con.register(row_name(token), rows.rename_columns(columns))
+            self._registered.pop(key, None)
+            select = f"SELECT {', '.join(map(quote, columns))} FROM {quote(row_name(token))}"
+            self._do(f"CREATE VIEW {target} AS {select}")
+            sql = parsed.query
+            if parsed.columns:
+                listed = ", ".join(map(quote, columns))
+                sql = f"WITH __tw_view({listed}) AS ({sql}\n) SELECT * FROM __tw_view"
+            self._do(
+                f"INSERT INTO {SCHEMA}.views "
+                f"SELECT ?, ?, coalesce(max(position), 0) + 1, ?, ?, ? FROM {SCHEMA}.views",
+                [self._stored(key), sql, plain is not None, token, self._kept(home)],
+            )
+            view = self._view(key, sql, names, plain is not None, token, home)
+            self._change_registry().add(view)
+            if not self.host.in_transaction and plain is None:
+                # in a transaction of the user's the view stays cold until it is committed
+                filled = self._maintainer.heat(view.key, Maintenance(self)).plan
+                if filled is not None and filled.rows().schema.types != rows.schema.types:
+                    # Arrow has another type than the plan: DuckDB's view must know that one
+                    con.register(row_name(token), filled.rows().rename_columns(columns))
+                    self._do(f"CREATE OR REPLACE VIEW {target} AS {select}")
 
     def _no_rows(self, sql: str, reads: frozenset[str], names: Names | None) -> pa.Table:
         """A table of a query's columns: its rows come when the view is filled.

@@ -155,10 +155,13 @@ class Epochs(Reading):
                 if merged:
                     deltas = self._maintainer.step(merged, Maintenance(self))
                 deltas |= self._refill()
-            except BaseException:
+            except BaseException as error:
+                told = self._as_written(error)
                 con.rollback()
                 self._undo(self._changes)
-                raise
+                if told is None:
+                    raise
+                raise told from None
             with self.database.reading:
                 try:
                     con.commit()
@@ -171,6 +174,23 @@ class Epochs(Reading):
                     self.database.publish(deltas)
         finally:
             self._end()
+
+    def _as_written(self, error: BaseException) -> errors.Error | None:
+        """How DuckDB tells of an epoch's error in a view's query as it was written.
+
+        An operator's error names the plan's columns. None if the query as a whole does not tell.
+        """
+        view = self._maintainer.views.get(maintain.failed_view(error) or "")
+        if view is None or not isinstance(error, duckdb.Error):
+            return None
+        try:
+            Maintenance(self).of(view)(view.sql)
+        except (errors.DataError, errors.ProgrammingError) as told:
+            told.add_note(f"{maintain.FAILED_VIEW}{view.key}")
+            return told
+        except (errors.Error, duckdb.Error):
+            pass
+        return None
 
     def _pin(self, changed: Iterable[str]) -> None:
         """Keep the rows of views that are about to change for those who read in the meantime."""

@@ -41,6 +41,41 @@ def test_the_view_is_named(monkeypatch: pytest.MonkeyPatch, query: str, anew: bo
     assert con.execute("VERIFY VIEW v").fetchall() == []
 
 
+@pytest.mark.parametrize(
+    ("query", "place", "message"),
+    [
+        ("SELECT a, b::INT AS n FROM t", "b::INT", "Could not convert"),
+        ("SELECT x.a FROM t x\nJOIN t y ON x.a = y.b::INT", "y.b::INT", "Could not convert"),
+        ("SELECT a // 0 AS q, sum(a) AS s FROM t GROUP BY 1", "//", "(a // 0)"),
+        ("SELECT a FROM t WHERE\n\tb::DATE > '2020-01-01'", "b::DATE", "invalid date"),
+    ],
+)
+def test_the_place_is_told_as_it_was_written(query: str, place: str, message: str) -> None:
+    """Neither the columns of a view's plan nor its statements are shown."""
+    with tidewheel.connect() as con:
+        con.execute("CREATE TABLE t (a INT, b VARCHAR)")
+        con.execute(f"CREATE MATERIALIZED VIEW v AS {query}")
+        for change in (
+            "INSERT INTO t VALUES (1, 'x')",
+            "INSERT INTO t SELECT 1, 'x' FROM range(9)",
+        ):
+            with pytest.raises(tidewheel.DataError) as caught:
+                con.execute(change)
+            assert message in caught.value.message
+            hint, line, mark = str(caught.value).split("\n")[-3:]
+            assert "maintained view main.v " in hint
+            assert line.partition(": ")[2].endswith(query.split("\n")[-1])
+            assert mark.index("^") - line.index(place) in range(len(place))
+        con.execute("DROP MATERIALIZED VIEW v")
+        con.execute("INSERT INTO t VALUES (1, 'x')")
+        with pytest.raises(tidewheel.DataError) as caught:
+            con.execute(f"-- first\nCREATE MATERIALIZED VIEW v AS\n{query}")
+        assert message in caught.value.message
+        assert caught.value.line == 3 + query.count("\n")
+        assert "CAST(" not in str(caught.value)
+        assert "SELECT *" not in str(caught.value)
+
+
 def test_views_outlive_an_internal_error_of_duckdb(monkeypatch: pytest.MonkeyPatch) -> None:
     con = tidewheel.connect()
     con.execute("CREATE TABLE t (a INT)")

@@ -279,3 +279,31 @@ def test_days_in_any_zone(made: str, used: str, instants: list[dt.datetime]) -> 
         duck.execute("DELETE FROM t WHERE epoch_us(ts) % 2 = 0").fetchall()
         expected = Counter(duck.execute(query).fetchall())
         assert Counter(con.execute("FROM v").fetchall()) == expected
+
+
+@pytest.mark.parametrize("connection", ["one", "two"])
+def test_views_of_other_settings_outlive_a_lock(tmp_path: Path, connection: str) -> None:
+    path = f"{tmp_path}/a.db"
+    with tidewheel.connect(path) as con:
+        con.execute("CREATE TABLE t (ts TIMESTAMPTZ); SET TimeZone = 'Asia/Tokyo'")
+        con.execute("CREATE MATERIALIZED VIEW v AS SELECT ts::DATE AS d FROM t")
+        con.execute(
+            "CREATE MATERIALIZED VIEW w AS SELECT ts::DATE AS d FROM t POSITIONAL JOIN (SELECT 1)"
+        )
+        con.execute("SET TimeZone = 'UTC'; SET lock_configuration = true")
+        with pytest.raises(tidewheel.ProgrammingError, match="locked"):
+            con.execute("SET memory_limit = '1GB'")
+        other = con if connection == "one" else tidewheel.connect(path)
+        other.execute("INSERT INTO t VALUES ('2024-01-01 20:00:00+00')")
+        for view in "vw":
+            assert other.execute(f"FROM {view}").fetchall() == [(dt.date(2024, 1, 2),)]
+            assert other.execute(f"VERIFY VIEW {view}").fetchall() == []
+
+
+def test_a_database_that_is_locked_from_the_start() -> None:
+    with tidewheel.connect(config={"lock_configuration": True}) as con:
+        con.execute(
+            "CREATE TABLE t (a INT); CREATE MATERIALIZED VIEW v AS SELECT max(a) AS m FROM t"
+        )
+        con.cursor().execute("INSERT INTO t VALUES (1)")
+        assert con.execute("FROM v").fetchall() == [(1,)]
