@@ -29,7 +29,7 @@ from .proof_unit import Limits, Row, Source, Unit, equal
 from .reads import Names, Relation
 from .reads import body as body_of
 from .recursion_branches import Branch
-from .recursion_scan import Span
+from .recursion_tables import Span
 from .recursion_text import quoted
 
 GROUP_ROWS = 20

@@ -19,7 +19,7 @@ from ..planner.dialect import Tidewheel
 from . import recursion
 from .parse_trees import same_query
 from .recursion_branches import prelude
-from .recursion_scan import Cte, Span
+from .recursion_tables import Cte, Span
 from .recursion_text import Cutter, Splice, quoted
 
 MARK = "__tw_src_"

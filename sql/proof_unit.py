@@ -15,7 +15,7 @@ from ..planner.logical import Binding, LetRec, Node
 from . import recursion
 from .proof_select import Column, Value
 from .proof_text import Mark, Opaque, Reading
-from .recursion_scan import Reference, Span
+from .recursion_tables import Reference, Span
 from .recursion_text import quoted
 
 ITERATION = "__tw_iteration"

@@ -12,80 +12,21 @@ The meaning of each form is written in docs/recursion.md.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from functools import cached_property
-from typing import Any
+from dataclasses import dataclass
 
 import duckdb
 
-from ..engine.kernels.duckdb import relation
-from ..planner.logical import (
-    Binding,
-    Block,
-    Column,
-    LetRec,
-    Node,
-    RecKind,
-    RecRef,
-)
-from ..planner.text import numbered_parameters
+from ..planner.logical import Node
 from . import errors
-from . import recursion_check as check
-from .recursion_branches import Parts, parts
 from .recursion_branches import opened as opened_bodies
-from .recursion_groups import groups
+from .recursion_describe import Describer, numbered
 from .recursion_linear import linear
-from .recursion_member import Member, Native, Texts
-from .recursion_scan import Cte, Reference, Scan, Span, scan
+from .recursion_plan import Plan, Planner, RecursiveTable
+from .recursion_scan import scan
 from .recursion_search import desugar
-from .recursion_text import Cutter, Text
-from .statements import Statement, mentions_recursion, tokens
-
-
-@dataclass(frozen=True)
-class Plan:
-    """A statement with its recursions taken out.
-
-    `node`: the whole statement, if it is a query. For a statement that changes rows `text` is what
-    remains of it, to be run with the rows of `sources` at hand under their names. The texts name
-    the statement's ``?`` parameters ``$1``, ``$2`` …
-    """
-
-    node: Node
-    text: str
-    sources: tuple[tuple[str, Node], ...]
-
-
-class Describer:
-    """A `Describe` that asks a connection; nothing runs."""
-
-    def __init__(self, connection: duckdb.DuckDBPyConnection, parameters: object = None) -> None:
-        self._connection = connection
-        self._parameters = parameters
-
-    def __call__(self, sql: str) -> Sequence[tuple[str, str]]:
-        found = relation(self._connection, sql, params=numbered(sql, self._parameters))
-        return list(zip(found.columns, (str(t) for t in found.types), strict=True))
-
-    @cached_property
-    def collated(self) -> bool:
-        """May text that is read have a collation? DuckDB's types do not tell."""
-        query = (
-            "SELECT current_setting('default_collation') <> '' OR EXISTS "
-            "(FROM duckdb_tables() WHERE NOT internal AND sql ILIKE '%collate%')"
-        )
-        return bool(self._connection.execute(query).fetchall()[0][0])
-
-
-def numbered(sql: str, parameters: Any) -> Any:
-    """The parameters that a text needs which was cut from a statement, or is one itself."""
-    positional = isinstance(parameters, Sequence)
-    if positional and any(t.kind == "parameter" and t.text == "?" for t in tokens(sql)):
-        return parameters
-    return numbered_parameters(sql, parameters)
+from .recursion_tables import Scan, Span
+from .statements import Statement, mentions_recursion
 
 
 def plan(
@@ -109,25 +50,10 @@ def plan(
     rewritten = linear(scanned) if rewrite else None
     if rewritten is not None:
         with suppress(errors.Error, duckdb.Error):  # told of the text as it is written
-            found = _Planner(scan(rewritten), describe).statement(is_query)
+            found = Planner(scan(rewritten), describe).statement(is_query)
             if found is not None:
                 return found
-    return _Planner(scanned, describe).statement(is_query)
-
-
-@dataclass(frozen=True)
-class RecursiveTable:
-    """A recursive table of a query that was planned: its branches, and how its loop runs.
-
-    `group`: the variables of the tables that it and that refer to each other, in their order.
-    `exact`: a step reads the rows of the step before it alone.
-    """
-
-    cte: Cte
-    parts: Parts
-    binding: Binding
-    group: tuple[str, ...]
-    exact: bool
+    return Planner(scanned, describe).statement(is_query)
 
 
 @dataclass(frozen=True)
@@ -147,7 +73,7 @@ def opened(text: str, describe: Describer) -> Opened:
     scanned = opened_bodies(scan(text))
     if any(c.search or c.cycle for w in scanned.withs for c in w.ctes):
         scanned = scan(desugar(scanned))
-    planner = _Planner(scanned, describe)
+    planner = Planner(scanned, describe)
     found = planner.statement(True) if any(w.recursive for w in scanned.withs) else None
     return Opened(scanned, None if found is None else found.node, planner.tables)
 
@@ -172,357 +98,13 @@ def plan_statement(
         ) from None
 
 
-@dataclass
-class _Frame:
-    """A loop around the part that is being planned; `lets` are to stand around that part."""
-
-    variables: frozenset[str]
-    lets: list[LetRec] = field(default_factory=list)
-    spliced: list[Span] = field(default_factory=list)
-
-
-class _Planner:
-    def __init__(self, scanned: Scan, describe: Describer) -> None:
-        self.scan = scanned
-        self.describe = describe
-        self.cutter = Cutter(scanned)
-        self.texts = Texts(scanned, describe, self.cutter)
-        self.frames = [_Frame(frozenset())]
-        self.groups = groups(scanned)
-        self.tables: dict[Span, RecursiveTable] = {}
-        self.settled: set[int] = set()  # tables that are planned, or left to DuckDB
-        self.count = 0
-
-    def statement(self, is_query: bool) -> Plan | None:
-        whole = Span(0, len(self.scan.text))
-        self.prepare(whole)
-        lets = self.frames[0].lets
-        if not lets:
-            return None
-        rest = self.cutter.part(whole)
-        if len(lets) == 1 and [b.kind for b in lets[0].bindings] in (["union"], ["union_all"]):
-            # What has been found stays, so it may be enough before the recursion's end.
-            variable = lets[0].bindings[0].variable
-            found = [t.cte for t in self.tables.values() if t.binding.variable == variable]
-            if found:
-                lets = [replace(lets[0], enough=check.enough(self.scan, found[0]))]
-        if not is_query:
-            sources = tuple((i.alias, _around(lets, i.node)) for i in rest.inputs)
-            return Plan(Block(rest.sql, (), (), (), "a statement"), rest.sql, sources)
-        described = self.texts.answered(rest, whole)
-        columns = tuple(Column(f"r_{i}", label, t) for i, (label, t) in enumerate(described))
-        node = _around(lets, self.texts.block(rest, columns, "reads a recursion"))
-        if isinstance(node, LetRec) and all(map(_same, lets)):
-            node = replace(node, whole=self.whole(), ends=_end(lets), limited=self.limited(lets))
-        return Plan(node, rest.sql, ())
-
-    def whole(self) -> Block:
-        """The query as DuckDB can run it, where it means the same there."""
-        text = Cutter(self.scan).part(Span(0, len(self.scan.text)))
-        read = {r.key for r in self.scan.references if self.scan.resolve(r) is None}
-        return Block(text.sql, (), (), (), "DuckDB runs it whole", tuple(sorted(read)))
-
-    def limited(self, lets: list[LetRec]) -> bool:
-        """May a recursion go on for ever, but for a LIMIT?"""
-        return not _end(lets) and any(
-            t.kind == "word" and t.text.upper() == "LIMIT" for t in self.scan.tokens
-        )
-
-    def prepare(self, span: Span) -> None:
-        """Plan the recursions that `span` defines or reads."""
-        for cte in self.cutter.needed(span):
-            self.prepare_cte(cte)
-        for with_ in self.scan.withs:
-            if span.holds(with_.head) and not self.cutter.inside(span, with_.head):
-                for cte in with_.ctes:
-                    self.prepare_cte(cte)
-
-    def prepare_cte(self, cte: Cte) -> None:
-        if id(cte) in self.settled:
-            return
-        self.settled.add(id(cte))
-        group = self.groups.get(id(cte))
-        if group is None:
-            self.prepare(cte.body)
-            return
-        self.settled.update(id(c) for c in group)
-        if any(check.is_aggregated(c) for c in group) or (group[0].using_key and self.collates()):
-            return
-        before = dict(self.cutter.splices)
-        try:
-            self.group(group)
-        except Native as native:
-            if native.refusal is not None and self.is_ours(group):
-                raise native.refusal from None
-            self.cutter.splices = before
-
-    def collates(self) -> bool:
-        """May text be compared by a collation? The loops and what they hand on know of none."""
-        written = any(t.text.upper() == "COLLATE" for t in self.scan.tokens)
-        return written or self.describe.collated
-
-    def is_ours(self, group: list[Cte]) -> bool:
-        """Has a recursion that DuckDB would run, too, another meaning here?"""
-        cte = group[0]
-        back = [r for r in self.scan.references if self.is_back(r, cte, group)]
-        style = check.judge(self.scan, cte, parts(self.scan, cte, back), group)
-        return style.kind in ("improve", "mutual") or style.reads_all or style.terms
-
-    def group(self, group: list[Cte]) -> None:
-        with_ = group[0].with_
-        members = []
-        for cte in group:
-            back = [r for r in self.scan.references if self.is_back(r, cte, group)]
-            whole = Parts((), (), None)
-            self.count += 1
-            name = re.sub(r"\W", "_", cte.label)
-            taken_apart = whole if with_.mutually else parts(self.scan, cte, back)
-            members.append(Member(cte, taken_apart, f"{name}_{self.count}"))
-        for member in members:
-            for span in self.outside(member):
-                self.prepare_outside(span, group)
-        if with_.mutually:
-            bindings = self.mutual(members)
-        else:
-            self.type_members(members, group)
-            bindings = tuple(self.bind(m, members, group) for m in members)
-        self.texts.define(members, "delta")
-        for member, binding in zip(members, bindings, strict=True):
-            exact = len(members) == 1 and not _reads_more(binding)
-            variables = tuple(m.variable for m in members)
-            self.tables[member.cte.definition] = RecursiveTable(
-                member.cte, member.parts, binding, variables, exact
-            )
-        limit = (with_.limit.action, with_.limit.iterations) if with_.limit else None
-        self.place(LetRec(bindings, bindings[0].steps[0], limit))
-
-    def is_back(self, reference: Reference, cte: Cte, group: list[Cte]) -> bool:
-        return cte.body.holds(reference.name) and self.scan.resolve(reference) in group
-
-    def outside(self, member: Member) -> list[Span]:
-        anchor = member.parts.anchor
-        return [member.cte.body] if anchor is None else [anchor, member.cte.body]
-
-    def prepare_outside(self, span: Span, group: list[Cte]) -> None:
-        """Plan what the group reads, and what its anchors define, before the group itself."""
-        for cte in self.cutter.needed(span):
-            if any(c.body.holds(cte.definition) for c in group):
-                continue  # found through a reference to its table; planned with that table's body
-            if cte not in group:
-                self.prepare_cte(cte)
-
-    def place(self, let: LetRec) -> None:
-        """Let a finished group stand in the innermost loop that it depends on."""
-        free = _free(let)
-        bound = {b.variable for b in let.bindings}
-        frame = next(
-            (f for f in reversed(self.frames) if f.variables & (free - bound)), self.frames[0]
-        )
-        # A group may read another one that stands in a loop: then it has to stand there, too.
-        for inner in reversed(self.frames):
-            if any({b.variable for b in x.bindings} & free for x in inner.lets):
-                if self.frames.index(inner) > self.frames.index(frame):
-                    frame = inner
-                break
-        frame.lets.append(let)
-
-    def type_members(self, members: list[Member], group: list[Cte]) -> None:
-        """Columns of every member: an anchor's, or its query's once its companions have theirs."""
-        todo = list(members)
-        for member in members:
-            anchor = member.parts.anchor
-            if anchor is None and member.parts.operator is None and len(members) > 1:
-                continue
-            if anchor is None:
-                raise self.texts.no_anchor(member)
-            self.prepare(anchor)
-            text = self.texts.anchor_text(member)
-            member.columns = self.texts.named(member, self.texts.columns(text, anchor))
-            todo.remove(member)
-        while todo:
-            typed = [m for m in members if m.columns]
-            self.texts.define(typed, "delta")
-            ready = next((m for m in todo if self.reads_only(m, typed, group)), None)
-            if ready is None:
-                raise self.texts.no_anchor(todo[0])
-            self.with_frame(members, ready.cte.body)
-            text = self.cutter.query(ready.cte.body)
-            self.undo()
-            ready.columns = self.texts.named(ready, self.texts.columns(text, ready.cte.body))
-            todo.remove(ready)
-
-    def reads_only(self, member: Member, typed: list[Member], group: list[Cte]) -> bool:
-        known = {id(m.cte) for m in typed}
-        return all(
-            id(self.scan.resolve(r)) in known
-            for r in self.scan.references
-            if self.is_back(r, member.cte, group)
-        )
-
-    def with_frame(self, members: list[Member], span: Span) -> list[LetRec]:
-        """Plan what a part inside the loop of `members` needs; the loops that stand inside."""
-        frame = _Frame(frozenset(m.variable for m in members))
-        before = set(self.cutter.splices)
-        settled = set(self.settled)
-        self.frames.append(frame)
-        try:
-            self.prepare(span)
-        finally:
-            self.frames.pop()
-            if frame.lets:
-                # The same text may be planned again for another step, with other inputs.
-                self._undo = set(self.cutter.splices) - before, settled
-            else:
-                self._undo = set(), self.settled
-        return frame.lets
-
-    _undo: tuple[set[Span], set[int]]
-
-    def undo(self) -> None:
-        """Forget the loops that were planned inside the last frame."""
-        spans, self.settled = self._undo
-        for span in spans:
-            del self.cutter.splices[span]
-
-    def bind(self, member: Member, members: list[Member], group: list[Cte]) -> Binding:
-        """Anchor, step and kind of one member."""
-        cte, found = member.cte, member.parts
-        style = check.judge(self.scan, cte, found, group)
-        labels = {c.label.lower() for c in member.columns}
-        if not labels >= {k.strip('"').lower() for k in style.keys}:
-            raise Native  # DuckDB says that there is no such column
-        same = len(members) == 1 and style.native and style.kind in ("union", "union_all")
-        if same and any("VARCHAR" in c.type for c in member.columns) and self.collates():
-            raise Native
-        anchor: Node | None = None
-        if found.anchors:
-            anchor = self.texts.block(self.texts.anchor_text(member), member.columns, "anchor")
-        spans = _step_spans(found, cte)
-        blocks: list[Node] = []
-        lets: list[LetRec] = []
-        for span in spans:
-            self.texts.define(members, "all" if style.reads_all else "delta")
-            inner = self.with_frame(members, span)
-            lets.extend(inner)
-            texts = [
-                self.texts.step_text(member, local, span)
-                for local in self.texts.terms(span, members, group, style)
-            ]
-            text = Text()
-            for i, term in enumerate(texts):
-                text.add("\nUNION ALL\n" if i else "")
-                text.add(f"({term.sql})" if len(texts) > 1 else term.sql, term.inputs)
-            blocks.append(_around(inner, self.texts.block(text, member.columns, "step")))
-            self.undo()
-        kind: RecKind = style.kind
-        return Binding(
-            member.variable,
-            member.columns,
-            anchor,
-            tuple(blocks),
-            kind,
-            key=style.key(member.columns),
-            merge=style.merge,
-            native=self.texts.native(member, members, style),
-            structural=self.texts.structural(member, members, spans, style),
-            same=same,
-        )
-
-    def mutual(self, members: list[Member]) -> tuple[Binding, ...]:
-        """Bindings that start empty and are evaluated again, in order, until nothing changes."""
-        for member in members:
-            cte = member.cte
-            if not cte.types:
-                raise errors.ProgrammingError(
-                    f'table "{cte.label}" of WITH MUTUALLY RECURSIVE needs typed columns',
-                    hint=f"Write {cte.label} (name type, …) AS (…).",
-                    text=self.scan.text,
-                    position=cte.name.start,
-                    length=cte.name.end - cte.name.start,
-                )
-            types = self.texts.column_types(cte)
-            member.columns = tuple(
-                Column(f"{member.variable}_{i}", label, t)
-                for i, (label, t) in enumerate(zip(cte.columns, types, strict=True))
-            )
-        bindings = []
-        self.texts.define(members, "all")
-        for member in members:
-            body = member.cte.body
-            lets = self.with_frame(members, body)
-            text = self.texts.step_text(member, {}, body)
-            step = _around(lets, self.texts.block(text, member.columns, "binding"))
-            self.undo()
-            bindings.append(Binding(member.variable, member.columns, None, (step,), "mutual"))
-        late = _afterwards(bindings)
-        return tuple(replace(b, afterwards=b.variable in late) for b in bindings)
-
-
-def _afterwards(bindings: Sequence[Binding]) -> set[str]:
-    """Those of mutual bindings that none needs in the loop, and that read earlier ones only.
-
-    At every iteration they are functions of the others: they neither keep a loop going nor end it.
-    """
-    reads = {b.variable: _free(b.steps[0]) for b in bindings}
-    earlier = {b.variable: {a.variable for a in bindings[:i]} for i, b in enumerate(bindings)}
-    own = set(reads)
-    late: set[str] = set()
-    for binding in reversed(bindings[1:]):
-        variable = binding.variable
-        needed = any(variable in reads[v] for v in own - late)
-        if not needed and reads[variable] & own <= earlier[variable]:
-            late.add(variable)
-    return late
-
-
-def _step_spans(split: Parts, cte: Cte) -> list[Span]:
-    """The steps as one text where nothing stands between them; the query if it has no UNION."""
-    if split.operator is None:
-        return [cte.body]
-    whole = split.step
-    if any(whole.holds(a.span) for a in split.anchors):
-        return [s.span for s in split.steps]
-    return [whole]
-
-
-def _reads_more(binding: Binding) -> bool:
-    """Does a step read more of the table than the rows of the step before it?"""
-    todo = list(binding.steps)
-    while todo:
-        node = todo.pop()
-        if isinstance(node, RecRef) and node.variable == binding.variable and node.part != "delta":
-            return True
-        todo.extend(node.children)
-    return False
-
-
-def _same(node: Node) -> bool:
-    """Does DuckDB's own recursion mean the same, in every recursion of a plan?"""
-    if isinstance(node, LetRec):
-        parts = [p for b in node.bindings for p in (b.anchor, *b.steps) if p is not None]
-        return all(b.same for b in node.bindings) and all(map(_same, parts))
-    return all(map(_same, node.children))
-
-
-def _end(lets: Sequence[LetRec]) -> bool:
-    """Do all recursions surely come to an end?"""
-    found = [b for x in lets for b in x.bindings]
-    return all(b.kind == "union" and (b.native or b.structural) for b in found)
-
-
-def _around(lets: Sequence[LetRec], node: Node) -> Node:
-    for let in reversed(lets):
-        node = replace(let, body=node)
-    return node
-
-
-def _free(node: Node) -> set[str]:
-    """The variables that the bindings of a LetRec, or a node, read."""
-    if isinstance(node, RecRef):
-        return {node.variable}
-    found: set[str] = set()
-    for child in node.children:
-        found |= _free(child)
-    if isinstance(node, LetRec):
-        found -= {b.variable for b in node.bindings}
-    return found
+__all__ = [
+    "Describer",
+    "Opened",
+    "Plan",
+    "RecursiveTable",
+    "numbered",
+    "opened",
+    "plan",
+    "plan_statement",
+]

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from . import errors
-from .recursion_scan import Cte, Reference, Scan, Span
 from .recursion_scan import scan as rescan
+from .recursion_tables import Cte, Reference, Scan, Span
 from .statements import Token
 
 Operator = Literal["union", "union_all"]

@@ -19,7 +19,8 @@ from ..planner.logical import Column, RecKind
 from . import errors
 from .recursion_aggregates import Merge, merges, threshold
 from .recursion_branches import Branch, Parts
-from .recursion_scan import Cte, Reference, Scan, Span
+from .recursion_monotone import Use, climb
+from .recursion_tables import Cte, Reference, Scan, Span
 
 _COLUMN = re.compile(r'[^\W\d][\w$]*|"(?:[^"]|"")*"')
 
@@ -46,16 +47,6 @@ class Style:
             labels = [c.label.lower() for c in columns]
             return tuple(labels.index(k.strip('"').lower()) for k in self.keys)
         return tuple(i for i, m in enumerate(self.merge) if m is None)
-
-
-@dataclass(frozen=True)
-class _Use:
-    """How a query depends on one reference. `why` and `place` are of what is not monotone."""
-
-    linear: bool
-    monotone: bool = True
-    why: str = ""
-    place: int | None = None
 
 
 def judge(scanned: Scan, cte: Cte, split: Parts, group: list[Cte]) -> Style:
@@ -282,14 +273,14 @@ def _uses(
     group: list[Cte],
     top_aggregates: bool = False,
     seen: tuple[Cte, ...] = (),
-) -> list[_Use]:
+) -> list[Use]:
     """How the branch depends on each of its references to the group."""
     span = branch.span
     query = parsed(scanned, span)
     references = _back(scanned, span, cte, group)
     indirect = _count(scanned, span, cte, group) > len(references)
     if query is None:
-        return [_Use(False, False, "it cannot be analysed", span.start)]
+        return [Use(False, False, "it cannot be analysed", span.start)]
     by_start = {}
     for table in query.find_all(exp.Table):
         start = table.this.meta.get("start") if table.this is not None else None
@@ -299,9 +290,9 @@ def _uses(
     for reference in references:
         node = by_start.get(reference.name.start)
         if node is None:
-            found.append(_Use(False, False, "it cannot be analysed", reference.name.start))
+            found.append(Use(False, False, "it cannot be analysed", reference.name.start))
         else:
-            found.append(_climb(node, query, span.start, top_aggregates))
+            found.append(climb(node, query, span.start, top_aggregates))
     if not references or indirect:
         # The group is read through tables of the query's own WITH clause.
         found.extend(_through_local(scanned, span, cte, group, query, top_aggregates, seen))
@@ -316,8 +307,8 @@ def _through_local(
     query: exp.Expr,
     top_aggregates: bool,
     seen: tuple[Cte, ...],
-) -> list[_Use]:
-    found: list[_Use] = []
+) -> list[Use]:
+    found: list[Use] = []
     for reference in scanned.references:
         target = scanned.resolve(reference)
         if (
@@ -331,163 +322,17 @@ def _through_local(
             for table in query.find_all(exp.Table):
                 start = table.this.meta.get("start") if table.this is not None else None
                 if start is not None and span.start + start == reference.name.start:
-                    use = _climb(table, query, span.start, top_aggregates)
-                    found.append(_Use(False, use.monotone, use.why, use.place))
+                    use = climb(table, query, span.start, top_aggregates)
+                    found.append(Use(False, use.monotone, use.why, use.place))
             inner = Branch(target.body, None, target.body)
             found.extend(
-                _Use(False, u.monotone, u.why, u.place)
+                Use(False, u.monotone, u.why, u.place)
                 for u in _uses(scanned, inner, cte, group, seen=(*seen, target))
             )
     return found
 
 
-def _climb(table: exp.Expr, root: exp.Expr, offset: int, top_aggregates: bool) -> _Use:
-    """Follow a reference up to the query's root; what it passes decides."""
-    linear, anti = True, ""
-    place = _position(table, offset)
-    node: exp.Expr = table
-    while node is not root and node.parent is not None:
-        parent = node.parent
-        key = node.arg_key
-        if isinstance(parent, exp.Join):
-            problem = _join_problem(parent, is_right=key == "this")
-            if key == "on":
-                linear = False
-            if problem:
-                return _Use(False, False, problem, place)
-        elif isinstance(parent, exp.Select):
-            top = parent is root
-            problem = _select_problem(parent, node, key or "", top and top_aggregates)
-            if problem:
-                return _Use(False, False, problem, place)
-            if parent.args.get("limit") or parent.args.get("offset"):
-                return _Use(False, False, "it passes a LIMIT", place)
-        elif isinstance(parent, exp.Except):
-            if key == "expression":
-                return _Use(False, False, "it is on the right of EXCEPT", place)
-            linear = linear and bool(parent.args.get("distinct"))
-        elif isinstance(parent, exp.SetOperation):
-            if isinstance(parent, exp.Intersect) and not parent.args.get("distinct"):
-                linear = False
-        elif isinstance(parent, (exp.Exists, exp.In)):
-            if isinstance(parent, exp.In) and key == "this":
-                return _Use(False, False, "its rows are used as a value", place)
-            anti = _polarity(parent, root)
-            if anti:
-                return _Use(False, False, anti, place)
-            # From here on the predicate counts, not the reference: go on from its WHERE or ON.
-            while not isinstance(parent, (exp.Where, exp.Join, exp.Having)):
-                parent = parent.parent  # type: ignore[assignment]
-        elif isinstance(parent, exp.Subquery) and _is_scalar(parent):
-            return _Use(False, False, "it is in a scalar subquery", place)
-        elif isinstance(parent, exp.CTE):
-            linear = False
-        elif isinstance(parent, (exp.Pivot, exp.TableSample)) or parent.args.get("sample"):
-            return _Use(False, False, f"it passes a {type(parent).__name__.upper()}", place)
-        elif isinstance(parent, (exp.Any, exp.All)):
-            return _Use(False, False, "it is compared with ANY or ALL", place)
-        node = parent
-    return _Use(linear)
-
-
-def _is_scalar(subquery: exp.Subquery) -> bool:
-    """Is a parenthesised query used as a value, not as a table or as a part of a set operation?"""
-    parent = subquery.parent
-    return not (
-        parent is None
-        or isinstance(
-            parent,
-            (
-                exp.From,
-                exp.Join,
-                exp.SetOperation,
-                exp.Subquery,
-                exp.CTE,
-                exp.Lateral,
-                exp.In,
-                exp.Exists,
-            ),
-        )
-        or (
-            isinstance(parent, exp.Select)
-            and subquery.arg_key in ("from_", "from", "joins", "laterals")
-        )
-    )
-
-
-def _join_problem(join: exp.Join, is_right: bool) -> str:
-    side = (join.side or "").upper()
-    kind = (join.kind or "").upper()
-    method = (join.method or "").upper()
-    if side == "FULL":
-        return "it is in a FULL JOIN"
-    if side == "LEFT" and is_right and kind not in ("SEMI",):
-        return "it is on the nullable side of a LEFT JOIN"
-    if kind == "ANTI" and is_right:
-        return "it is on the right of an ANTI JOIN"
-    if method in ("ASOF", "POSITIONAL") or kind in ("ASOF", "POSITIONAL"):
-        return f"it is in {'an ASOF' if 'ASOF' in (method, kind) else 'a POSITIONAL'} JOIN"
-    return ""
-
-
-def _select_problem(select: exp.Select, child: exp.Expr, key: str, may_group: bool) -> str:
-    """What a SELECT does to the rows of its FROM that is not linear."""
-    if key in ("from_", "from"):
-        for join in select.args.get("joins") or ():
-            side, kind = (join.side or "").upper(), (join.kind or "").upper()
-            if side in ("RIGHT", "FULL"):
-                return f"it is on the nullable side of a {side} JOIN"
-            if (join.method or "").upper() in ("ASOF", "POSITIONAL") or kind == "POSITIONAL":
-                return f"it is in a {(join.method or kind).upper()} JOIN"
-    if key == "joins":
-        joins = select.args.get("joins") or []
-        later = joins[joins.index(child) + 1 :] if child in joins else []
-        if any((j.side or "").upper() in ("RIGHT", "FULL") for j in later):
-            return "it is on the nullable side of a RIGHT JOIN"
-    if key == "expressions":
-        return "it is in a subquery of the SELECT list"
-    if select.args.get("group") and not may_group:
-        return "it passes a GROUP BY"
-    distinct = select.args.get("distinct")
-    if distinct is not None and distinct.args.get("on"):
-        return "it passes a DISTINCT ON"
-    if select.args.get("qualify"):
-        return "it passes a QUALIFY"
-    for item in select.expressions:
-        for found in item.find_all(exp.AggFunc, exp.Window):
-            if found.find_ancestor(exp.Select) is not select:
-                continue
-            if isinstance(found, exp.Window):
-                return "it passes a window function"
-            if not may_group and found.find_ancestor(exp.Window) is None:
-                return f"it passes an aggregate ({found.sql_name().lower()})"
-    return ""
-
-
-def _polarity(predicate: exp.Expr, root: exp.Expr) -> str:
-    """Empty if a predicate that turns true can only add rows; else why not."""
-    node = predicate
-    while node.parent is not None and node is not root:
-        parent = node.parent
-        if isinstance(parent, (exp.Where, exp.Having)):
-            return ""
-        if isinstance(parent, exp.Join):
-            return "" if not parent.side else f"it is in the condition of a {parent.side} JOIN"
-        if isinstance(parent, exp.Not):
-            what = "NOT EXISTS" if isinstance(predicate, exp.Exists) else "NOT IN"
-            return f"it is negated ({what})"
-        if not isinstance(parent, (exp.And, exp.Or, exp.Paren)):
-            return "it is in a subquery whose truth is used as a value"
-        node = parent
-    return "it is in a subquery whose truth is used as a value"
-
-
-def _position(table: exp.Expr, offset: int) -> int | None:
-    start = table.this.meta.get("start") if table.this is not None else None
-    return None if start is None else offset + start
-
-
-def _not_monotone(scanned: Scan, cte: Cte, group: list[Cte], use: _Use) -> errors.ProgrammingError:
+def _not_monotone(scanned: Scan, cte: Cte, group: list[Cte], use: Use) -> errors.ProgrammingError:
     cycle = " → ".join([*(c.label for c in group), group[0].label])
     target = next(
         (r for r in scanned.references if use.place is not None and r.name.start == use.place), None

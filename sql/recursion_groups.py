@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .recursion_scan import Cte, Scan
+from .recursion_tables import Cte, Scan
 
 
 def groups(scanned: Scan) -> dict[int, list[Cte]]:

@@ -21,7 +21,7 @@ from .bind_names import conjuncts
 from .bind_types import is_volatile
 from .recursion_branches import Parts, parts
 from .recursion_groups import groups
-from .recursion_scan import Cte, Reference, Scan, Span
+from .recursion_tables import Cte, Reference, Scan, Span
 from .recursion_text import Cutter, Splice, quoted
 
 

@@ -17,8 +17,8 @@ from . import diagnose, errors
 from . import recursion_check as check
 from .recursion_branches import Parts, other_set_operation
 from .recursion_native import COUNTER, counted, ends
-from .recursion_scan import Cte, Reference, Scan, Span
 from .recursion_structure import structure
+from .recursion_tables import Cte, Reference, Scan, Span
 from .recursion_text import Cutter, Input, Splice, Text, quoted, renamed
 from .statements import split, tokens
 

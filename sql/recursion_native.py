@@ -14,8 +14,8 @@ from sqlglot import exp
 from ..planner.lower_recursion import ITERATIONS
 from . import errors
 from .recursion_branches import Parts
-from .recursion_scan import Cte, Reference, Scan, Span
 from .recursion_search import carry
+from .recursion_tables import Cte, Reference, Scan, Span
 from .recursion_text import Cutter, quoted
 
 COUNTER = "__tw_iteration"

@@ -14,7 +14,7 @@ from sqlglot.errors import SqlglotError
 
 from . import errors
 from .recursion_branches import Branch, parts
-from .recursion_scan import Cte, Reference, Scan, Span
+from .recursion_tables import Cte, Reference, Scan, Span
 from .recursion_text import Cutter, Splice, quoted
 
 _FORBIDDEN = ("GROUP", "HAVING", "DISTINCT", "WINDOW", "QUALIFY", "ORDER", "LIMIT", "UNION")

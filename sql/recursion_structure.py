@@ -14,6 +14,7 @@ from sqlglot import exp
 from ..engine.operators.step_program import Compare, Compute, Number, Program, Slot, Value
 from ..planner.logical import Column
 from .bind_names import conjuncts
+from .recursion_flow import NotStructural, carried, flows, slots
 from .recursion_text import quoted
 
 Describe = Callable[[str], Sequence[tuple[str, str]]]
@@ -38,10 +39,6 @@ class Structure:
     sources: tuple[tuple[tuple[int, int], ...], ...]
     bounds: tuple[tuple[int, int] | None, ...]
     carried: int | None
-
-
-class _NotStructural(Exception):
-    pass
 
 
 @dataclass
@@ -70,7 +67,7 @@ def structure(
         return None
     try:
         return _Analysis(select, name, columns, describe, improving).result()
-    except _NotStructural:
+    except NotStructural:
         return None
 
 
@@ -103,15 +100,15 @@ class _Analysis:
                 continue
             if key == "distinct" and not value.args.get("on") and not self.improving:
                 continue
-            raise _NotStructural(key)
+            raise NotStructural(key)
         if self.select.args.get("kind"):
-            raise _NotStructural("kind")
+            raise NotStructural("kind")
 
     def tables(self, name: str) -> None:
         """The recursive table and the relations of the FROM clause; all joins are inner."""
         source = self.select.args.get("from_") or self.select.args.get("from")
         if source is None:
-            raise _NotStructural("no FROM")
+            raise NotStructural("no FROM")
         self.conditions: list[exp.Expr] = []
         items = [source.this]
         for join in self.select.args.get("joins") or ():
@@ -119,7 +116,7 @@ class _Analysis:
                 not join.side and not join.method and (join.kind or "") in ("", "INNER", "CROSS")
             )
             if not plain or join.args.get("using"):
-                raise _NotStructural("join")
+                raise NotStructural("join")
             if join.args.get("on") is not None:
                 self.conditions += conjuncts(join.args["on"])
             items.append(join.this)
@@ -130,23 +127,23 @@ class _Analysis:
             if any(
                 item.args.get(k) for k in ("joins", "pivots", "sample", "laterals", "ordinality")
             ):
-                raise _NotStructural("table")
+                raise NotStructural("table")
             alias = item.alias_or_name.lower()
             if alias in self.relations or alias == self.own or not alias:
-                raise _NotStructural("alias")
+                raise NotStructural("alias")
             if isinstance(item, exp.Table) and item.name.lower() == name.lower() and not item.db:
                 named = item.args.get("alias")
                 if self.own or (named is not None and named.columns):
-                    raise _NotStructural("self-join")
+                    raise NotStructural("self-join")
                 self.own = alias
                 continue
             if not isinstance(item, exp.Table) or not isinstance(item.this, exp.Identifier):
-                raise _NotStructural("no plain table")
+                raise NotStructural("no plain table")
             text = item.sql(dialect="duckdb", comments=False)
             known = {n.lower(): t for n, t in self.describe(f"SELECT * FROM {text}")}
             self.relations[alias] = _Relation(alias, text, known, [])
         if not self.own or not self.relations:
-            raise _NotStructural("no join")
+            raise NotStructural("no join")
         for i, column in enumerate(self.columns):
             self.slots[self.own, column.label.lower()] = i
 
@@ -159,18 +156,18 @@ class _Analysis:
             alias = column.table.lower()
             if alias == self.own or name in getattr(self.relations.get(alias), "columns", {}):
                 return alias, name
-            raise _NotStructural(column.sql())
+            raise NotStructural(column.sql())
         found = [a for a, r in self.relations.items() if name in r.columns]
         if (self.own, name) in self.slots:
             found.append(self.own)
         if len(found) != 1:
-            raise _NotStructural(column.sql())
+            raise NotStructural(column.sql())
         return found[0], name
 
     def aliases(self, node: exp.Expr) -> set[str]:
         """Whose columns an expression reads."""
         if list(node.find_all(exp.Query, exp.Window, exp.AggFunc)):
-            raise _NotStructural("subquery")
+            raise NotStructural("subquery")
         return {self.place(c)[0] for c in node.find_all(exp.Column)}
 
     def result(self) -> Structure:
@@ -190,7 +187,7 @@ class _Analysis:
                 None,
             )
             if step is None:
-                raise _NotStructural("a relation without a key")
+                raise NotStructural("a relation without a key")
             position, alias, mine, theirs = step
             joins.pop(position)
             relation = waiting.pop(alias)
@@ -203,11 +200,11 @@ class _Analysis:
             self.compare(c) for c in mixed
         ]
         if len(self.select.expressions) != len(self.columns):
-            raise _NotStructural("width")
+            raise NotStructural("width")
         outputs = tuple(self.output(i, e) for i, e in enumerate(self.select.expressions))
         for value, how in zip(outputs, self.improving, strict=False):
             if how is None and not isinstance(value, Slot):
-                raise _NotStructural("a computed key")
+                raise NotStructural("a computed key")
         return self.finish(keys, compares, outputs)
 
     def split_conditions(self) -> tuple[list[tuple[exp.Column, exp.Column]], list[exp.Expr]]:
@@ -235,7 +232,7 @@ class _Analysis:
         text = node.sql(dialect="duckdb", comments=False)
         described = self.describe(f"SELECT {text} AS c FROM {relation.text}")
         if described[0][1] not in _INTEGERS:
-            raise _NotStructural(described[0][1])
+            raise NotStructural(described[0][1])
         return text
 
     def slot(self, column: exp.Column) -> int:
@@ -243,7 +240,7 @@ class _Analysis:
         alias, name = self.place(column)
         if alias == self.own:
             if (alias, name) not in self.slots:
-                raise _NotStructural(name)
+                raise NotStructural(name)
             return self.slots[alias, name]
         return self.append(self.relations[alias], column)
 
@@ -268,7 +265,7 @@ class _Analysis:
             return Number(-inner.value)
         if isinstance(node, exp.Literal):
             if node.is_string or not node.this.isdecimal() or int(node.this) >= 1 << 31:
-                raise _NotStructural("literal")
+                raise NotStructural("literal")
             return Number(int(node.this))
         read = self.aliases(node)
         if len(read) == 1 and self.own not in read:
@@ -285,14 +282,14 @@ class _Analysis:
             for part in parts[1:]:
                 found = Compute(name, found, self.value(part))  # type: ignore[arg-type]
             return found
-        raise _NotStructural(type(node).__name__)
+        raise NotStructural(type(node).__name__)
 
     def compare(self, node: exp.Expr) -> Compare:
         while isinstance(node, exp.Paren):
             node = node.this
         operator = next((o for t, o in _COMPARE.items() if type(node) is t), None)
         if operator is None:
-            raise _NotStructural(type(node).__name__)
+            raise NotStructural(type(node).__name__)
         return Compare(operator, self.value(node.this), self.value(node.expression))  # type: ignore[arg-type]
 
     def output(self, i: int, item: exp.Expr) -> Value:
@@ -301,10 +298,10 @@ class _Analysis:
         if self.improving and self.improving[i] is not None:
             wanted = exp.Min if self.improving[i] == "min" else exp.Max
             if type(item) is not wanted:
-                raise _NotStructural("aggregate")
+                raise NotStructural("aggregate")
             item = item.this
         if isinstance(item, exp.Star):
-            raise _NotStructural("*")
+            raise NotStructural("*")
         return self.value(item)
 
     # -- the end
@@ -337,7 +334,7 @@ class _Analysis:
         after: list[Compare] = []
         for c in compares:
             settled = Compare(c.operator, settle(c.left), settle(c.right))
-            early = all(s < own for s in _slots(settled.left) | _slots(settled.right))
+            early = all(s < own for s in slots(settled.left) | slots(settled.right))
             (before if early else after).append(settled)
         settled_outputs = tuple(settle(o) for o in outputs)
         program = Program(
@@ -352,37 +349,9 @@ class _Analysis:
         for port, (relation, base) in enumerate(zip(self.order, bases, strict=True), 1):
             for n in range(len(relation.appended or ())):
                 origin[base + n] = (port, n + 1)
-        sources, bounds = self.flows(program, origin)
+        sources, bounds = flows(program, origin, self.improving)
         queries = tuple(self.query(r) for r in self.order)
-        return Structure(program, queries, sources, bounds, _carried(program))
-
-    def flows(
-        self, program: Program, origin: dict[int, tuple[int, int]]
-    ) -> tuple[tuple[tuple[tuple[int, int], ...], ...], tuple[tuple[int, int] | None, ...]]:
-        """Per column: the inputs whose values can get there, and bounds where it is computed."""
-        sources: list[set[tuple[int, int]]] = [{(0, i)} for i in range(program.columns)]
-        bounds: list[tuple[int, int] | None] = [None] * program.columns
-        for i, output in enumerate(program.outputs):
-            if isinstance(output, Number):
-                bounds[i] = (output.value, output.value)
-            elif isinstance(output, Compute) and not (self.improving and self.improving[i]):
-                bounds[i] = _counter_bound(program, i, output)
-        changed = True
-        while changed:
-            changed = False
-            for i, output in enumerate(program.outputs):
-                if not isinstance(output, Slot):
-                    continue
-                slot = output.index
-                more = sources[slot] if slot < program.columns else {origin[slot]}
-                if slot < program.columns and bounds[slot] is not None and slot != i:
-                    low = bounds[slot]
-                    if bounds[i] is None or low is None or bounds[i] != low:
-                        raise _NotStructural("a counter moves")
-                if not more <= sources[i]:
-                    sources[i] |= more
-                    changed = True
-        return tuple(tuple(sorted(s)) for s in sources), tuple(bounds)
+        return Structure(program, queries, sources, bounds, carried(program))
 
     def query(self, relation: _Relation) -> str:
         items = [f"{relation.key} AS k"]
@@ -390,42 +359,3 @@ class _Analysis:
         where = " AND ".join(f"({w})" for w in relation.where)
         tail = f" WHERE {where}" if where else ""
         return f"SELECT {', '.join(items)} FROM {relation.text}{tail}"
-
-
-def _slots(value: Value) -> set[int]:
-    if isinstance(value, Slot):
-        return {value.index}
-    if isinstance(value, Compute):
-        return _slots(value.left) | _slots(value.right)
-    return set()
-
-
-def _counter_bound(program: Program, i: int, output: Compute) -> tuple[int, int]:
-    """The bounds of ``n + c`` (c > 0) where a condition ``n < k`` bounds it."""
-    if not (
-        output.operator == "+"
-        and output.left == Slot(i)
-        and isinstance(output.right, Number)
-        and output.right.value > 0
-    ):
-        raise _NotStructural("a computed column without a bound")
-    for condition in program.before:
-        if condition.left == Slot(i) and isinstance(condition.right, Number):
-            top = condition.right.value
-            if condition.operator == "<":
-                return top - 1 + output.right.value, top - 1 + output.right.value
-            if condition.operator == "<=":
-                return top + output.right.value, top + output.right.value
-    raise _NotStructural("a counter without a bound")
-
-
-def _carried(program: Program) -> int | None:
-    """A column that only is taken over from row to row."""
-    used = set(program.keys)
-    for condition in (*program.before, *program.after):
-        used |= _slots(condition.left) | _slots(condition.right)
-    for i, output in enumerate(program.outputs):
-        others = [_slots(o) for j, o in enumerate(program.outputs) if j != i]
-        if output == Slot(i) and i not in used and not any(i in o for o in others):
-            return i
-    return None

@@ -11,7 +11,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from ..planner.logical import Column, RecPart, RecRef
-from .recursion_scan import Cte, Scan, Span, With
+from .recursion_tables import Cte, Scan, Span, With
 
 
 def quoted(name: str) -> str:

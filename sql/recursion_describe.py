@@ -1,0 +1,42 @@
+"""What a connection knows about the texts that are cut out of a statement with recursions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import duckdb
+
+from ..engine.kernels.duckdb import relation
+from ..planner.text import numbered_parameters
+from .statements import tokens
+
+
+class Describer:
+    """A `Describe` that asks a connection; nothing runs."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection, parameters: object = None) -> None:
+        self._connection = connection
+        self._parameters = parameters
+
+    def __call__(self, sql: str) -> Sequence[tuple[str, str]]:
+        found = relation(self._connection, sql, params=numbered(sql, self._parameters))
+        return list(zip(found.columns, (str(t) for t in found.types), strict=True))
+
+    @cached_property
+    def collated(self) -> bool:
+        """May text that is read have a collation? DuckDB's types do not tell."""
+        query = (
+            "SELECT current_setting('default_collation') <> '' OR EXISTS "
+            "(FROM duckdb_tables() WHERE NOT internal AND sql ILIKE '%collate%')"
+        )
+        return bool(self._connection.execute(query).fetchall()[0][0])
+
+
+def numbered(sql: str, parameters: Any) -> Any:
+    """The parameters that a text needs which was cut from a statement, or is one itself."""
+    positional = isinstance(parameters, Sequence)
+    if positional and any(t.kind == "parameter" and t.text == "?" for t in tokens(sql)):
+        return parameters
+    return numbered_parameters(sql, parameters)
