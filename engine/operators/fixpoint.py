@@ -27,24 +27,17 @@ Source: Vora, Gupta, Xu, "KickStarter" (ASPLOS 2017), section 3, dependence tree
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
+from tidewheel.engine.operators.forest import ABSENT, ANCHOR, NONE, Forest
 from tidewheel.engine.operators.operator import Emission, Operator
 from tidewheel.engine.operators.rule import Rule, neighbours
-from tidewheel.engine.operators.slots import Slots, grown
-from tidewheel.engine.operators.walk import AT_ONCE, WIDE, BestFirst, Narrow, Walk, below
+from tidewheel.engine.operators.walk import BestFirst, Narrow, Walk, below, walk_set, walk_values
 from tidewheel.engine.state import columns as columns_
 from tidewheel.engine.state.arrangement import Arrangement, Counters
-from tidewheel.engine.state.columns import Array, Col, Index, Mask
+from tidewheel.engine.state.columns import Col, Index
 from tidewheel.engine.state.delta import Delta, Int64s, KeySpec, Schema, consolidate
-
-ANCHOR = -1  # the parent of a row that the anchor gives
-ABSENT = -2  # the parent of a row that is not there
-TOP = np.iinfo(np.int64).max  # worse than any value: NULL, or no value yet
-_NONE = np.empty(0, np.int64)
 
 Candidates = tuple[Int64s, Int64s, Int64s]
 """Slots, the places of the values that they could have, and the slots that these come from."""
@@ -82,24 +75,13 @@ class Fixpoint(Operator):
         self.anchors = Arrangement(schema, self.key, name=f"{name} anchor")
         self._plain = all(r.rewrite is None and r.members is None for r in self.rules)
         self._present = 0
-        self._clear()
-
-    def _clear(self) -> None:
-        self._slots = Slots(self._keys, self.name)
-        self._parent = _NONE
-        self._place = _NONE
-        self._was = np.empty(0, bool)  # there before this epoch, and its place: where touched
-        self._old = _NONE
-        self._stamp = _NONE
-        self._scratch = _NONE
-        self._epoch = 0
-        self._touched: list[Int64s] = []
+        self._forest = Forest(schema, key, value, descending, name)
 
     def step(self, counters: Counters, deltas: Sequence[Delta | None]) -> list[Emission]:
         """Brings the fixpoint up to date."""
+        forest = self._forest
         anchor, *edges = (None if d is None else _net(d) for d in deltas)
-        self._epoch += 1
-        self._touched = []
+        forest.begin()
         orphans: list[Int64s] = []
         waiting: list[Candidates] = []
         come: Delta | None = None
@@ -107,9 +89,9 @@ class Fixpoint(Operator):
             self.anchors.insert(anchor)
             gone, come = _split(anchor)
             if gone is not None:
-                slots = self._slots.find([gone.cols[i] for i in self.key], len(gone))
+                slots = forest.slots.find([gone.cols[i] for i in self.key], len(gone))
                 slots = slots[slots >= 0]
-                orphans.append(slots[self._parent[slots] == ANCHOR])
+                orphans.append(slots[forest.parent[slots] == ANCHOR])
         added: list[tuple[Rule, Delta]] = []
         for rule, delta in zip(self.rules, edges, strict=True):
             if delta is None or not len(delta):
@@ -124,8 +106,8 @@ class Fixpoint(Operator):
         for rule, delta in added:
             waiting.append(self._derived_by(rule, delta))
         if come is not None:
-            slots = self._open([come.cols[i] for i in self.key], len(come))
-            waiting.append((slots, self._places(come.cols), np.full(len(come), ANCHOR)))
+            slots = forest.open([come.cols[i] for i in self.key], len(come))
+            waiting.append((slots, forest.places(come.cols), np.full(len(come), ANCHOR)))
         self._spread(waiting)
         return self._finish(counters)
 
@@ -137,27 +119,26 @@ class Fixpoint(Operator):
         targets = self._targets(rule, sources, gone.cols, at)
         known = (targets >= 0).nonzero()[0]
         targets = targets[known]
-        return np.asarray(targets[self._parent[targets] == sources[known]])
+        return np.asarray(targets[self._forest.parent[targets] == sources[known]])
 
     def _take_out(self, orphans: list[Int64s]) -> Int64s:
         """Take rows out, with all below them in the tree of parents; all their slots."""
-        frontier = self._distinct(np.concatenate(orphans))
+        forest = self._forest
+        frontier = forest.distinct(np.concatenate(orphans))
         out: list[Int64s] = []
-        narrow = Narrow(lambda: self._slots.size)
+        narrow = Narrow(lambda: forest.slots.size)
         while len(frontier):
             all_at_once = narrow(len(frontier))
             if all_at_once:
-                frontier = below(frontier, self._parent[: self._slots.size])
+                frontier = below(frontier, forest.parent[: forest.slots.size])
             if self.rounds is not None:
                 self.rounds.append(((len(out),), [len(frontier)]))
-            self._touch(frontier)
-            self._parent[frontier] = ABSENT
-            self._place[frontier] = TOP
+            forest.take_out(frontier)
             out.append(frontier)
             if all_at_once:
                 break
             parts: list[Int64s] = []
-            cols = self._slots.take(frontier)
+            cols = forest.slots.take(frontier)
             for rule in self.rules:
                 found = neighbours(rule.forward, rule.by_join, cols, len(frontier))
                 if found is None:
@@ -166,28 +147,29 @@ class Fixpoint(Operator):
                 sources = frontier[at]
                 targets = self._targets(rule, sources, related, None)
                 if len(targets):
-                    mine = (targets >= 0) & (self._parent[targets] == sources)
+                    mine = (targets >= 0) & (forest.parent[targets] == sources)
                     parts.append(targets[mine])
-            frontier = self._distinct(np.concatenate(parts)) if parts else _NONE
+            frontier = forest.distinct(np.concatenate(parts)) if parts else NONE
         return np.concatenate(out)
 
     def _pull(self, slots: Int64s) -> list[Candidates]:
         """What the anchor and the rows that are there derive for slots that were taken out."""
-        cols = self._slots.take(slots)
+        forest = self._forest
+        cols = forest.slots.take(slots)
         out: list[Candidates] = []
         whole = KeySpec(self._keys, range(len(self._keys)))
         found = neighbours(self.anchors, whole, cols, len(slots))
         if found is not None:
             at, rows = found
-            out.append((slots[at], self._places(rows), np.full(len(at), ANCHOR)))
+            out.append((slots[at], forest.places(rows), np.full(len(at), ANCHOR)))
         for rule in self.rules:
             found = neighbours(rule.reverse, rule.by_target, cols, len(slots))
             if found is None:
                 continue
             at, related = found
             keys = [related[i] if side else columns_.take(cols[i], at) for side, i in rule.source]
-            sources = self._slots.find(keys, len(at))
-            there = self._there(sources)
+            sources = forest.slots.find(keys, len(at))
+            there = forest.there(sources)
             for i in rule.forward.key.indices:  # NULL joins nothing
                 nulls = columns_.is_null(related[i])
                 if nulls is not None:
@@ -204,12 +186,13 @@ class Fixpoint(Operator):
         """What the rows that are there derive by new rows of a relation."""
         at, sources = self._sources(rule, come)
         if not len(at):
-            return _NONE, _NONE, _NONE
+            return NONE, NONE, NONE
         related = [columns_.take(c, at) for c in come.cols]
         return self._values(rule, sources, related, None)
 
     def _spread(self, waiting: list[Candidates]) -> None:
         """Round by round: better values are taken, and what they derive is offered."""
+        forest = self._forest
         rounds = 0
         narrow = Narrow(self._related) if self._plain else None
         order = None if self.value is None else BestFirst()
@@ -220,15 +203,15 @@ class Fixpoint(Operator):
             if self.rounds is not None and len(frontier):
                 self.rounds.append(((rounds,), [len(frontier)]))
             if order is not None:
-                frontier = order(frontier, self._place)
+                frontier = order(frontier, forest.place)
             if not len(frontier):
                 return
             rounds += 1
             if narrow is not None and narrow(len(frontier)):
-                walk = Walk(*self._pairs(), self._slots.size)
-                go = self._walk if self.value is None else self._walk_values
-                frontier, rounds = go(walk, frontier, rounds)
-            cols = self._slots.take(frontier)
+                walk = Walk(*self._pairs(), forest.slots.size)
+                go = walk_set if self.value is None else walk_values
+                frontier, rounds = go(walk, forest, frontier, rounds, self.watch, self.rounds)
+            cols = forest.slots.take(frontier)
             waiting = []
             for rule in self.rules:
                 found = neighbours(rule.forward, rule.by_join, cols, len(frontier))
@@ -238,91 +221,20 @@ class Fixpoint(Operator):
     def _improved(self, waiting: list[Candidates]) -> Int64s:
         """Take what is better than what is there; the slots that have it."""
         if not waiting:
-            return _NONE
+            return NONE
         slots, places, sources = (
             waiting[0]
             if len(waiting) == 1
             else tuple(np.concatenate(c) for c in zip(*waiting, strict=True))
         )
-        better = self._parent[slots] == ABSENT
-        if self.value is not None:
-            better |= places < self._place[slots]
-        if not better.all():
-            index = better.nonzero()[0]
-            slots, places, sources = slots[index], places[index], sources[index]
-        self._touch(slots)
-        if self.value is not None:
-            np.minimum.at(self._place, slots, places)
-            best = (places == self._place[slots]).nonzero()[0]
-            slots, sources = slots[best], sources[best]
-        self._parent[slots] = sources
-        return self._distinct(slots)
-
-    def _walk(self, walk: Walk, frontier: Int64s, rounds: int) -> tuple[Int64s, int]:
-        """Spread a set row by row, while few rows come in a round; what is left to spread."""
-        absent = bytearray((self._parent == ABSENT).tobytes())
-        level = frontier.tolist()
-        sources: list[int] = []
-        found: list[int] = []
-        while 0 < len(level) <= WIDE:
-            most = AT_ONCE if self.watch is None else self.watch((rounds,)) - rounds
-            sizes, level = walk.spread(level, absent, max(most, 1), sources, found)
-            if self.rounds is not None:
-                self.rounds.append(((rounds,), sizes))
-            rounds += len(sizes)
-        if self.watch is not None:
-            self.watch((rounds,))
-        come = np.array(found, np.int64)
-        self._touch(come)
-        self._parent[come] = sources
-        return np.array(level, np.int64), rounds
-
-    def _walk_values(self, walk: Walk, frontier: Int64s, rounds: int) -> tuple[Int64s, int]:
-        """The same where a row hands on its value."""
-        # (an item of a memoryview costs half of an array's)
-        parent, place, stamp = self._parent.data, self._place.data, self._stamp.data
-        was, old, epoch = self._was.data, self._old.data, self._epoch
-        starts, targets = walk.starts, walk.targets
-        moved: list[int] = []
-        sizes: list[int] = []
-        level = frontier.tolist()
-        first = ask = rounds
-        while 0 < len(level) <= WIDE:
-            if rounds >= ask and self.watch is not None:
-                if self.rounds is not None:
-                    self.rounds.append(((first,), sizes))
-                first, sizes = rounds, []
-                ask = self.watch((rounds,))
-            rounds += 1
-            following: list[int] = []
-            for source in level:
-                value = place[source]
-                for target in targets[starts[source] : starts[source + 1]]:
-                    absent = parent[target] == ABSENT
-                    if not absent and value >= place[target]:
-                        continue
-                    if stamp[target] != epoch:
-                        stamp[target] = epoch
-                        was[target] = not absent
-                        old[target] = place[target]
-                        moved.append(target)
-                    parent[target] = source
-                    place[target] = value
-                    following.append(target)
-            level = following
-            sizes.append(len(level))
-        if self.rounds is not None:
-            self.rounds.append(((first,), sizes))
-        if rounds < ask and self.watch is not None:
-            self.watch((rounds,))
-        self._touched.append(np.array(moved, np.int64))
-        return self._distinct(np.array(level, np.int64)), rounds
+        return self._forest.improve(slots, places, sources)
 
     def _pairs(self) -> tuple[Int64s, Int64s]:
         """Who derives whom, by slots; of a set, those who are not there.
 
         Rows that never were there get slots: the walk may reach them.
         """
+        forest = self._forest
         sources: list[Int64s] = []
         targets: list[Int64s] = []
         for rule in self.rules:
@@ -330,9 +242,9 @@ class Fixpoint(Operator):
             rows = rows.where(rows.weights > 0)
             if self.value is None:
                 keys = [rows.cols[i] for _, i in rule.target]
-                rows = rows.where(~self._there(self._slots.find(keys, len(rows))))
-            sources.append(self._open([rows.cols[i] for _, i in rule.source], len(rows)))
-            targets.append(self._open([rows.cols[i] for _, i in rule.target], len(rows)))
+                rows = rows.where(~forest.there(forest.slots.find(keys, len(rows))))
+            sources.append(forest.open([rows.cols[i] for _, i in rule.source], len(rows)))
+            targets.append(forest.open([rows.cols[i] for _, i in rule.target], len(rows)))
         return np.concatenate(sources), np.concatenate(targets)
 
     def _related(self) -> int:
@@ -343,53 +255,50 @@ class Fixpoint(Operator):
         self, rule: Rule, sources: Int64s, related: Sequence[Col], targets: Int64s | None
     ) -> Candidates:
         """What pairs of a row and a related row derive; `targets` where these are known."""
-        places = self._place[sources]
+        forest = self._forest
+        places = forest.place[sources]
         if rule.rewrite is not None:
             assert rule.pairs is not None
             delta = Delta(
                 rule.pairs,
-                [*self._rows(sources, places), *related],
+                [*forest.rows(sources, places), *related],
                 np.arange(1, len(sources) + 1),  # weights pass: they say which pair it was
             )
             out = rule.rewrite(delta)
             index = out.weights - 1
-            places = self._places(out.cols)
+            places = forest.places(out.cols)
             sources = sources[index]
             if targets is not None:
                 return targets[index], places, sources
             keys = [out.cols[i] for i in self.key]
-            return self._open(keys, len(index)), places, sources
+            return forest.open(keys, len(index)), places, sources
         if targets is None:
             keys = self._target_keys(rule, sources, related, None)
-            targets = self._open(keys, len(sources))
+            targets = forest.open(keys, len(sources))
         return targets, places, sources
 
     # -- slots ---------------------------------------------------------------------------------
 
     def _sources(self, rule: Rule, delta: Delta) -> tuple[Index, Int64s]:
         """Rows that are there and join rows of the relation: (position in `delta`, slot)."""
+        forest = self._forest
         if rule.members is None:
             keys = [delta.cols[i] for _, i in rule.source]
-            slots = self._slots.find(keys, len(delta))
-            at = self._there(slots).nonzero()[0]
+            slots = forest.slots.find(keys, len(delta))
+            at = forest.there(slots).nonzero()[0]
             return at, slots[at]
         found = neighbours(rule.members, rule.forward.key, delta.cols, len(delta))
         if found is None:
-            return _NONE, _NONE
+            return NONE, NONE
         at, rows = found
-        there = (self._parent[rows[-1]] != ABSENT).nonzero()[0]
+        there = (forest.parent[rows[-1]] != ABSENT).nonzero()[0]
         return at[there], rows[-1][there]
-
-    def _there(self, slots: Int64s) -> Mask:
-        if not self._slots.size:
-            return np.zeros(len(slots), bool)
-        return np.asarray((slots >= 0) & (self._parent[slots] != ABSENT))
 
     def _targets(
         self, rule: Rule, sources: Int64s, related: Sequence[Col], at: Index | None
     ) -> Int64s:
         keys = self._target_keys(rule, sources, related, at)
-        return self._slots.find(keys, len(sources))
+        return self._forest.slots.find(keys, len(sources))
 
     def _target_keys(
         self, rule: Rule, sources: Int64s, related: Sequence[Col], at: Index | None
@@ -401,131 +310,41 @@ class Fixpoint(Operator):
                 keys.append(related[i] if at is None else columns_.take(related[i], at))
             else:
                 if mine is None:
-                    mine = self._slots.take(sources)
+                    mine = self._forest.slots.take(sources)
                 keys.append(mine[i])
         return keys
-
-    def _open(self, cols: Sequence[Col], n: int) -> Int64s:
-        if not n:
-            return _NONE
-        slots = self._slots.open(cols, n)
-        size = self._slots.size
-        if len(self._parent) < size:
-            self._parent = grown(self._parent, size, ABSENT)
-            self._place = grown(self._place, size, TOP)
-            self._was = grown(self._was, size)
-            self._old = grown(self._old, size)
-            self._stamp = grown(self._stamp, size)
-            self._scratch = grown(self._scratch, size)
-        return slots
-
-    def _distinct(self, slots: Int64s) -> Int64s:
-        if len(slots) <= 1:
-            return slots
-        numbers = np.arange(len(slots))
-        self._scratch[slots] = numbers
-        last = self._scratch[slots] == numbers
-        return slots if last.all() else np.asarray(slots[last])
-
-    def _touch(self, slots: Int64s) -> None:
-        """Note what was there before this epoch."""
-        fresh = slots[self._stamp[slots] != self._epoch]
-        if len(fresh):
-            self._stamp[fresh] = self._epoch
-            self._was[fresh] = self._parent[fresh] != ABSENT
-            self._old[fresh] = self._place[fresh]
-            self._touched.append(fresh)
-
-    # -- values --------------------------------------------------------------------------------
-
-    def _places(self, cols: Sequence[Col]) -> Int64s:
-        """The value column as integers of which the least is the best."""
-        if self.value is None:
-            return np.zeros(len(cols[0]), np.int64)
-        kind: Any = self.schema.kinds[self.value]
-        values, nulls = kind.split(cols[self.value])
-        places = values.astype(np.int64)
-        if self.descending:
-            places = ~places
-        if nulls is not None:
-            places[nulls] = TOP
-            if (places[~nulls] == TOP).any():
-                raise OverflowError(f"{self.name}: a value at the end of its type's range")
-        elif kind.dtype.itemsize == 8 and (places == TOP).any():
-            raise OverflowError(f"{self.name}: a value at the end of its type's range")
-        return np.asarray(places)
-
-    def _rows(self, slots: Int64s, places: Int64s) -> list[Col]:
-        """The columns of rows."""
-        keys = self._slots.take(slots)
-        cols: list[Any] = [None] * len(self.schema)
-        for i, col in zip(self.key, keys, strict=True):
-            cols[i] = col
-        if self.value is not None:
-            cols[self.value] = self._column(places)
-        return cols
-
-    def _column(self, places: Int64s) -> Col:
-        assert self.value is not None
-        kind = self.schema.kinds[self.value]
-        assert kind.dtype is not None
-        nulls = places == TOP
-        values: Array = ~places if self.descending else places
-        if not nulls.any():
-            return values.astype(kind.dtype)
-        values = np.where(nulls, 0, values).astype(kind.dtype)
-        array = kind.dump(values)
-        return kind.load(pa.array(array.to_pylist(), array.type, mask=nulls))
 
     # -- the end -------------------------------------------------------------------------------
 
     def _finish(self, counters: Counters) -> list[Emission]:
-        if not self._touched:
-            return []
-        slots = self._distinct(np.concatenate(self._touched))
-        was, now = self._was[slots], self._parent[slots] != ABSENT
-        if self.value is None:
-            changed = was != now
-        else:
-            changed = (was != now) | (was & (self._old[slots] != self._place[slots]))
-        gone, come = slots[was & changed], slots[now & changed]
-        moved = slots[was != now]
+        forest = self._forest
+        gone, come, moved = forest.changes()
         self._present += len(come) - len(gone)
         for rule in self.rules:
             if rule.members is not None and len(moved):
-                signs = np.where(self._parent[moved] != ABSENT, 1, -1)
-                rows = self._slots.take(moved)
+                signs = np.where(forest.parent[moved] != ABSENT, 1, -1)
+                rows = forest.slots.take(moved)
                 cols = [*(rows[p] for p in rule.join), moved]
                 rule.members.insert(Delta(rule.members.schema, cols, signs, distinct=True))
         out: list[Emission] = []
         both = np.concatenate((gone, come))
         if len(both):
-            places = np.concatenate((self._old[gone], self._place[come]))
+            places = np.concatenate((forest.old[gone], forest.place[come]))
             signs = np.repeat(np.array([-1, 1]), (len(gone), len(come)))
-            rows = self._rows(both, places)
+            rows = forest.rows(both, places)
             out.append((0, counters, Delta(self.schema, rows, signs, distinct=True)))
-        if self._slots.size > 2 * self._present + 1024:
+        if forest.slots.size > 2 * self._present + 1024:
             self._compact()
         return out
 
     def _compact(self) -> None:
-        """Give up the slots of rows that are not there."""
-        kept = (self._parent != ABSENT).nonzero()[0]
-        parents, places, size = self._parent[kept], self._place[kept], self._slots.size
-        cols = self._slots.take(kept)
-        numbers = np.empty(size, np.int64)
-        numbers[kept] = np.arange(len(kept))
-        self._clear()
-        if len(kept):
-            slots = self._open(cols, len(kept))
-            self._parent[slots] = np.where(parents >= 0, numbers[parents], parents)
-            self._place[slots] = places
+        cols, slots = self._forest.compact()
         for rule in self.rules:
             if rule.members is not None:
                 old = rule.members
                 rule.members = Arrangement(old.schema, old.key.indices, name=old.name)
-                if len(kept):
-                    weights = np.ones(len(kept), np.int64)
+                if len(slots):
+                    weights = np.ones(len(slots), np.int64)
                     members = [*(cols[p] for p in rule.join), slots]
                     rule.members.insert(Delta(old.schema, members, weights, distinct=True))
 
@@ -541,8 +360,7 @@ class Fixpoint(Operator):
     @property
     def state_bytes(self) -> int:
         """Bytes held."""
-        arrays = (self._parent, self._place, self._was, self._old, self._stamp, self._scratch)
-        return self._slots.nbytes + sum(a.nbytes for a in arrays) + super().state_bytes
+        return self._forest.nbytes + super().state_bytes
 
 
 def _net(delta: Delta) -> Delta:

@@ -13,6 +13,8 @@ from typing import Final
 
 import numpy as np
 
+from tidewheel.engine.operators.forest import ABSENT, Forest
+from tidewheel.engine.state.arrangement import Counters
 from tidewheel.engine.state.delta import Int64s
 
 FEW: Final = 8  # a round of so many rows is narrow
@@ -155,3 +157,85 @@ class Walk:
             sizes.append(len(following))
             level = following
         return sizes, level
+
+
+Watch = Callable[[Counters], int]
+"""Told of a round; gives the round before which it wants to be told again. May raise."""
+Rounds = list[tuple[Counters, list[int]]]
+"""The first round of some, and how many rows came in each."""
+
+
+def walk_set(
+    walk: Walk,
+    forest: Forest,
+    frontier: Int64s,
+    rounds: int,
+    watch: Watch | None,
+    report: Rounds | None,
+) -> tuple[Int64s, int]:
+    """Spread a set from `frontier`, while few rows come in a round; what is left, and the round."""
+    absent = bytearray((forest.parent == ABSENT).tobytes())
+    level = frontier.tolist()
+    sources: list[int] = []
+    found: list[int] = []
+    while 0 < len(level) <= WIDE:
+        most = AT_ONCE if watch is None else watch((rounds,)) - rounds
+        sizes, level = walk.spread(level, absent, max(most, 1), sources, found)
+        if report is not None:
+            report.append(((rounds,), sizes))
+        rounds += len(sizes)
+    if watch is not None:
+        watch((rounds,))
+    come = np.array(found, np.int64)
+    forest.touch(come)
+    forest.parent[come] = sources
+    return np.array(level, np.int64), rounds
+
+
+def walk_values(
+    walk: Walk,
+    forest: Forest,
+    frontier: Int64s,
+    rounds: int,
+    watch: Watch | None,
+    report: Rounds | None,
+) -> tuple[Int64s, int]:
+    """The same where a row hands on its value."""
+    # (an item of a memoryview costs half of an array's)
+    parent, place, stamp = forest.parent.data, forest.place.data, forest.stamp.data
+    was, old, epoch = forest.was.data, forest.old.data, forest.epoch
+    starts, targets = walk.starts, walk.targets
+    moved: list[int] = []
+    sizes: list[int] = []
+    level = frontier.tolist()
+    first = ask = rounds
+    while 0 < len(level) <= WIDE:
+        if rounds >= ask and watch is not None:
+            if report is not None:
+                report.append(((first,), sizes))
+            first, sizes = rounds, []
+            ask = watch((rounds,))
+        rounds += 1
+        following: list[int] = []
+        for source in level:
+            value = place[source]
+            for target in targets[starts[source] : starts[source + 1]]:
+                absent = parent[target] == ABSENT
+                if not absent and value >= place[target]:
+                    continue
+                if stamp[target] != epoch:
+                    stamp[target] = epoch
+                    was[target] = not absent
+                    old[target] = place[target]
+                    moved.append(target)
+                parent[target] = source
+                place[target] = value
+                following.append(target)
+        level = following
+        sizes.append(len(level))
+    if report is not None:
+        report.append(((first,), sizes))
+    if rounds < ask and watch is not None:
+        watch((rounds,))
+    forest.touched.append(np.array(moved, np.int64))
+    return forest.distinct(np.array(level, np.int64)), rounds
