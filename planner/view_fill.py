@@ -159,7 +159,7 @@ class Contents:
     def semi(self, join: Node, right: Node, key: Sequence[int]) -> None:
         """A semi join with the keys that `right` has (see `outer.semi`)."""
         given, types = self._gives.get(right), right.op.schema.types
-        if given is None or not all(groups_alike(types[i]) for i in key):
+        if given is None or not key or not all(groups_alike(types[i]) for i in key):
             return
         once = join.inputs[1].node.inputs[0].node
         keys = once.inputs[0].node

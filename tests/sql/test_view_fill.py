@@ -156,3 +156,16 @@ def test_sums_and_squares_of_the_smallest_doubles(value: str) -> None:
         con.execute("INSERT INTO t VALUES (1, 1)")
         con.execute("DELETE FROM t WHERE x = 1")
         assert con.execute("VERIFY VIEW v").fetchall() == []
+
+
+@pytest.mark.parametrize("few", [True, False])
+def test_exists_that_reads_no_column(few: bool) -> None:
+    with tidewheel.connect() as con:
+        con.execute("CREATE TABLE t AS SELECT range AS a FROM range(9)")
+        con.execute(f"CREATE TABLE u AS SELECT range AS b FROM range({0 if few else 3})")
+        query = "SELECT a FROM t WHERE EXISTS (SELECT 1 FROM u WHERE b IS NOT NULL)"
+        con.execute(f"CREATE MATERIALIZED VIEW v AS {query}")
+        for change in ("INSERT INTO u VALUES (NULL), (5)", "DELETE FROM u", "DELETE FROM t"):
+            assert con.execute("VERIFY VIEW v").fetchall() == []
+            con.execute(change)
+        assert con.execute("VERIFY VIEW v").fetchall() == []
