@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import duckdb
@@ -96,7 +97,7 @@ class Creation(Epochs):
             select = f"SELECT {', '.join(map(quote, columns))} FROM {quote(row_name(token))}"
             self._do(f"CREATE VIEW {target} AS {select}")
             sql = parsed.query
-            if parsed.columns:
+            if parsed.columns or columns != rows.column_names:
                 listed = ", ".join(map(quote, columns))
                 sql = f"WITH __tw_view({listed}) AS ({sql}\n) SELECT * FROM __tw_view"
             self._do(
@@ -143,16 +144,7 @@ class Creation(Epochs):
                     position=parsed.name_at,
                 )
             columns[: len(parsed.columns)] = parsed.columns
-        lower = [c.lower() for c in columns]
-        for i, name in enumerate(lower):
-            if name in lower[:i]:
-                raise errors.ProgrammingError(
-                    f"column {columns[i]} appears twice in the view",
-                    hint="give one of them another name with AS",
-                    text=statement.script,
-                    position=parsed.query_at,
-                )
-        return columns
+        return _distinct(columns)
 
     def _check_query(
         self, parsed: view_text.CreateView, statement: Statement, names: Names, plain: bool
@@ -250,3 +242,17 @@ class Creation(Epochs):
         database = qualifiers[0] if len(qualifiers) == 2 else names.database
         target = ".".join(map(quote, (database, schema, name)))
         return None, f"{database}.{schema}.{name}".lower(), target
+
+
+def _distinct(names: Sequence[str]) -> list[str]:
+    """What DuckDB calls a view's columns: one whose name is there already gets a number."""
+    last: dict[str, int] = {}
+    found = []
+    for name in names:
+        new = name
+        while new.lower() in last:
+            last[name.lower()] += 1
+            new = f"{name}_{last[name.lower()]}"
+        last[new.lower()] = 0
+        found.append(new)
+    return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+import duckdb
 import pytest
 
 import tidewheel
@@ -185,3 +186,29 @@ def test_tables_that_a_copied_database_brings() -> None:
         con.execute("CREATE MATERIALIZED VIEW w AS SELECT sum(x) AS s FROM new.a")
         con.execute("INSERT INTO new.a VALUES (7)")
         assert con.execute("FROM w").fetchall() == [(13,)]
+
+
+@pytest.mark.parametrize("columns", ["", "(x)", "(x, X)"])
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT a, a_1, a FROM t",
+        "SELECT a, A, a_1, a_1 FROM t",
+        "SELECT t.a, u.a, count(*), count(*) FROM t JOIN t u ON t.a = u.a_1 GROUP BY ALL",
+        "FROM t x, t y",
+        "SELECT a, a FROM t POSITIONAL JOIN (SELECT 1) AS o",
+        "WITH RECURSIVE r(n) AS (SELECT a FROM t UNION SELECT n + 1 FROM r WHERE n < 3) "
+        "SELECT n, n FROM r",
+    ],
+)
+def test_columns_of_one_name_are_numbered_as_in_duckdb(query: str, columns: str) -> None:
+    with tidewheel.connect() as con, duckdb.connect() as plain:
+        for each in (con, plain):
+            each.execute("CREATE TABLE t (a INTEGER, a_1 INTEGER)")
+        plain.execute(f"CREATE VIEW v {columns} AS {query}")
+        con.execute(f"CREATE MATERIALIZED VIEW v {columns} AS {query}")
+        for each in (con, plain):
+            each.execute("INSERT INTO t VALUES (1, 2), (2, 2)")
+        for asked in ("SELECT column_name FROM (DESCRIBE v)", "FROM v ORDER BY ALL"):
+            assert con.execute(asked).fetchall() == plain.execute(asked).fetchall()
+        assert con.execute("VERIFY VIEW v").fetchall() == []
