@@ -8,12 +8,10 @@ these statements where they keep them, or have no statement of their own.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import partial
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-from sqlglot import exp
 
 from tidewheel.engine.operators.accumulate import Accumulate
 from tidewheel.engine.operators.circuit import Circuit, Node
@@ -45,7 +43,6 @@ def stepped(query: str, steps: Sequence[L.Filter | L.Project | L.Unnest], last: 
 
 
 MANY: Final = 100_000
-FEWER: Final = 8
 _JOINED: Final = 16  # tables of one statement: what a view reads twice is in its text twice
 _NARROW: Final = 2  # columns of pairs that are made sooner than DuckDB would join again
 
@@ -56,10 +53,12 @@ class Contents:
     def __init__(self) -> None:
         self.rows: Mapping[Node, int] = {}
         """Of the tables behind the sources."""
+        self.read: Read | None = None
+        """Runs a query over tables as they were before the present turn, as the view means it."""
         self._gives: dict[Node, str] = {}
         self._gets: dict[Node, Callable[[Run], Delta | None]] = {}
         self._sizes: dict[str, tuple[int, int]] = {}
-        self._tables: set[Node] = set()
+        self._tables: dict[Node, str] = {}
         self._reads: dict[Node, int] = {}  # how many tables
 
     def table(self, node: Node, names: Sequence[str], table: str, stored: bool) -> None:
@@ -67,7 +66,7 @@ class Contents:
         listed = ", ".join(to_sql(identifier(c)) for c in names)
         self._gives[node] = f"SELECT {listed} FROM {table}"
         if stored:
-            self._tables.add(node)
+            self._tables[node] = table
 
     def map(
         self,
@@ -95,20 +94,21 @@ class Contents:
         """An `Ordered` gets the rows of `source`: of many rows the first of each group."""
         given, op = self._gives.get(source), node.op
         assert isinstance(op, Ordered)
-        origin = self._origin(source)
-        again = origin in self._tables or isinstance(origin.op, Join)
+        stored = self.tables(source) is not None and given is not None
+        again = stored or isinstance(self._origin(source).op, Join)
         if given is None or not again or registry is None or not First.possible(op):
             return
 
         def rest(present: Delta) -> list[Delta]:
-            assert registry.read is not None
-            before = self.collect(source, registry.read)
-            return [before] if isinstance(origin.op, Join) else [before, present]
+            if not stored:
+                return [self._joined(source)]
+            assert self.read is not None
+            return [self.collect(source, self.read), present]
 
         first = First(op, _named(given, names), names, rest, self._sizes)
 
         def rows(run: Run) -> Delta | None:
-            many = any(self.rows[s] >= MANY for s in _sources([source]))
+            many = any(self.rows[s] >= MANY for s in sources(source))
             return first(run) if many else None
 
         self._gets[node] = rows
@@ -179,7 +179,9 @@ class Contents:
         """
         nodes = [n for n in circuit.nodes if n is not None]
         # Two sides that are kept, and sorted, meet as fast; what comes out is nearly sorted then.
+        # But what waits would have to be read for them if it is not a statement that joins it.
         left_out = {n for n in nodes if isinstance(n.op, Join) and self._kept(n)}
+        left_out -= self._under_waiting(nodes)
         while True:
             served: set[Node] = set()
             for node in nodes:
@@ -200,11 +202,19 @@ class Contents:
             left_out |= more
 
     def _kept(self, join: Node) -> bool:
-        """Are both sides of a join kept, and its pairs narrow, or wanted row by row?"""
-        ops = (wire.node.op for wire in join.inputs)
-        waiting = any(isinstance(op, Arrange) and op.arrangement.waiting for op in ops)
-        narrow = len(join.op.schema) <= _NARROW
-        return not waiting and (narrow or self._by_row(join))
+        """If both sides of a join are kept: are its pairs narrow, or wanted row by row?"""
+        return len(join.op.schema) <= _NARROW or self._by_row(join)
+
+    def _under_waiting(self, nodes: Sequence[Node]) -> set[Node]:
+        """Joins with a side that waits, and what goes on to them by statements alone."""
+        found: set[Node] = set()
+        for node in reversed(nodes):
+            op, behind = node.op, [wire.node for wire in node.inputs]
+            if node in found or any(_waits(n) for n in behind):
+                found.add(node)
+                if isinstance(op, Join | Arrange) or node in self._gives:
+                    found.update(behind)
+        return found
 
     def _by_row(self, node: Node) -> bool:
         return any(
@@ -248,10 +258,22 @@ class Contents:
                         elif len(delta):
                             circuit.push(node, delta, port=port)
 
-    def table_of(self, node: Node) -> Node | None:
-        """The source of the one stored table that gives all that `node` gives."""
-        node = self._origin(node)
-        return node if node in self._tables else None
+    def given(self, node: Node) -> str | None:
+        """The statement that computes what `node` gives, if there is one."""
+        return self._gives.get(node)
+
+    def counted_in(self, node: Node, part: float) -> str:
+        """A statement that counts what maps make of `part` of a table's rows, picked at random."""
+        origin, query = self._gives[self._origin(node)], self._gives[node]
+        if part < 1:
+            some = f"{origin} TABLESAMPLE SYSTEM ({part * 100:.6f}%) REPEATABLE (1)"
+            query = query.replace(origin, some)
+        return f"SELECT system.main.count(*) FROM ({query})"
+
+    def tables(self, node: Node) -> frozenset[str] | None:
+        """The tables that `node` follows from, where they are all stored."""
+        found = [self._tables.get(source) for source in sources(node)]
+        return None if None in found else frozenset(filter(None, found))
 
     def _origin(self, node: Node) -> Node:
         """Where maps begin that lead to `node`."""
@@ -270,71 +292,51 @@ class Contents:
         return as_delta(read(query), schema)
 
     def collect(self, node: Node, read: Read) -> Delta:
-        """What `node` gives, from the rows that its table has now, or that a join has by now."""
-        if node in self._tables:
-            return as_delta(read(self._gives[node]), node.op.schema)
+        """What `node` gives of the rows that `read` finds in its tables."""
+        return as_delta(read(self._gives[node]), node.op.schema)
+
+    def _joined(self, node: Node) -> Delta:
+        """What `node` gives by now, after maps, of the pairs of a join."""
         if isinstance(node.op, Join):
             return node.op.contents()
-        emitted = node.op.step((), [self.collect(node.inputs[0].node, read)])
+        emitted = node.op.step((), [self._joined(node.inputs[0].node)])
         return emitted[0][2] if emitted else Delta.empty(node.op.schema)
+
+
+def _waits(node: Node) -> bool:
+    return isinstance(node.op, Arrange) and node.op.arrangement.waiting
+
+
+def sources(*nodes: Node) -> set[Node]:
+    """The inputs of the circuit from which `nodes` come."""
+    seen: set[Node] = set()
+    todo = list(nodes)
+    while todo:
+        node = todo.pop()
+        if node not in seen:
+            seen.add(node)
+            todo += (wire.node for wire in node.inputs)
+    return {node for node in seen if not node.inputs}
 
 
 def _any_of(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> str | None:
     """A condition for one of some rows of values; None where it is not certain to be one."""
     if not names or not all(isinstance(v, int | str) for row in rows for v in row):
         return None
-    texts = [[to_sql(exp.convert(v)) for v in row] for row in dict.fromkeys(rows)]
+    texts = [[_literal(v) for v in row] for row in dict.fromkeys(rows)]
     if len(names) == 1:
         return f"{names[0]} IN ({', '.join(t for (t,) in texts)})"
     each = (" AND ".join(f"{n} = {t}" for n, t in zip(names, row, strict=True)) for row in texts)
     return " OR ".join(f"({e})" for e in each)
 
 
+def _literal(value: int | str) -> str:
+    return "'" + value.replace("'", "''") + "'" if isinstance(value, str) else str(value)
+
+
 def _column(of: tuple[int, int]) -> str:
     side, i = of
     return f"{'lr'[side]}.{'lr'[side]}{i}"
-
-
-def put_off(circuit: Circuit, contents: Contents, registry: SharedArrangements) -> None:
-    """Leave out the state by which only a change of a much smaller table finds its partners.
-
-    A join of many facts with few of something else keeps the few; what of the many a change of
-    these meets is read from their table, and kept if that comes again and again.
-    """
-    rows = contents.rows
-    for node in circuit.nodes:
-        if node is None or not isinstance(node.op, Arrange):
-            continue
-        behind_it = node.inputs[0].node
-        source = contents.table_of(behind_it)
-        if source is None or rows[source] < MANY:
-            continue
-        others = [_other(reader, port) for reader, port, _ in node.readers[0]]
-        behind = _sources([o for o in others if o is not None])
-        few = all(contents.table_of(s) and rows[s] * FEWER <= rows[source] for s in behind)
-        if few and None not in others:
-            key = node.op.arrangement.key.indices
-            node.op.wait(
-                registry,
-                partial(contents.collect, behind_it),
-                partial(contents.find, behind_it, key),
-            )
-
-
-def _other(join: Node, port: int) -> Node | None:
-    """The other side of a join; None for other operators."""
-    return join.inputs[1 - port].node if isinstance(join.op, Join) else None
-
-
-def _sources(nodes: list[Node]) -> set[Node]:
-    """The inputs of the circuit from which `nodes` come."""
-    seen: set[Node] = set()
-    while nodes:
-        node = nodes.pop()
-        if node not in seen:
-            seen.add(node)
-            nodes += (wire.node for wire in node.inputs)
-    return {node for node in seen if not node.inputs}
 
 
 def as_delta(table: pa.Table, schema: Schema) -> Delta:

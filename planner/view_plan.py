@@ -36,8 +36,10 @@ from tidewheel.planner.rewrites.join_order import join_order
 from tidewheel.planner.rewrites.prune import prune
 from tidewheel.planner.rewrites.reduce_groups import reduce_groups
 from tidewheel.planner.rewrites.same_subplans import same_subplans
-from tidewheel.planner.view_fill import as_delta, put_off
+from tidewheel.planner.text import in_one
+from tidewheel.planner.view_fill import as_delta
 from tidewheel.planner.view_kernels import under
+from tidewheel.planner.view_waiting import put_off
 
 
 def rewritten(node: L.Node, run: Run) -> L.Node:
@@ -81,13 +83,14 @@ class Incremental:
             self._push(placed, run(sql))
         rows: dict[Node, int] = {}
         sources = self._low.inputs
-        counts = [f"(SELECT system.main.count(*) FROM {source.table})" for source in sources]
-        found = run.row(f"SELECT {', '.join(counts)}") if counts else ()
+        counts = [f"SELECT system.main.count(*) FROM {source.table}" for source in sources]
+        found = run.row(in_one(counts))[0] if counts else ()
         for source, count in zip(sources, found, strict=True):
             self.held[source.key] = rows[source.node] = count
         self._low.contents.rows = rows
+        self._low.contents.read = run
         if run.shared is not None:
-            put_off(self.circuit, self._low.contents, run.shared)
+            put_off(self.circuit, self._low.contents, run.shared, run)
         self._low.contents.fill(self.circuit, run)
         self._advance()
 
@@ -102,6 +105,7 @@ class Incremental:
 
     def step(self, changes: Deltas, run: Run) -> Change:
         """One epoch."""
+        self._low.contents.read = run.committed
         for source in self._low.inputs:
             change = changes.get(source.key)
             if change is not None and len(change):

@@ -152,5 +152,13 @@ class Homes(Registry):
         return meaning.meaning(row, names)
 
 
+def own_settings(home: Home) -> str:
+    """SQL by which a connection comes to a place, but for what all connections have in common."""
+    settings = meaning.DEFAULTS | dict(home.meaning)
+    own = {name: value for name, value in settings.items() if name not in meaning.DATABASE_WIDE}
+    path = _path_setting(home.path).replace("'", "''")
+    return f"{meaning.statement(own)};SET search_path = '{path}'"
+
+
 def _path_setting(path: Iterable[tuple[str, str]]) -> str:
     return ",".join(f"{quote(d)}.{quote(s)}" for d, s in path)

@@ -18,7 +18,7 @@ from tidewheel.planner.maintain import MaintainedView
 from tidewheel.sql import errors, functions, introspection
 from tidewheel.sql.reads import Names
 from tidewheel.sql.statements import tokens
-from tidewheel.sql.view_home import Homes
+from tidewheel.sql.view_home import Homes, own_settings
 from tidewheel.sql.view_registry import row_name
 
 if TYPE_CHECKING:
@@ -265,8 +265,12 @@ class Maintenance:
             yield
 
     def committed(self, sql: str) -> pa.Table:
-        with self._views.host.connection.cursor() as apart:
+        view = self._view
+        there = nullcontext() if view is None else self._views.at(view.home)
+        with there, self._views.host.connection.cursor() as apart:
             apart.execute("SET arrow_lossless_conversion = true")
+            if view is not None:  # of its own the connection has the settings of no session
+                apart.execute(own_settings(view.home)).fetchall()
             return apart.sql(sql).to_arrow_table()
 
     def bind(self, sql: str) -> Node:

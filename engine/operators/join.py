@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from tidewheel.engine.operators.operator import Emission, Operator, emit
-from tidewheel.engine.operators.shared import Later, Read, Shared, SharedArrangements
+from tidewheel.engine.operators.shared import Shared
 from tidewheel.engine.state import columns as columns_
-from tidewheel.engine.state.arrangement import Arrangement, Counters
+from tidewheel.engine.state.arrangement import Arrangement, Counters, Waiting
 from tidewheel.engine.state.delta import Delta, Int64s, Schema
 from tidewheel.engine.state.run import Rows
 from tidewheel.engine.state.spine import Spine
@@ -63,26 +63,32 @@ class Arrange(Operator):
         there = self.shared is not None and self.shared.is_written
         return there or self.arrangement.waiting
 
-    def wait(
-        self,
-        registry: SharedArrangements,
-        collect: Callable[[Read], Delta],
-        find: Callable[[Read, Delta], Delta | None],
-    ) -> None:
-        """Hold nothing until somebody reads; `collect` gives the rows that came in until then.
-
-        `find`: those of some keys, or None.
-        """
-
-        def found(read: Read, keys: Delta) -> Delta | None:
-            rows = find(read, keys)
-            return None if rows is None else self._found(rows)
-
-        self.arrangement.wait(Later(registry, lambda read: self._found(collect(read)), found))
+    def wait(self, rows: Waiting) -> None:
+        """Hold nothing until somebody reads; `rows` are those that came in until then."""
+        self.arrangement.wait(_Found(rows, self._found))
 
     def arrangements(self) -> Sequence[Arrangement]:
         """The one arrangement."""
         return (self.arrangement,)
+
+
+class _Found(Waiting):
+    """Of the rows for which an `Arrange` waits those that a join can find."""
+
+    def __init__(self, rows: Waiting, found: Callable[[Delta], Delta]) -> None:
+        self._rows = rows
+        self._found = found
+
+    def read(self) -> Delta:
+        return self._found(self._rows.read())
+
+    def find(self, keys: Delta) -> Delta | None:
+        rows = self._rows.find(keys)
+        return None if rows is None else self._found(rows)
+
+    @property
+    def turn(self) -> int:
+        return self._rows.turn
 
 
 class Join(Operator):

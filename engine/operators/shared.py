@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from time import perf_counter
+from typing import TYPE_CHECKING, Final, Protocol
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -24,25 +25,37 @@ Read = Callable[[str], "pa.Table"]
 
 
 TIMES: Final = 32
+ROW: Final = 2e-7  # seconds to read a row and keep it
+
+
+class Reads(Protocol):
+    """Who knows how tables are read."""
+
+    read: Read | None
+    """Runs a query over tables as they were before the present turn."""
 
 
 class Later:
     """The rows of an arrangement that waits: `collect` reads them when somebody asks.
 
-    A few keys are looked for by `find`, which goes through the table: so often that it cost about
-    what it costs to sort the table, as nobody knows whether they will be asked for again.
+    A few keys are looked for by `find`, which goes through the tables: until that took about as
+    long as to read and sort all `rows`, as nobody knows whether they will be asked for again.
     """
 
     def __init__(
         self,
         registry: SharedArrangements,
+        reads: Reads,
         collect: Callable[[Read], Delta],
         find: Callable[[Read, Delta], Delta | None],
+        rows: float,
     ) -> None:
         self._registry = registry
+        self._reads = reads
         self._collect = collect
         self._find = find
         self._left = TIMES
+        self._seconds = rows * ROW
 
     @property
     def turn(self) -> int:
@@ -51,16 +64,19 @@ class Later:
 
     def read(self) -> Delta:
         """The rows that were there before the present turn."""
-        assert self._registry.read is not None
-        return self._collect(self._registry.read)
+        assert self._reads.read is not None
+        return self._collect(self._reads.read)
 
     def find(self, keys: Delta) -> Delta | None:
         """Those of them that have one of some keys, more perhaps; None if all should be read."""
-        self._left -= 1
-        if self._left < 0:
+        if self._left <= 0 or self._seconds <= 0:
             return None
-        assert self._registry.read is not None
-        return self._find(self._registry.read, keys)
+        assert self._reads.read is not None
+        started = perf_counter()
+        found = self._find(self._reads.read, keys)
+        self._left -= 1
+        self._seconds -= perf_counter() - started
+        return found
 
 
 @dataclass(eq=False, slots=True)

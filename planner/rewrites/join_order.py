@@ -9,9 +9,10 @@ ordering.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import prod
+from typing import Any
 
 from sqlglot import exp
 
@@ -37,13 +38,14 @@ from tidewheel.planner.rewrites.join_graph import (
     in_order,
     join_graph,
 )
-from tidewheel.planner.text import conjunction, defined, identifier, to_sql
+from tidewheel.planner.text import conjunction, defined, identifier, in_one, to_sql
 
-Query = Callable[[str], Sequence[int]]
-"""Runs a statement of one row of integers."""
+Query = Callable[[str], Sequence[Any]]
+"""Runs a statement of one row."""
 _UNKNOWN = 10_000
 _VALUES = 100  # of a column of what is not known: two of these are best joined late
 _TABLES = 4
+_KEPT = "system.main.stats"
 _MOST = 10_000_000  # rows of a join that are counted
 
 
@@ -256,28 +258,62 @@ def _joined(a: _Part, b: _Part, conditions: list[exp.Expr]) -> _Part:
 
 
 def _measured(nodes: list[Node], compared: set[str], query: Query) -> list[_Part]:
-    """The relations with their sizes, all asked for in one statement."""
+    """The relations with their sizes.
+
+    How many values a table's column has DuckDB keeps; to count those that a filter leaves takes as
+    long as the whole query may.
+    """
     columns = [[c.name for c in n.schema if c.name in compared] for n in nodes]
     texts = [_text(n) for n in nodes]
-    asked: list[str] = []
-    for text, names in zip(texts, columns, strict=True):
-        if text is not None:
-            counts = (f"approx_count_distinct({to_sql(identifier(c))})" for c in names)
-            asked.append(f"(SELECT {', '.join(['count(*)', *counts])} FROM ({text}))")
-    found = iter(query(f"FROM {', '.join(asked)}") if asked else ())
-    parts = []
-    for at, (node, text, names) in enumerate(zip(nodes, texts, columns, strict=True)):
-        unknown = [_UNKNOWN, *([_VALUES] * len(names))]
-        sizes = unknown if text is None else [next(found) for _ in unknown]
-        rows, *distinct = (max(1.0, s) for s in sizes)
-        parts.append(_Part(node, (at,), rows, dict(zip(names, distinct, strict=True))))
-    return parts
+    known: list[dict[str, int]] = [{} for _ in nodes]
+    single = [i for i, t in enumerate(texts) if t is not None and _tables(t) == 1 and columns[i]]
+    stats = (
+        _listed([f"any_value({_KEPT}({_name(c)}).approx_unique::BIGINT)" for c in columns[i]])
+        + f" FROM (FROM ({texts[i]}) LIMIT 1)"
+        for i in single
+    )
+    for i, values in zip(single, _together(stats, query), strict=True):
+        known[i] = {c: v for c, v in zip(columns[i], values, strict=True) if v is not None}
+    there = [i for i, t in enumerate(texts) if t is not None]
+    counts = (
+        _listed(
+            ["count(*)"]
+            + [f"approx_count_distinct({_name(c)})" for c in columns[i] if c not in known[i]]
+        )
+        + f" FROM ({texts[i]})"
+        for i in there
+    )
+    rows: list[float] = [_UNKNOWN] * len(nodes)
+    for i, (count, *values) in zip(there, _together(counts, query), strict=True):
+        rows[i] = max(1.0, count)
+        known[i] |= zip((c for c in columns[i] if c not in known[i]), values, strict=True)
+    return [
+        _Part(node, (i,), rows[i], {c: max(1.0, known[i].get(c, _VALUES)) for c in columns[i]})
+        for i, node in enumerate(nodes)
+    ]
+
+
+def _together(asked: Iterable[str], query: Query) -> Sequence[Sequence[Any]]:
+    queries = list(asked)
+    return query(in_one(queries))[0] if queries else ()
+
+
+def _listed(items: Sequence[str]) -> str:
+    return f"SELECT [{', '.join(items)}]"
+
+
+def _name(column: str) -> str:
+    return to_sql(identifier(column))
+
+
+def _tables(text: str) -> int:
+    return text.count('FROM "')
 
 
 def _text(node: Node) -> str | None:
     """What is made of at most `_TABLES` tables, as SQL; None for what takes longer to look at."""
     found = _sql(node)
-    return None if found is None or found.count('FROM "') > _TABLES else found
+    return None if found is None or _tables(found) > _TABLES else found
 
 
 def _sql(node: Node) -> str | None:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import tidewheel
 from oracle.shapes import EDITS, SCHEMA, SHAPES
 from tidewheel.engine.operators import shared
-from tidewheel.planner import view_fill, view_heads
+from tidewheel.planner import view_fill, view_heads, view_waiting
 
 Rows = Counter[tuple[Any, ...]]
 
@@ -100,8 +100,10 @@ def test_all_shapes_made_over_rows(threads: int, before: list[str], edits: list[
 def test_all_shapes_with_state_that_waits(batch: int, before: list[str], edits: list[str]) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(view_fill, "MANY", 0)
-        patch.setattr(view_fill, "FEWER", 0)
+        patch.setattr(view_waiting, "FEWER", 0)
+        patch.setattr(view_waiting, "LOOKED_AT", 2)
         patch.setattr(shared, "TIMES", 4 - batch)
+        patch.setattr(shared, "ROW", 1)
         patch.setattr(view_heads, "LEAST", 1)
         patch.setattr(view_heads, "PART", 0)
         check(edits, list(SHAPES), 1, batch, before)

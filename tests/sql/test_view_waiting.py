@@ -22,6 +22,7 @@ VIEWS = {
 @pytest.fixture
 def con(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[tidewheel.Connection]:
     monkeypatch.setattr(view_fill, "MANY", 100)
+    monkeypatch.setattr(shared, "ROW", 1)
     with tidewheel.connect(tmp_path / "t.db") as con:
         con.execute("CREATE TABLE dim (k INTEGER PRIMARY KEY, name VARCHAR)")
         con.execute("CREATE TABLE fact (id INTEGER, k INTEGER)")
