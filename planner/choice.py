@@ -2,9 +2,10 @@
 
 A query all of whose recursions DuckDB can run itself may be given to it as it is written. What that
 costs depends on how many rows and iterations there will be, which nobody knows beforehand: a tree
-and a chain have the same number of edges. So DuckDB is asked at the first run, where the tables are
-small, and at runs 2, 4, 8 …; it is stopped after the time in which the loop would be done. Both
-times are kept with the plan.
+and a chain have the same number of edges. So DuckDB is asked first where the tables are small, even
+before the loop is planned, and at runs 2, 4, 8 … of a query that the loop runs; it is stopped after
+the time in which the loop would be done. The loop is tried once what that costs is little beside
+what DuckDB has taken. Both times are kept with the plan.
 
 DuckDB's own recursion has no bounds: the time it is given is so short that none of ours
 (planner.lower_recursion.budget) could be reached in it. It ends by DuckDB's own clock: a recursion
@@ -23,16 +24,22 @@ import pyarrow as pa
 
 from tidewheel.engine.kernels.duckdb import relation
 from tidewheel.planner.context import Context
+from tidewheel.planner.direct import Held, held
 from tidewheel.planner.logical import Block
 from tidewheel.planner.text import numbered_parameters
 
-FIRST = 0.02
+FIRST = 0.04
 """Seconds for the first try, where the tables are small."""
 SMALL = 20_000
 """Rows of all tables together."""
 LONGEST = 0.5
 """Seconds after which DuckDB is stopped in any case."""
 _SET = "SET max_execution_time"
+PLANNING = 0.03
+"""Seconds that it takes to plan a loop: worth trying once DuckDB has taken as many in all."""
+_AGAIN = 10
+"""So many times as long as the loop took DuckDB runs alone, before the loop is tried again."""
+_FEW = 1000
 _CHEAP = 0.003  # seconds: no loop takes less
 
 
@@ -50,6 +57,8 @@ class Choice:
     whole: float | None = None  # seconds that DuckDB took
     loop: float | None = None
     runs: int = 0
+    spent: float = 0  # seconds in all that DuckDB took since the loop ran
+    few: bool = False  # had DuckDB's last answer few rows?
     limits: bool | None = None  # can DuckDB's time be limited? (a SET makes plans anew)
 
     def begin(self, context: Context) -> float:
@@ -78,10 +87,10 @@ class Choice:
         if self.whole is None:
             return False
         if self.loop is None:
-            return self.limited or self.whole <= _CHEAP
-        return self.whole <= self.loop
+            return self.limited or self.whole <= _CHEAP or self.spent < PLANNING
+        return self.whole <= self.loop and (self.limited or self.spent < _AGAIN * self.loop)
 
-    def run(self, seconds: float, context: Context) -> pa.Table | None:
+    def run(self, seconds: float, context: Context) -> Held | pa.RecordBatchReader | None:
         """DuckDB's answer, if it has it in time; what it refuses the loop will report."""
         given = numbered_parameters(self.query.sql, context.parameters)
         connection = context.connection
@@ -96,7 +105,7 @@ class Choice:
                     found = relation(connection, self.query.sql, None, given)
                 else:
                     found = context.bound.relation(connection, self.query.sql)
-                return found.to_arrow_table()
+                return self._rows(found, context.settings.batch_rows)
             except duckdb.Error:
                 if context.interrupted.is_set():
                     raise
@@ -104,6 +113,15 @@ class Choice:
             finally:
                 if seconds < math.inf and self.limits:
                     connection.execute(f"{_SET} = 0").fetchall()
+
+    def _rows(self, found: duckdb.DuckDBPyRelation, batch_rows: int) -> Held | pa.RecordBatchReader:
+        """All rows. Few ones are made values of Python: to Arrow and back takes some 0.4 ms."""
+        rows = held(found) if self.few else None
+        if rows is not None:
+            return rows
+        table = found.to_arrow_table()
+        self.few = table.num_rows <= _FEW
+        return table.to_reader(batch_rows)
 
     def _limit(self, connection: duckdb.DuckDBPyConnection, seconds: float) -> bool:
         """Give DuckDB's next statements so much time, if nobody else does and it can be set."""
@@ -122,10 +140,12 @@ class Choice:
         if not ended and self.whole is not None:
             self.runs = 2
         self.whole = _late(self.whole, seconds) if ended else None
+        self.spent += seconds
 
     def note_loop(self, seconds: float) -> None:
         """How long the loop took until its first rows."""
         self.loop = _late(self.loop, seconds)
+        self.spent = 0
 
     def text(self) -> str:
         """What EXPLAIN says."""
@@ -145,7 +165,9 @@ class Choice:
                 f"first, for {FIRST * 1000:.0f} ms"
             )
         elif self.alone:
-            known.append("DuckDB runs it alone")
+            until = self.loop is None and not self.limited and (self.whole or 0) > _CHEAP
+            most = f", the loop is tried after {PLANNING * 1000:.0f} ms of DuckDB's in all"
+            known.append("DuckDB runs it alone" + (most if until else ""))
         else:
             again = 1 << self.runs.bit_length()
             at = f"; at run {again} DuckDB is asked for the whole answer first"

@@ -87,21 +87,16 @@ _PLAIN = {
 """DuckDB's types whose values are written from Python as DuckDB writes them; Arrow's names."""
 
 
-class Rows:
-    """A statement's rows of plain types, from DuckDB without Arrow, whose library loads slowly.
+class Held:
+    """Rows of plain types as DuckDB makes them for Python, without Arrow.
 
-    Whoever asks for Arrow all the same gets it, made of the Python values.
+    Whoever asks for Arrow all the same gets it, made of the Python values. `columns`: names and
+    types as DuckDB names them.
     """
 
-    def __init__(self, types: list[str], context: Context) -> None:
-        self._connection = context.connection
-        self._lock = context.lock
-        self._interrupted = context.interrupted
-        self._chunk = min(context.settings.batch_rows, 10_000)
-        self._done = False
-        self.columns = list(zip([d[0] for d in self._connection.description], types, strict=True))
-        """Names and types as DuckDB names them."""
-        self._ahead: list[tuple[Any, ...]] | None = self._read()
+    def __init__(self, columns: list[tuple[str, str]], rows: list[tuple[Any, ...]]) -> None:
+        self.columns = columns
+        self._ahead: list[tuple[Any, ...]] | None = rows
 
     @cached_property
     def schema(self) -> pa.Schema:
@@ -129,6 +124,29 @@ class Rows:
         return _batch(rows, self.schema)
 
     def _read(self) -> list[tuple[Any, ...]]:
+        return []
+
+    def close(self) -> None:
+        """Give up what is not yet read; safe to call again."""
+        self._ahead = None
+
+
+class Rows(Held):
+    """A statement's rows, read as they are asked for; Arrow's library, which loads slowly, is not.
+
+    Its statement has been executed.
+    """
+
+    def __init__(self, types: list[str], context: Context) -> None:
+        self._connection = context.connection
+        self._lock = context.lock
+        self._interrupted = context.interrupted
+        self._chunk = min(context.settings.batch_rows, 10_000)
+        self._done = False
+        names = [d[0] for d in self._connection.description]
+        super().__init__(list(zip(names, types, strict=True)), self._read())
+
+    def _read(self) -> list[tuple[Any, ...]]:
         if self._done:
             return []
         if self._interrupted.is_set():
@@ -149,6 +167,14 @@ class Rows:
             self._done = True
             with self._lock:
                 self._connection.abort()
+
+
+def held(found: duckdb.DuckDBPyRelation) -> Held | None:
+    """All rows of a relation, to be read as Python values; None if their types are not plain."""
+    types = [str(t) for t in found.types]
+    if not _plain(types):
+        return None
+    return Held(list(zip(found.columns, types, strict=True)), found.fetchall())
 
 
 def _plain(types: list[str]) -> bool:

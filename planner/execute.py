@@ -45,7 +45,8 @@ class Watch(Protocol):
 class BatchStream(Protocol):
     """A result: Arrow batches of one schema, computed as they are asked for."""
 
-    schema: pa.Schema
+    @property
+    def schema(self) -> pa.Schema: ...
 
     def __iter__(self) -> Iterator[pa.RecordBatch]: ...
 
@@ -71,14 +72,15 @@ class Physical:
     choice: Choice | None = None  # where DuckDB could run the query, too
 
 
-def physical(node: Node, settings: Settings) -> Physical:
-    """Rewrite, lower and fuse a plan."""
+def physical(node: Node, settings: Settings, known: Choice | None = None) -> Physical:
+    """Rewrite, lower and fuse a plan. `known`: what there is from runs before it was planned."""
     labels = None if _is_whole(node) else tuple(c.label for c in node.schema)
     if labels is not None:
         node = rewritten(node)
     choice = None
     if isinstance(node, LetRec) and node.whole is not None and settings.fusion:
-        choice = Choice(node.whole, node.limited, node.ends)
+        choice = known or Choice(node.whole)
+        choice.limited, choice.ends = node.limited, node.ends
     flow = lower(node, settings.fusion)
     kernels = tuple(fuse(flow, settings.fusion))
     return Physical(flow, kernels, labels, choice=choice)
@@ -89,23 +91,31 @@ def run(node: Node, context: Context) -> BatchStream:
     return start(physical(node, context.settings), context)
 
 
-def start(plan: Physical, context: Context) -> BatchStream:
-    """Run a plan the way that is thought to be the faster, up to its first batch."""
+def start(plan: Physical, context: Context, ask: bool = True) -> BatchStream:
+    """Run a plan the way that is thought to be the faster, up to its first batch.
+
+    Unless `ask`, DuckDB has been asked already in this run, or is not to be.
+    """
     choice = plan.choice
     if choice is None:
         return launch(plan, context)
-    seconds = choice.begin(context)
+    if ask and (answer := whole_answer(choice, context)) is not None:
+        return answer
     begun = clock.perf_counter()
-    if seconds > 0:
-        table = choice.run(seconds, context)
-        choice.note_whole(clock.perf_counter() - begun, table is not None)
-        if table is not None:
-            reader: BatchStream = table.to_reader(context.settings.batch_rows)
-            return reader
-        begun = clock.perf_counter()
     result = launch(plan, context)
     choice.note_loop(clock.perf_counter() - begun)
     return result
+
+
+def whole_answer(choice: Choice, context: Context) -> BatchStream | None:
+    """DuckDB's own answer, if it is its turn, and it has it in time."""
+    seconds = choice.begin(context)
+    if seconds <= 0:
+        return None
+    begun = clock.perf_counter()
+    answer: BatchStream | None = choice.run(seconds, context)
+    choice.note_whole(clock.perf_counter() - begun, answer is not None)
+    return answer
 
 
 def launch(plan: Physical, context: Context, watch: Watch | None = None) -> Result:

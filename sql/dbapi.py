@@ -288,8 +288,8 @@ class Cursor:
         result = self._need_rows()
         rows = list(self._rows)
         self._rows.clear()
-        while (batch := result.next_batch()) is not None:
-            rows.extend(self._convert(result, batch))
+        while (more := self._more(result)) is not None:
+            rows.extend(more)
         self._read += len(rows)
         return rows
 
@@ -304,11 +304,19 @@ class Cursor:
 
     def _fill(self) -> bool:
         result = self._need_rows()
-        batch = result.next_batch()
-        if batch is None:
+        more = self._more(result)
+        if more is None:
             return False
-        self._rows.extend(self._convert(result, batch))
+        self._rows.extend(more)
         return True
+
+    def _more(self, result: Result) -> list[Row] | None:
+        """The next rows; None at the end."""
+        rows = result.next_rows()
+        if rows is not None:
+            return rows
+        batch = result.next_batch()
+        return None if batch is None else self._convert(result, batch)
 
     def _convert(self, result: Result, batch: pa.RecordBatch) -> list[Row]:
         if self._converter is None:

@@ -6,17 +6,20 @@ import dataclasses
 from collections import OrderedDict
 from collections.abc import Mapping
 from operator import attrgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from ..planner import direct
 from ..planner.context import Context, Parameters, Settings
 from .statements import Statement, mentions_recursion
 
 if TYPE_CHECKING:
+    from ..planner.choice import Choice
     from ..planner.execute import BatchStream, Physical
     from ..planner.logical import Node
 
 _KEPT = 256
+_Key = tuple[object, ...]
+_Known = TypeVar("_Known")
 _values = attrgetter(*(f.name for f in dataclasses.fields(Settings)))
 
 
@@ -60,22 +63,53 @@ class Plans:
     """The least recently used plans, by text, catalog, settings and the parameters' types."""
 
     def __init__(self) -> None:
-        self._plans: OrderedDict[tuple[object, ...], Physical] = OrderedDict()
+        self._plans: OrderedDict[_Key, Physical] = OrderedDict()
+        self._drafts: OrderedDict[_Key, Choice] = OrderedDict()
 
     def get(self, statement: Statement, version: object, context: Context) -> Physical:
         """The plan of a query, made now if it is not known."""
-        key = (statement.text, version, _values(context.settings), _types(context.parameters))
+        key = _key(statement, version, context)
         plan = self._plans.get(key)
         if plan is None:
             from ..planner import execute
 
-            plan = execute.physical(logical(statement, context), context.settings)
-            self._plans[key] = plan
-            if len(self._plans) > _KEPT:
-                self._plans.popitem(last=False)
-        else:
-            self._plans.move_to_end(key)
+            known = self._drafts.pop(key, None)
+            plan = execute.physical(logical(statement, context), context.settings, known)
+        _keep(self._plans, key, plan)
         return plan
+
+    def draft(self, statement: Statement, version: object, context: Context) -> Choice | None:
+        """What is known of a recursive query that DuckDB can run whole, and that has no plan yet.
+
+        To plan its loops takes longer than to run many a small query.
+        """
+        key = _key(statement, version, context)
+        found = self._drafts.get(key)
+        if found is None:
+            recursive = mentions_recursion(statement.text) and context.settings.fusion
+            if key in self._plans or not recursive:
+                return None
+            from ..planner.choice import Choice
+            from . import recursion
+
+            whole = recursion.whole(statement.text)
+            if whole is None:
+                return None
+            query, ends = whole
+            found = Choice(query, ends=ends)
+        _keep(self._drafts, key, found)
+        return found
+
+
+def _key(statement: Statement, version: object, context: Context) -> _Key:
+    return statement.text, version, _values(context.settings), _types(context.parameters)
+
+
+def _keep(known: OrderedDict[_Key, _Known], key: _Key, value: _Known) -> None:
+    known[key] = value
+    known.move_to_end(key)
+    if len(known) > _KEPT:
+        known.popitem(last=False)
 
 
 def _types(parameters: Parameters) -> tuple[object, ...]:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import duckdb
 
-from ..planner.logical import Node
+from ..planner.logical import Block, Node
 from . import errors
 from .recursion_branches import opened as opened_bodies
 from .recursion_describe import Describer, numbered
@@ -26,6 +26,7 @@ from .recursion_plan import Plan, Planner, RecursiveTable
 from .recursion_scan import scan
 from .recursion_search import desugar
 from .recursion_tables import Scan, Span
+from .recursion_whole import whole as whole_query
 from .statements import Statement, mentions_recursion
 
 
@@ -39,6 +40,36 @@ def plan(
     Raises ProgrammingError or NotSupportedError, with the place, for a recursion without meaning
     and for what DuckDB's binder refuses in it.
     """
+    scanned = _scanned(text)
+    if scanned is None:
+        return None
+    rewritten = linear(scanned) if rewrite else None
+    if rewritten is not None:
+        with suppress(errors.Error, duckdb.Error):  # told of the text as it is written
+            found = Planner(scan(rewritten), describe).statement(is_query)
+            if found is not None:
+                return found
+    return Planner(scanned, describe).statement(is_query)
+
+
+def whole(text: str) -> tuple[Block, bool] | None:
+    """A query as DuckDB can run it, if its text alone tells that it means the same there.
+
+    Also: does it surely come to an end? None where that is not so, where `plan` has more to say
+    (what is wrong, where a LIMIT ends a recursion), or where there is no recursion.
+    """
+    try:
+        scanned = _scanned(text)
+        if scanned is None:
+            return None
+        rewritten = linear(scanned)
+        return whole_query(scanned if rewritten is None else scan(rewritten))
+    except errors.Error:
+        return None
+
+
+def _scanned(text: str) -> Scan | None:
+    """What a text says about WITH RECURSIVE, without SEARCH and CYCLE; None if nothing."""
     if not mentions_recursion(text):
         return None
     scanned = scan(text)
@@ -47,13 +78,7 @@ def plan(
     scanned = opened_bodies(scanned)
     if any(c.search or c.cycle for w in scanned.withs for c in w.ctes):
         scanned = scan(desugar(scanned))
-    rewritten = linear(scanned) if rewrite else None
-    if rewritten is not None:
-        with suppress(errors.Error, duckdb.Error):  # told of the text as it is written
-            found = Planner(scan(rewritten), describe).statement(is_query)
-            if found is not None:
-                return found
-    return Planner(scanned, describe).statement(is_query)
+    return scanned
 
 
 @dataclass(frozen=True)
@@ -107,4 +132,5 @@ __all__ = [
     "opened",
     "plan",
     "plan_statement",
+    "whole",
 ]

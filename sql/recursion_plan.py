@@ -17,8 +17,9 @@ from .recursion_branches import Parts, parts
 from .recursion_describe import Describer
 from .recursion_groups import groups
 from .recursion_member import Member, Native, Texts
-from .recursion_tables import Cte, Reference, Scan, Span
+from .recursion_tables import Cte, Scan, Span
 from .recursion_text import Cutter, Text
+from .recursion_whole import is_back, mentions, whole_text
 
 
 @dataclass(frozen=True)
@@ -93,20 +94,14 @@ class Planner:
         columns = tuple(Column(f"r_{i}", label, t) for i, (label, t) in enumerate(described))
         node = _around(lets, self.texts.block(rest, columns, "reads a recursion"))
         if isinstance(node, LetRec) and all(map(_same, lets)):
-            node = replace(node, whole=self.whole(), ends=_end(lets), limited=self.limited(lets))
+            node = replace(
+                node, whole=whole_text(self.scan), ends=_end(lets), limited=self.limited(lets)
+            )
         return Plan(node, rest.sql, ())
-
-    def whole(self) -> Block:
-        """The query as DuckDB can run it, where it means the same there."""
-        text = Cutter(self.scan).part(Span(0, len(self.scan.text)))
-        read = {r.key for r in self.scan.references if self.scan.resolve(r) is None}
-        return Block(text.sql, (), (), (), "DuckDB runs it whole", tuple(sorted(read)))
 
     def limited(self, lets: list[LetRec]) -> bool:
         """May a recursion go on for ever, but for a LIMIT?"""
-        return not _end(lets) and any(
-            t.kind == "word" and t.text.upper() == "LIMIT" for t in self.scan.tokens
-        )
+        return not _end(lets) and mentions(self.scan, "LIMIT")
 
     def prepare(self, span: Span) -> None:
         """Plan the recursions that `span` defines or reads."""
@@ -138,13 +133,12 @@ class Planner:
 
     def collates(self) -> bool:
         """May text be compared by a collation? The loops and what they hand on know of none."""
-        written = any(t.text.upper() == "COLLATE" for t in self.scan.tokens)
-        return written or self.describe.collated
+        return mentions(self.scan, "COLLATE") or self.describe.collated
 
     def is_ours(self, group: list[Cte]) -> bool:
         """Has a recursion that DuckDB would run, too, another meaning here?"""
         cte = group[0]
-        back = [r for r in self.scan.references if self.is_back(r, cte, group)]
+        back = [r for r in self.scan.references if is_back(self.scan, r, cte, group)]
         style = check.judge(self.scan, cte, parts(self.scan, cte, back), group)
         return style.kind in ("improve", "mutual") or style.reads_all or style.terms
 
@@ -152,7 +146,7 @@ class Planner:
         with_ = group[0].with_
         members = []
         for cte in group:
-            back = [r for r in self.scan.references if self.is_back(r, cte, group)]
+            back = [r for r in self.scan.references if is_back(self.scan, r, cte, group)]
             whole = Parts((), (), None)
             self.count += 1
             name = re.sub(r"\W", "_", cte.label)
@@ -175,9 +169,6 @@ class Planner:
             )
         limit = (with_.limit.action, with_.limit.iterations) if with_.limit else None
         self.place(LetRec(bindings, bindings[0].steps[0], limit))
-
-    def is_back(self, reference: Reference, cte: Cte, group: list[Cte]) -> bool:
-        return cte.body.holds(reference.name) and self.scan.resolve(reference) in group
 
     def outside(self, member: Member) -> list[Span]:
         anchor = member.parts.anchor
@@ -236,7 +227,7 @@ class Planner:
         return all(
             id(self.scan.resolve(r)) in known
             for r in self.scan.references
-            if self.is_back(r, member.cte, group)
+            if is_back(self.scan, r, member.cte, group)
         )
 
     def with_frame(self, members: list[Member], span: Span) -> list[LetRec]:

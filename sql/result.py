@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager
 from typing import IO, Any, Protocol, TypeVar
 
 from ..engine.arrow import pa
-from ..planner.direct import Rows
+from ..planner.direct import Held
 from .convert import to_text
 from .types import sql_name
 
@@ -72,7 +72,7 @@ class Result:
     @property
     def columns(self) -> list[tuple[str, str]]:
         """Names and types, as DuckDB names them."""
-        if isinstance(self._made, Rows):
+        if isinstance(self._made, Held):
             return self._made.columns
         return [(field.name, sql_name(field.type)) for field in self.schema]
 
@@ -96,6 +96,16 @@ class Result:
                 raise error
             return self._pull()
 
+    def next_rows(self) -> list[tuple[Any, ...]] | None:
+        """The next rows as Python values, where the stream has such; None: read a batch."""
+        with self._lock:
+            if self._held or not isinstance(self.stream, Held):
+                return None
+            rows = self._read(lambda stream: stream.rows() or None)
+            if rows is not None and self._count is not None:
+                self._count(len(rows))
+            return rows
+
     def peek(self, rows: int) -> tuple[list[pa.RecordBatch], bool]:
         """The batches that hold the next `rows` rows, and whether they are all; none is lost."""
         found: list[pa.RecordBatch] = []
@@ -117,7 +127,7 @@ class Result:
 
     def text(self) -> Iterator[tuple[str | None, ...]]:
         """The rows, every value as DuckDB writes it (VARCHAR or NULL)."""
-        if isinstance(self.stream, Rows) and not self._held:
+        if isinstance(self.stream, Held) and not self._held:
             while (rows := self._text()) is not None:
                 yield from rows
         for batch in self:
@@ -125,7 +135,7 @@ class Result:
 
     def _text(self) -> list[tuple[str | None, ...]] | None:
         with self._lock:
-            rows = self._read(Rows.text)
+            rows = self._read(Held.text)
             if rows is not None and self._count is not None:
                 self._count(len(rows))
             return rows

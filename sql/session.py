@@ -479,10 +479,15 @@ class Session:
             else:
                 from ..planner import execute
 
-                plan = self._plans.get(statement, self._version, context)
-                written = plan.labels is None
-                with self.guard(statement, written):
-                    stream = execute.start(plan, context)
+                draft = self._plans.draft(statement, self._version, context)
+                if draft is not None:
+                    written = False
+                    stream = execute.whole_answer(draft, context)
+                if stream is None:
+                    plan = self._plans.get(statement, self._version, context)
+                    written = plan.labels is None
+                    with self.guard(statement, written):
+                        stream = execute.start(plan, context, ask=draft is None)
         read = None if self._activity is None else self._activity.read
         return Result(stream, lambda: self.guard(statement, written), self.lock, read)
 

@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+import re
+
 import duckdb
 import pytest
 
 import tidewheel
-from tidewheel.planner import choice
+from tidewheel.planner import choice, execute
 from tidewheel.planner.choice import Choice
 from tidewheel.planner.context import Context, Settings
 from tidewheel.planner.logical import Block
@@ -20,6 +22,7 @@ ENDLESS = "WITH RECURSIVE t(x) AS (SELECT a FROM e UNION ALL SELECT e.b FROM t J
 def con(monkeypatch):
     monkeypatch.setattr(choice, "FIRST", 60.0)
     monkeypatch.setattr(choice, "LONGEST", 60.0)
+    monkeypatch.setattr(choice, "PLANNING", 0)  # the loop is tried at the second run
     con = tidewheel.connect()
     con.execute("CREATE TABLE e AS SELECT range::INT AS a, range::INT + 1 AS b FROM range(30)")
     yield con
@@ -37,6 +40,58 @@ def test_small_tables_go_to_duckdb_first(con) -> None:
     for _ in range(5):
         assert con.execute(CLOSURE).fetchall() == [(465,)]
     assert "runs it" in explained(con, CLOSURE)
+
+
+def test_the_loop_is_planned_when_it_is_tried(con, monkeypatch) -> None:
+    planned = []
+    physical = execute.physical
+    monkeypatch.setattr(execute, "physical", lambda *a: planned.append(1) or physical(*a))
+    monkeypatch.setattr(choice, "PLANNING", 60.0)
+    pairs = "WITH RECURSIVE t(x, y) AS (SELECT a, b FROM e UNION SELECT t.x, u.y FROM t JOIN t u ON u.x = t.y) SELECT count(*) FROM t"
+    for query in (CLOSURE, pairs, f"SELECT * FROM ({CLOSURE})"):
+        for _ in range(3):
+            assert con.execute(query).fetchall() == [(465,)]
+    assert not planned
+    monkeypatch.setattr(choice, "PLANNING", 0)
+    monkeypatch.setattr(choice, "_CHEAP", 0)
+    assert con.execute(CLOSURE).fetchall() == [(465,)]
+    assert planned == [1]
+    assert re.match("DuckDB alone took .* ms; the loop took .* ms", explained(con, CLOSURE))
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        "SELECT y FROM t",  # DuckDB refuses it, the planner says why
+        "SELECT min(x) FROM t GROUP BY x",
+        "SELECT t.x + u.x FROM t, t u WHERE t.x + u.x < 6",
+        "SELECT x + 1 FROM recurring.t WHERE x < 3",
+    ],
+)
+def test_what_the_text_does_not_tell_is_planned(con, monkeypatch, step: str) -> None:
+    query = f"WITH RECURSIVE t(x) AS (SELECT 1 UNION {step}) SELECT * FROM t"
+
+    def answer() -> object:
+        try:
+            return sorted(con.execute(query).fetchall())
+        except tidewheel.Error as error:
+            return str(error)
+
+    drafted = answer()
+    monkeypatch.setattr(choice, "FIRST", 0)
+    con.execute("CREATE TABLE another AS SELECT 1")  # plans are made anew
+    assert answer() == drafted
+
+
+def test_the_loop_is_tried_again(con) -> None:
+    found = Choice(Block("SELECT 1", (), (), (), ""))
+    found.whole, found.loop, found.ends = 0.1, 0.2, True
+    context = Context(None, Settings())  # type: ignore[arg-type]
+    runs = 0
+    while found.begin(context):
+        found.note_whole(0.1, ended=True)
+        runs += 1
+    assert runs == 20
 
 
 def test_large_tables_and_views_do_not(con, monkeypatch) -> None:
@@ -163,15 +218,22 @@ def test_what_has_another_meaning_here_is_never_given_to_duckdb(con) -> None:
         "x, [x], x::DOUBLE",
     ],
 )
-def test_rows_and_types_are_those_of_duckdb(con, rows: int, columns: str) -> None:
+def test_rows_and_types_are_those_of_duckdb(con, monkeypatch, rows: int, columns: str) -> None:
     query = f"WITH RECURSIVE t(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM t WHERE x < {max(rows, 1)}) SELECT {columns} FROM t WHERE {rows} > 0 ORDER BY x"
     wanted = duckdb.connect().execute(query)
     types = [str(column[1]) for column in wanted.description]
     answer = wanted.fetchall()
-    found = con.execute(query)
-    assert [column[1] for column in found.description] == types
-    assert found.fetchall() == answer
-    assert len(answer) == rows
+    monkeypatch.setattr(choice, "PLANNING", 60.0)
+    tables = []
+    for _ in range(2):  # few rows are not taken as Arrow again
+        found = con.execute(query)
+        assert [column[1] for column in found.description] == types
+        assert found.fetchall() == answer
+        tables.append(con.execute(query).to_arrow_table())
+        found = con.execute(query)
+        assert [*found.fetchmany(7), *found] == answer
+    assert tables[0].equals(tables[1])
+    assert tables[0].num_rows == len(answer) == rows
     assert "DuckDB alone took" in explained(con, query)
 
 
