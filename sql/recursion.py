@@ -46,9 +46,12 @@ def plan(
     rewritten = linear(scanned) if rewrite else None
     if rewritten is not None:
         with suppress(errors.Error, duckdb.Error):  # told of the text as it is written
-            found = Planner(scan(rewritten), describe).statement(is_query)
+            again = scan(rewritten)
+            found = Planner(again, describe).statement(is_query)
             if found is not None:
                 return found
+            if (left := whole_query(again)) is not None:  # DuckDB decorrelates it
+                return Plan(left[0], rewritten, ())
     return Planner(scanned, describe).statement(is_query)
 
 

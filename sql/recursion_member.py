@@ -20,7 +20,7 @@ from .recursion_native import COUNTER, counted, ends
 from .recursion_structure import structure
 from .recursion_tables import Cte, Reference, Scan, Span
 from .recursion_text import Cutter, Input, Splice, Text, quoted, renamed
-from .statements import split, tokens
+from .statements import Kind, split, tokens
 
 Describe = Callable[[str], Sequence[tuple[str, str]]]
 """Names and types of a query's columns, from DuckDB's binder; raises duckdb.Error."""
@@ -122,8 +122,10 @@ class Texts:
             position=start,
             length=length,
         )
+        asked = statement.kind is Kind.QUERY or statement.words[0] in ("DESCRIBE", "SUMMARIZE")
         try:
-            self.describe(self.scan.text)
+            # (what changes rows must not do so now)
+            self.describe(text if asked else f"EXPLAIN {text}")
         except duckdb.Error:
             pass
         else:

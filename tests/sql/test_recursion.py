@@ -227,7 +227,7 @@ REFUSED = [
     ),
     (
         "SELECT * FROM range(4) r(z), LATERAL (WITH RECURSIVE t(x, y) AS (SELECT a, b FROM e "
-        "WHERE a > §z UNION SELECT t.x, u.y FROM t, t u WHERE t.y = u.x) SELECT * FROM t)",
+        "WHERE a > §z UNION SELECT t.x, u.x FROM t, t u WHERE t.y = u.y) SELECT * FROM t)",
         "z is of a query around this recursion",
     ),
     ("CREATE RECURSIVE VIEW v (x) AS SELECT 1 UNION SELECT §yy FROM v", '"yy" not found'),

@@ -5,9 +5,11 @@ from __future__ import annotations
 
 import random
 
+import duckdb
 import pytest
 
 import tidewheel
+from tidewheel.planner import choice
 from tidewheel.sql.recursion_linear import linear
 from tidewheel.sql.recursion_scan import scan
 
@@ -95,3 +97,24 @@ def test_an_error_is_told_of_the_text_as_it_is_written() -> None:
         con.execute(HEAD + "SELECT t.x, u.y FROM t JOIN t u ON u.x = t.y" + ") SELECT z FROM t")
     assert "__tw" not in str(caught.value)
     assert "z" in str(caught.value)
+
+
+@pytest.mark.parametrize("first", [0, 60])
+def test_one_that_reads_the_rows_of_a_query_around_it(monkeypatch, first: int) -> None:
+    monkeypatch.setattr(choice, "FIRST", first)
+    anchor = "SELECT a, b FROM e WHERE a > z"
+    query = (
+        "SELECT z, count(*), sum(x * y) FROM range(4) r(z), "
+        f"LATERAL (WITH RECURSIVE t(x, y) AS ({anchor} UNION {{}}) SELECT * FROM t) GROUP BY z ORDER BY z"
+    )
+    plain = "SELECT t.x, m.b FROM t JOIN (SELECT a, b FROM e WHERE a > z) m ON m.a = t.y"
+    with tidewheel.connect() as con, duckdb.connect() as duck:
+        for each in (con, duck):
+            each.execute(
+                "CREATE TABLE e AS SELECT * FROM (VALUES (1, 2), (2, 3), (3, 4), (4, 1)) v(a, b)"
+            )
+        wanted = duck.execute(query.format(plain)).fetchall()
+        assert con.execute(query.format(PRODUCTS[0])).fetchall() == wanted
+        con.execute(f"CREATE TABLE kept AS {query.format(PRODUCTS[0])}")
+        con.execute(f"INSERT INTO kept {query.format(PRODUCTS[0])}")
+        assert con.execute("FROM kept").fetchall() == wanted * 2
