@@ -118,25 +118,32 @@ class Tally(Operator):
         self, output: Arrangement, counters: Counters, present: Rows | None
     ) -> list[Emission]:
         touched = self._agenda.take(counters)
-        if present is not None:
-            touched.append(unique(present.keys))
-            self.counts.spine.insert(present)
+        change = None if present is None else sort_rows(present)
+        if change is not None and len(change):
+            touched.append(unique(change.keys))
         if not touched:
             return []
         keys = touched[0] if len(touched) == 1 else unique(np.concatenate(touched))
+        # Read before the change is added: most rows of a loop come once, and are not there yet.
         now = self._at(self.counts, keys, counters)
         said = self._at(output, keys, counters)
+        if change is not None:
+            self.counts.spine.insert_run(change)
+            now = change if now is None else sort_rows(concat_rows([now, change.untimed()]))
+        elif now is not None:
+            now = sort_rows(now)
         parts = []
         if now is not None:
-            rows = sort_rows(now)
-            parts.append(_reweigh(rows, self.count(rows.weights)))
+            parts.append(_reweigh(now, self.count(now.weights)))
         if said is not None:
             parts.append(_reweigh(said, -said.weights))
         if not parts:
             return []
-        change = sort_rows(concat_rows(parts))
-        delta = Delta(self.schema, change.cols, change.weights)
-        output.insert(delta, counters, change.keys)
+        out = (
+            parts[0].where(parts[0].weights != 0) if said is None else sort_rows(concat_rows(parts))
+        )
+        delta = Delta(self.schema, out.cols, out.weights)
+        output.insert_run(delta, counters, out.keys)
         return emit(counters, delta)
 
     def _at(self, arrangement: Arrangement, keys: Int64s, counters: Counters) -> Rows | None:

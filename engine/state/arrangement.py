@@ -120,6 +120,11 @@ class Arrangement:
         if len(delta):
             self.spine.insert(self.layout.rows(delta, times_of(len(delta), counters), keys))
 
+    def insert_run(self, delta: Delta, counters: Counters, keys: Int64s) -> None:
+        """`insert` where the delta is sorted by its `keys`, and each row stands in it once."""
+        if len(delta):
+            self.spine.insert_run(self.layout.rows(delta, times_of(len(delta), counters), keys))
+
     def post(self, delta: Delta) -> None:
         """Add a delta outside loops, but no sooner than the rows are read.
 

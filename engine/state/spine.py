@@ -108,6 +108,14 @@ class Spine:
             self._push(sort_run(rows))
         self._work(FUEL * n)
 
+    def insert_run(self, run: Rows) -> None:
+        """Add rows that are a run already."""
+        if len(self._head) or len(run) <= HEAD:
+            self.insert(run)
+        else:
+            self._push(run)
+            self._work(FUEL * len(run))
+
     def _push(self, run: Rows) -> None:
         if not len(run):
             return
