@@ -19,8 +19,10 @@ from tidewheel.engine.operators.join import Arrange, Join
 from tidewheel.engine.operators.linear import Map
 from tidewheel.engine.operators.ranged import RangeJoin
 from tidewheel.engine.operators.shared import Read, SharedArrangements
+from tidewheel.engine.operators.tally import Tally
 from tidewheel.engine.operators.topk import Ordered
-from tidewheel.engine.state.delta import Delta, Schema
+from tidewheel.engine.state.delta import Delta, KeySpec, Schema, consolidate
+from tidewheel.engine.state.order import begins
 from tidewheel.planner import logical as L
 from tidewheel.planner.maintain import Run
 from tidewheel.planner.text import defined, identifier, to_sql
@@ -44,6 +46,9 @@ def stepped(query: str, steps: Sequence[L.Filter | L.Project | L.Unnest], last: 
 
 MANY: Final = 100_000
 _JOINED: Final = 16  # tables of one statement: what a view reads twice is in its text twice
+_SORTED: Final = (
+    16  # rows of a value up to which it takes less time to sort them than to group them
+)
 _NARROW: Final = 2  # columns of pairs that are made sooner than DuckDB would join again
 
 
@@ -119,8 +124,15 @@ class Contents:
         if given is None or not all(map(groups_alike, schema.types)):
             return
         query = f"SELECT *, system.main.count(*) FROM ({given}) GROUP BY ALL"
+        stats = "system.main.any_value(system.main.stats(c).approx_unique::BIGINT)"
+        values = f"SELECT {stats} FROM (FROM ({given}) AS t(c) LIMIT 1)"
 
         def rows(run: Run) -> Delta:
+            most = max(self.rows.get(s, 0) for s in sources(source))
+            if most >= MANY and KeySpec(schema, range(len(schema))).integer:
+                different = run.row(values)[0]
+                if different is not None and different * _SORTED >= most:
+                    return _each_once(as_delta(run(given), schema))
             table = run(query)
             return Delta(schema, columns(table, schema), table.columns[-1].to_numpy())
 
@@ -255,6 +267,9 @@ class Contents:
                         delta = rows(wire.node) if delta is None else delta
                         if node in served:
                             op.step((), [delta])
+                            if isinstance(op, Tally):  # its rows are those of `delta`, once
+                                once = np.ones(len(delta), np.int64)
+                                known[node] = Delta(op.schema, delta.cols, once)
                         elif len(delta):
                             circuit.push(node, delta, port=port)
 
@@ -342,6 +357,16 @@ def _column(of: tuple[int, int]) -> str:
 def as_delta(table: pa.Table, schema: Schema) -> Delta:
     """Every row once; columns by position."""
     return Delta(schema, columns(table, schema), np.ones(table.num_rows, np.int64))
+
+
+def _each_once(delta: Delta) -> Delta:
+    """Rows of one integer, sorted and counted."""
+    (col,) = delta.cols
+    if not isinstance(col, np.ndarray):
+        return consolidate(delta)
+    ordered = np.sort(col)
+    starts = begins(ordered).nonzero()[0]
+    return Delta(delta.schema, [ordered[starts]], np.diff(starts, append=len(ordered)))
 
 
 def _named(query: str, names: Sequence[str]) -> str:

@@ -8,7 +8,7 @@ that is exact: quotients by powers of two, whole parts, and what is left.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,17 +25,53 @@ from tidewheel.planner.text import identifier, to_sql
 _MASK = (1 << exact.LIMB) - 1
 OWN = "system.main."  # whatever macros there are
 _MOST_LIMBS = 10
+_MOST_SQUARED = 5  # limbs whose products are added up, each by each
 _MOST_DIGITS = 18  # behind the point, for DuckDB's products to fit
 
 
 @dataclass(frozen=True, slots=True)
 class _Term:
-    """A sum of doubles: of which argument, its number in `Accumulate`, a column, its limbs."""
+    """A sum of doubles: its number in `Accumulate`, a column, its limbs; and that of squares."""
 
-    argument: int
     term: int
     column: str
     limbs: range
+    square: int | None
+
+    @property
+    def products(self) -> list[tuple[int, int]]:
+        """The pairs of limbs that make up the squares."""
+        limbs = () if self.square is None else self.limbs
+        return [(i, j) for i in limbs for j in limbs if i <= j]
+
+    @property
+    def sums(self) -> list[str]:
+        """What is added up of the columns that `_cut` makes."""
+        x = self.column
+        found = [f"{x}_{limb}::BIGINT" for limb in self.limbs]
+        for i, j in self.products:
+            found += [f"({x}_{i}_{j} & {_MASK}::UBIGINT)::BIGINT"]
+            found += [f"({x}_{i}_{j} >> {exact.LIMB}::UBIGINT)::BIGINT"]
+        return found
+
+    @property
+    def places(self) -> list[tuple[int, int, int]]:
+        """For each of `sums` the term, the limb, and how often it counts."""
+        found = [(self.term, limb, 1) for limb in self.limbs]
+        if self.square is not None:
+            for i, j in self.products:
+                place, times = i + j - exact.BIAS, 1 if i == j else 2
+                found += [(self.square, place, times), (self.square, place + 1, times)]
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Size:
+    """The largest and the smallest of finite doubles, by size, but 0; are all of them `finite`?"""
+
+    high: float | None
+    low: float | None
+    finite: bool
 
 
 class Sums:
@@ -57,53 +93,58 @@ class Sums:
         """The groups with their sums; None where doubles lie too far apart for a statement."""
         op = self._op
         floats = [s for s in op.arguments if s.float]
-        terms = self._terms(run, floats) if floats else []
+        sizes = self._sizes(run, floats) if floats else {}
+        terms = self._terms(floats, sizes)
         if terms is None:
             return None
         query = self._query
         group = [self._names[i] for i in op.key]
         parts = [f"{OWN}count(*)"]
         for s in op.arguments:
-            parts += _parts(self._names[s.argument], s)
+            finite = s.float and sizes[s.argument].finite
+            parts += _parts(self._names[s.argument], s, finite)
         for s in floats:
-            x = f"__tw_x{s.argument}"
-            value = f"{self._names[s.argument]}::DOUBLE"
-            query = (
-                f"SELECT *, CASE WHEN {OWN}isfinite({value}) THEN {value} ELSE 0 END AS {x} "
-                f"FROM ({query})"
-            )
-            if s.argument in op.squares:
-                query = _squared(query, x)
-            for term in (t for t in terms if t.argument == s.argument):
+            x, value = _column(s), f"{self._names[s.argument]}::DOUBLE"
+            if not sizes[s.argument].finite:
+                value = f"CASE WHEN {OWN}isfinite({value}) THEN {value} ELSE 0 END"
+            query = f"SELECT *, {value} AS {x} FROM ({query})"
+            for term in (t for t in terms if t.column == x):
                 query = _cut(query, term)
-                parts += [f"{OWN}sum({term.column}_{limb}::BIGINT)" for limb in term.limbs]
+                parts += [f"{OWN}sum({part})" for part in term.sums]
         items = [*group, *(f"coalesce({p}, 0)::BIGINT" for p in parts)]
         by = f" GROUP BY {', '.join(group)}" if group else ""
         return self._taken(run(f"SELECT {', '.join(items)} FROM ({query}){by}"), terms)
 
-    def _terms(self, run: Run, floats: Sequence[Sum]) -> list[_Term] | None:
+    def _sizes(self, run: Run, floats: Sequence[Sum]) -> dict[int, _Size]:
+        """How large doubles are, by argument."""
+        columns = [f"{self._names[s.argument]}::DOUBLE" for s in floats]
+        finite = [True] * len(floats)
+        found: list[float | None] = []
+        for there in ("{x} <> 0", "{x} <> 0 AND {own}isfinite({x})"):
+            items = []
+            for x in columns:
+                where = f"FILTER ({there.format(x=x, own=OWN)})"
+                items += [f"{OWN}max({OWN}abs({x})) {where}", f"{OWN}min({OWN}abs({x})) {where}"]
+            found = list(run.row(f"SELECT {', '.join(items)} FROM ({self._query})"))
+            if all(v is None or math.isfinite(v) for v in found):
+                break
+            finite = [high is None or math.isfinite(high) for high in found[::2]]
+        ends = zip(floats, found[::2], found[1::2], finite, strict=True)
+        return {s.argument: _Size(high, low, whole) for s, high, low, whole in ends}
+
+    def _terms(self, floats: Sequence[Sum], sizes: Mapping[int, _Size]) -> list[_Term] | None:
         """The sums of doubles to be made; None with too many or too small limbs."""
-        items = []
-        for s in floats:
-            x = f"{self._names[s.argument]}::DOUBLE"
-            there = f"FILTER ({OWN}isfinite({x}) AND {x} <> 0)"
-            items += [f"{OWN}{end}({OWN}abs({x})) {there}" for end in ("max", "min")]
-        ends = run.row(f"SELECT {', '.join(items)} FROM ({self._query})")
         found: list[_Term] = []
-        for s, high, low in zip(floats, ends[::2], ends[1::2], strict=True):
-            if high is None:
+        for s in floats:
+            size = sizes[s.argument]
+            if size.high is None or size.low is None:
                 continue
-            x = f"__tw_x{s.argument}"
-            first, last = math.frexp(high)[1] - 1, math.frexp(low)[1] - 53
-            found.append(_Term(s.argument, s.term, x, _limbs(first, last)))
+            first, last = math.frexp(size.high)[1] - 1, math.frexp(size.low)[1] - 53
             square = self._op.squares.get(s.argument)
-            if square is not None:
-                if not exact.SQUARABLE[0] <= low <= high <= exact.SQUARABLE[1]:
-                    return None
-                limbs = _limbs(2 * first + 1, 2 * last)
-                found += [_Term(s.argument, square, f"{x}_{part}", limbs) for part in "abc"]
-        ready = all(len(t.limbs) <= _MOST_LIMBS and _unit(t.limbs[-1]) for t in found)
-        return found if ready else None
+            found.append(_Term(s.term, _column(s), _limbs(first, last), square))
+        most = (_MOST_LIMBS if t.square is None else _MOST_SQUARED for t in found)
+        ready = (len(t.limbs) <= m and _unit(t.limbs[-1]) for t, m in zip(found, most, strict=True))
+        return found if all(ready) else None
 
     def _taken(self, table: pa.Table, sums: Sequence[_Term]) -> Totals:
         op = self._op
@@ -118,19 +159,23 @@ class Sums:
         at: list[Int64s] = []
         found: list[tuple[int, int, Int64s]] = []
         for s in sums:
-            for limb in s.limbs:
+            for term, limb, times in s.places:
                 amount = next(amounts)
                 index = amount.nonzero()[0]
                 at.append(index)
-                found.append((s.term, limb, amount[index]))
+                found.append((term, limb, amount[index] * times))
         if not at:
             return Totals(op.group, keys, weights, Delta.empty(op.terms.schema))
         index = np.concatenate(at)
-        term = np.concatenate([np.full(len(a), t, np.int16) for t, _, a in found])
+        term_ = np.concatenate([np.full(len(a), t, np.int16) for t, _, a in found])
         limb_ = np.concatenate([np.full(len(a), n, np.int16) for _, n, a in found])
-        cols: list[Col] = [*(take(c, index) for c in keys), term, limb_]
+        cols: list[Col] = [*(take(c, index) for c in keys), term_, limb_]
         terms = Delta(op.terms.schema, cols, np.concatenate([a for _, _, a in found]))
         return Totals(op.group, keys, weights, terms)
+
+
+def _column(s: Sum) -> str:
+    return f"__tw_x{s.argument}"
 
 
 def _limbs(first: int, last: int) -> range:
@@ -147,25 +192,21 @@ def _unit(limb: int) -> float:
     return math.ldexp(1.0, exact.LIMB * (limb - exact.BIAS))
 
 
-def _squared(query: str, x: str) -> str:
-    """Three columns more, which add up to the squares of `x` (see `exact.halves`)."""
-    split = f"{exact.SPLITTER!r}::DOUBLE"
-    query = f"SELECT *, {x} * {split} - ({x} * {split} - {x}) AS {x}_h FROM ({query})"
-    query = f"SELECT *, {x} - {x}_h AS {x}_l FROM ({query})"
-    return (
-        f"SELECT *, {x}_h * {x}_h AS {x}_a, 2 * {x}_h * {x}_l AS {x}_b, "
-        f"{x}_l * {x}_l AS {x}_c FROM ({query})"
-    )
-
-
 def _cut(query: str, term: _Term) -> str:
-    """A column for each limb of a column of doubles."""
+    """A column for each limb of a column of doubles, and one for each product of two."""
     x = term.column
     for limb in term.limbs:
-        unit = f"{_unit(limb)!r}::DOUBLE"
-        query = f"SELECT *, {OWN}trunc({x} / {unit}) AS {x}_{limb} FROM ({query})"
+        unit, inverse = f"{_unit(limb)!r}::DOUBLE", 1 / _unit(limb)
+        # to divide takes longer, as DuckDB looks for zeros
+        quotient = f"{x} / {unit}" if math.isinf(inverse) else f"{x} * {inverse!r}::DOUBLE"
+        query = f"SELECT *, {OWN}trunc({quotient}) AS {x}_{limb} FROM ({query})"
         query = f"SELECT * REPLACE ({x} - {x}_{limb} * {unit} AS {x}) FROM ({query})"
-    return query
+    if term.square is None:
+        return query
+    sizes = (f"{OWN}abs({x}_{limb})::UBIGINT AS {x}_{limb}_u" for limb in term.limbs)
+    products = (f"{x}_{i}_u * {x}_{j}_u AS {x}_{i}_{j}" for i, j in term.products)
+    query = f"SELECT *, {', '.join(sizes)} FROM ({query})"
+    return f"SELECT *, {', '.join(products)} FROM ({query})"
 
 
 def columns(table: pa.Table, schema: Schema) -> list[Col]:
@@ -180,13 +221,15 @@ def groups_alike(kind: pa.DataType) -> bool:
     return fixed or pa.types.is_string(kind) or pa.types.is_binary(kind)
 
 
-def _parts(value: str, s: Sum) -> list[str]:
+def _parts(value: str, s: Sum, finite: bool) -> list[str]:
     """The parts of a running sum, as `Accumulate` adds them up."""
     count = f"{OWN}count({value})"
     if s.counted:
         return [count]
     if s.truth:
         return [count, f"{OWN}count(*) FILTER (NOT {value})"]
+    if s.float and finite:
+        return [count, "0", "0", "0"]
     if s.float:
         ends = (f"{value} = '{end}'" for end in ("nan", "infinity", "-infinity"))
         return [count, *(f"{OWN}count(*) FILTER ({end})" for end in ends)]

@@ -73,75 +73,53 @@ def split_doubles(values: npt.NDArray[np.float64]) -> tuple[Int64s, Int64s, Int6
     return split_scaled(whole, exponent.astype(np.int64) - 53)
 
 
-SQUARABLE = (2.0**-480, 2.0**500)
-"""Within these sizes the parts of a square (see `halves`) are doubles without an error."""
-
-
-def halves(values: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.float64], ...]:
-    """Doubles as sums of two of half as many bits, whose products have no error.
-
-    Source: Veltkamp's splitting, in Dekker, "A floating-point technique for extending the available
-    precision" (Numerische Mathematik 18, 1971, p. 233).
-    """
-    scaled = values * SPLITTER
-    high = scaled - (scaled - values)
-    return high, values - high
-
-
-SPLITTER = 2.0**27 + 1
-
-
 def split_squares(values: npt.NDArray[np.float64]) -> tuple[Int64s, Int64s, Int64s]:
-    """The exact squares of finite doubles, in the form of `split_doubles`."""
-    size = np.abs(values)
-    within = (size >= SQUARABLE[0]) & (size <= SQUARABLE[1])
-    at = within.nonzero()[0]
-    high, low = halves(values[at])
-    parts = []
-    for product in (high * high, 2 * high * low, low * low):
-        index, limb, value = split_doubles(product)
-        parts.append((at[index], limb, value))
-    if len(at) < len(values):
-        rest = (~within).nonzero()[0]
-        for index, limb, value in _split_far_squares(values[rest]):
-            parts.append((rest[index], limb, value))
-    at, limb, value = (np.concatenate(p) for p in zip(*parts, strict=True))
-    return at, limb, value
+    """The exact squares of finite doubles, in the form of `split_doubles`.
 
-
-def _split_far_squares(
-    values: npt.NDArray[np.float64],
-) -> list[tuple[Int64s, Int64s, Int64s]]:
+    The limbs of a number have one sign, so all products of two are positive: each has 64 bits.
+    """
     mantissa, exponent = np.frexp(values)
-    whole = np.abs(np.ldexp(mantissa, 53).astype(np.int64))
-    high, low = whole >> 27, whole & ((1 << 27) - 1)
-    base = 2 * (exponent.astype(np.int64) - 53)
-    return [
-        split_scaled(low * low, base),
-        split_scaled(high * low, base + 28),
-        split_scaled(high * high, base + 54),
-    ]
+    whole = np.abs(np.ldexp(mantissa, 53)).astype(np.int64)
+    first, limbs = _limbs(whole, exponent.astype(np.int64) - 53)
+    words = [limb.view(np.uint64) for limb in limbs]
+    places: list[Int64s] = []
+    parts: list[Int64s] = []
+    for i, one in enumerate(words):
+        for j, other in enumerate(words[i:], i):
+            product = one * other
+            low, high = product & np.uint64(_LOW), product >> np.uint64(LIMB)
+            times = 1 if i == j else 2
+            place = 2 * first + (i + j - BIAS)
+            places += [place, place + 1]
+            parts += [low.view(np.int64) * times, high.view(np.int64) * times]
+    return _present(places, parts)
 
 
 def split_scaled(whole: Int64s, exponent: Int64s) -> tuple[Int64s, Int64s, Int64s]:
     """whole × 2**exponent (|whole| < 2**55) as limbs: (position, limb number, signed limb)."""
-    place = exponent + LIMB * BIAS
-    limb = place >> 5
-    shift = place & (LIMB - 1)
+    first, limbs = _limbs(np.abs(whole), exponent)
     sign = np.sign(whole)
-    size = np.abs(whole)
+    return _present([first, first + 1, first + 2], [limb * sign for limb in limbs])
+
+
+def _limbs(size: Int64s, exponent: Int64s) -> tuple[Int64s, list[Int64s]]:
+    """size × 2**exponent as the number of the lowest limb, and three of them."""
+    place = exponent + LIMB * BIAS
+    shift = place & (LIMB - 1)
     low_half = (size & _LOW) << shift  # < 2**63
     high_half = (size >> LIMB) << shift  # < 2**54
-    parts = [low_half & _LOW, (low_half >> LIMB) + (high_half & _LOW), high_half >> LIMB]
-    at: list[Int64s] = []
-    limbs: list[Int64s] = []
-    values: list[Int64s] = []
-    for i, part in enumerate(parts):
-        index = part.nonzero()[0]
-        at.append(index)
-        limbs.append(limb[index] + i)
-        values.append(part[index] * sign[index])
-    return np.concatenate(at), np.concatenate(limbs), np.concatenate(values)
+    middle = (low_half >> LIMB) + (high_half & _LOW)
+    return place >> 5, [low_half & _LOW, middle, high_half >> LIMB]
+
+
+def _present(places: list[Int64s], parts: list[Int64s]) -> tuple[Int64s, Int64s, Int64s]:
+    """Parts of values that are not zero: (position of the value, place, part)."""
+    at = [part.nonzero()[0] for part in parts]
+    return (
+        np.concatenate(at),
+        np.concatenate([place[index] for place, index in zip(places, at, strict=True)]),
+        np.concatenate([part[index] for part, index in zip(parts, at, strict=True)]),
+    )
 
 
 def ratio(numerator: int, denominator: int = 1 << (LIMB * BIAS)) -> float:
