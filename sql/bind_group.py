@@ -16,7 +16,8 @@ from .bind_scope import NotTaken
 from .bind_types import function_name
 
 if TYPE_CHECKING:
-    from .bind_select import Item, SelectBinder
+    from .bind_clauses import Item
+    from .bind_select import SelectBinder
     from .bind_subquery import Subqueries
 
 Sets = list[tuple[exp.Expr, ...]]

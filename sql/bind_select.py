@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
@@ -12,51 +11,32 @@ from tidewheel.planner.logical import (
     Column,
     Distinct,
     Filter,
-    Join,
     Named,
     Node,
     Project,
     SortKey,
-    Unnest,
-    Window,
     references,
 )
 from tidewheel.planner.text import column, substituted, to_sql
 
+from .bind_calls import unnested, with_windows
+from .bind_clauses import Clauses, Item
+from .bind_correlated import Correlation, lifted
 from .bind_from import FromBinder
 from .bind_limit import limited, limits, row_numbers
 from .bind_names import (
     Aggregates,
     conjuncts,
-    rebuilt,
     resolve,
-    windows_taken_out,
 )
+from .bind_nothing import on_nothing
 from .bind_scope import NotTaken, Scope, parts_of
 from .bind_star import expanded
-from .bind_subquery import Around, BoundQuery, Subqueries, names_of, split_conditions
-from .bind_types import function_name, is_volatile
+from .bind_subquery import BoundQuery, Subqueries, names_of
+from .bind_types import is_volatile
 
 if TYPE_CHECKING:
     from .binder import Binder
-
-_ZERO_ON_NOTHING = {"count", "count_star", "count_if", "countif", "approx_count_distinct"}
-_NULL_ON_NOTHING = {
-    "sum", "avg", "mean", "min", "max", "first", "last", "any_value", "list", "array_agg",
-    "string_agg", "group_concat", "listagg", "bool_and", "bool_or", "bit_and", "bit_or",
-    "bit_xor", "product", "median", "mode", "stddev", "stddev_samp", "stddev_pop", "variance",
-    "var_samp", "var_pop", "arg_min", "arg_max", "min_by", "max_by", "quantile_cont",
-    "quantile_disc", "fsum", "corr", "covar_pop", "covar_samp",
-}  # fmt: skip
-
-
-@dataclass(slots=True)
-class Item:
-    """One column of the SELECT list: its label and its bound expression."""
-
-    label: str
-    expr: exp.Expr
-    aliased: bool
 
 
 class SelectBinder:
@@ -70,14 +50,11 @@ class SelectBinder:
         self._aggregates = Aggregates(binder.oracle)
         self._subqueries = Subqueries(binder)
         self._windows: dict[str, exp.Window] = {}
-        self._items: list[Item] = []
+        self._clauses = Clauses([])
         self._aliases: dict[str, Item] = {}
-        self._correlated: list[exp.Expr] = []
-        self._each: list[exp.Expr] | None = None
-        """What splits a correlated SELECT into its answers: all of its conditions, equalities."""
+        self._correlation = Correlation(binder, outer, late)
         self._late = late
         self._put_off: list[Named] = []
-        self._met: set[str] = set()
         self._node: Node = None  # type: ignore[assignment]  # set by `bind` before any use
 
     def bind(self, select: exp.Select) -> BoundQuery:
@@ -85,42 +62,42 @@ class SelectBinder:
         _refuse_unusual(select)
         self._windows = {w.name.lower(): w for w in select.args.get("windows") or ()}
         self._bind_from(select)
-        self._items = self._select_list(select.expressions)
+        clauses = self._clauses = Clauses(self._select_list(select.expressions))
         self._bind_where(select)
         order = self._order_items(select)
         first_of = self._distinct_on(select, order)
         # what DISTINCT ON groups by goes the way of what ORDER BY orders by
-        order = [*first_of, *order]
-        having = [self._clause(c, True) for c in conjuncts(_this(select, "having"))]
-        qualify = [self._clause(c, True) for c in conjuncts(_this(select, "qualify"))]
+        clauses.order = [*first_of, *order]
+        clauses.having = [self._clause(c, True) for c in conjuncts(_this(select, "having"))]
+        clauses.qualify = [self._clause(c, True) for c in conjuncts(_this(select, "qualify"))]
         group = select.args.get("group")
-        aggregated = group is not None or any(
-            self._aggregates.found_in(e)
-            for e in (*(i.expr for i in self._items), *having, *qualify, *(k.expr for k in order))
-        )
+        aggregated = group is not None or any(map(self._aggregates.found_in, clauses.exprs()))
+        one_row = aggregated and group is None and not clauses.having and not clauses.qualify
         grouped = aggregated or bool(select.args.get("distinct"))
-        around = self._meet_around(having, qualify, order, grouped or limits(select))
-        correlated_by = self._correlation(grouped)
+        whole = grouped or limits(select)
+        self._node, around = self._correlation.meet(self._node, clauses, whole)
+        carried = self._correlation.carried(self._node, grouped)
         empty: list[exp.Expr] | None = None
-        if aggregated or having:
-            empty = self._aggregate(group, having, qualify, order, correlated_by)
+        if aggregated or clauses.having:
+            if self._correlation and group is None and clauses.having:
+                raise NotTaken("a correlated subquery with HAVING and no GROUP BY")
+            empty = self._aggregate(group, carried)
         else:
-            self._lift(correlated_by)
-        self._attach(qualify, order)
-        self._add_windows(qualify, order)
-        for condition in qualify:
+            self._node = lifted(self._node, carried)
+        clauses.change(self._attached)
+        self._node = with_windows(self._node, clauses, self._correlation, self.binder)
+        for condition in clauses.qualify:
             self._node = Filter(self._node, condition)
-        self._unnest(order)
-        if self._correlated and empty is not None and having:
-            raise NotTaken("a correlated subquery with HAVING and no GROUP BY")
-        columns = self._project(select, order, len(first_of), [n for n, _ in correlated_by])
-        one_row = aggregated and group is None and not having and not qualify
+        clauses.qualify = []
+        self._node = unnested(self._node, clauses, self.binder)
+        columns = self._project(select, len(first_of), [n for n, _ in carried])
+        correlated = self._correlation.conditions
         return BoundQuery(
             self._node,
             columns,
-            self._correlated,
-            one_row and not limits(select) and not self._correlated,
-            empty if self._correlated and group is None else None,
+            correlated,
+            one_row and not limits(select) and not correlated,
+            empty,
             self._put_off,
             around,
         )
@@ -235,7 +212,7 @@ class SelectBinder:
             return
         if any(Subqueries.is_placeholder(p) for p in condition.walk()):
             raise NotTaken("a subquery that refers to a SELECT further out")
-        self._correlated.append(condition)
+        self._correlation.conditions.append(condition)
 
     def _bind_where(self, select: exp.Select) -> None:
         conditions = [self._clause(c) for c in conjuncts(_this(select, "where"))]
@@ -303,11 +280,13 @@ class SelectBinder:
         if isinstance(expression, exp.Literal):
             if expression.is_string:
                 return []  # a constant orders nothing
-            return [self._items[_position(expression, len(self._items))].expr.copy()]
+            return [
+                self._clauses.items[_position(expression, len(self._clauses.items))].expr.copy()
+            ]
         name = expression.name.lower() if isinstance(expression, (exp.Column, exp.Var)) else ""
         plain = not isinstance(expression, exp.Column) or not expression.table
         if name == "all" and plain and self.scope.find([name]) is None:
-            return [i.expr.copy() for i in self._items]
+            return [i.expr.copy() for i in self._clauses.items]
         if name in self._aliases and plain:
             return [self._aliases[name].expr.copy()]
         if isinstance(expression, exp.Collate):
@@ -316,234 +295,57 @@ class SelectBinder:
 
     # -- aggregation
 
-    def _meet_around(
-        self,
-        having: list[exp.Expr],
-        qualify: list[exp.Expr],
-        order: list[SortKey],
-        whole: bool,
-    ) -> tuple[str, ...]:
-        """Join the outer columns that are read, where equalities alone do not tell answers apart.
-
-        `whole`: an answer is not a sum over its rows. Without any equality the join would have all
-        pairs of rows, which recomputing does not.
-        """
-        mine = names_of(self._node)
-        exprs = [*(i.expr for i in self._items), *having, *qualify, *(k.expr for k in order)]
-        read = set().union(*map(references, exprs)) - mine
-        whole = whole or any(e.find(exp.Window) for e in exprs)
-        equal = [c for c in self._correlated if _equality(c, mine)]
-        needed = whole and (read or len(equal) < len(self._correlated))
-        if not equal or not (needed or (read and not self._late)):
-            return ()
-        outer = sorted(read.union(*map(references, self._correlated)) - mine)
-        known = {c.name: c for c in self._around()}
-        if not known.keys() >= set(outer):
-            return ()
-        fresh = [self.binder.names.fresh(known[n].label, known[n].type) for n in outer]
-        met = {n: column(c.name) for n, c in zip(outer, fresh, strict=True)}
-        self._met = {c.name for c in fresh}
-        conditions = [substituted(c, met) for c in self._correlated]
-        keys, rest = split_conditions(conditions, mine, {c.name for c in fresh})
-        residual = exp.and_(*rest) if rest else None
-        self._node = Join(self._node, Around(tuple(fresh)), "inner", tuple(keys), residual)
-        for item in self._items:
-            item.expr = substituted(item.expr, met)
-        having[:] = [substituted(e, met) for e in having]
-        qualify[:] = [substituted(e, met) for e in qualify]
-        order[:] = [SortKey(substituted(k.expr, met), k.descending, k.nulls_first) for k in order]
-        self._correlated = [exp.NullSafeEQ(this=met[n].copy(), expression=column(n)) for n in outer]
-        return tuple(outer)
-
-    def _correlation(self, grouped: bool) -> list[tuple[Column, exp.Expr]]:
-        """What correlated conditions need of this SELECT's rows, as columns to be carried out.
-
-        Below a grouping only ``inner = outer`` can wait: its inner side becomes a key.
-        """
-        carried: list[tuple[Column, exp.Expr]] = []
-        mine = names_of(self._node) if self._correlated else set()
-        each: list[exp.Expr] = []
-        conditions: list[exp.Expr] = []
-        for condition in self._correlated:
-            sides = _equality(condition, mine)
-            if sides:
-                inner, outer = sides
-                type_ = self.binder.oracle.types([inner], self._node.schema)[0]
-                new = self.binder.names.fresh("key", type_)
-                carried.append((new, inner))
-                each.append(column(new.name))
-                equal = type(condition)(this=column(new.name), expression=outer.copy())
-                conditions.append(equal)
-            elif grouped:
-                raise NotTaken("an aggregate over rows chosen by more than equality")
-            else:
-                conditions.append(condition)
-                for name in sorted(references(condition) & mine):
-                    have = next(c for c in self._node.schema if c.name == name)
-                    if not any(c.name == name for c, _ in carried):
-                        carried.append((have, column(name)))
-        self._each = each if len(each) == len(conditions) else None
-        self._correlated = conditions
-        return carried
-
-    def _split(self, what: str) -> list[exp.Expr]:
-        """What a correlated SELECT's answers are told apart by; nothing if it is not correlated."""
-        if self._correlated and self._each is None:
-            raise NotTaken(f"{what} over rows chosen by more than equality")
-        return [e.copy() for e in self._each or ()]
-
-    def _lift(self, carried: Sequence[tuple[Column, exp.Expr]]) -> None:
-        new = [(c, e) for c, e in carried if c.name not in names_of(self._node)]
-        if new:
-            self._node = Project(
-                self._node,
-                (
-                    *(Named(c, column(c.name)) for c in self._node.schema),
-                    *(Named(c, e) for c, e in new),
-                ),
-            )
-
     def _aggregate(
-        self,
-        group: exp.Group | None,
-        having: list[exp.Expr],
-        qualify: list[exp.Expr],
-        order: list[SortKey],
-        carried: Sequence[tuple[Column, exp.Expr]],
+        self, group: exp.Group | None, carried: Sequence[tuple[Column, exp.Expr]]
     ) -> list[exp.Expr] | None:
+        """Group the rows; the values of the SELECT list where a correlated one has no rows."""
         from .bind_group import Grouping
 
+        clauses = self._clauses
         grouping = Grouping(self, self._aggregates, group, carried)
         # what was an outer column is a key now, outside of aggregates
-        keys = {e.name: column(c.name) for c, e in carried if e.name in self._met}
-
-        def over(e: exp.Expr) -> exp.Expr:
-            return substituted(grouping.over(e), keys)
-
-        self._node = grouping.prepared(self._node, self._subqueries, self._items)
-        for item in self._items:
-            item.expr = over(item.expr)
-        having[:] = [over(e) for e in having]
-        qualify[:] = [over(e) for e in qualify]
-        order[:] = [SortKey(over(k.expr), k.descending, k.nulls_first) for k in order]
+        keys = {e.name: column(c.name) for c, e in carried if e.name in self._correlation.met}
+        self._node = grouping.prepared(self._node, self._subqueries, clauses.items)
+        clauses.change(lambda e: substituted(grouping.over(e), keys))
         self._node = grouping.node(self._node)
-        for condition in having:
+        for condition in clauses.having:
             self._node = self._subqueries.filtered(self._node, condition)
-        if not self._correlated or group is not None:
+        clauses.having = []
+        if not self._correlation or group is not None:
             return None
-        nothing = {named.column.name: _on_nothing(named) for named in grouping.aggregates}
-        nothing.update((c.this.name, c.expression) for c in self._correlated)
-        return [_folded(substituted(i.expr, nothing)) for i in self._items]
+        equal = {c.this.name: c.expression for c in self._correlation.conditions}
+        return on_nothing([i.expr for i in clauses.items], grouping.aggregates, equal)
 
-    # -- after aggregation
-
-    def _attach(self, qualify: list[exp.Expr], order: list[SortKey]) -> None:
-        for item in self._items:
-            item.expr, self._node = self._subqueries.attached(self._node, item.expr)
-        for i, condition in enumerate(qualify):
-            qualify[i], self._node = self._subqueries.attached(self._node, condition)
-        for i, key in enumerate(order):
-            expr, self._node = self._subqueries.attached(self._node, key.expr)
-            order[i] = SortKey(expr, key.descending, key.nulls_first)
-
-    def _add_windows(self, qualify: list[exp.Expr], order: list[SortKey]) -> None:
-        calls: dict[str, exp.Window] = {}
-        places: dict[str, Column] = {}
-
-        def register(window: exp.Window) -> exp.Expr:
-            text = to_sql(window)
-            if text not in places:
-                if is_volatile(window):
-                    raise NotTaken("a window over random values")
-                places[text] = Column("", "", "")
-                calls[text] = window
-            return exp.Placeholder(this=text)
-
-        everything = [*(i.expr for i in self._items), *qualify, *(k.expr for k in order)]
-        taken = [windows_taken_out(e, register) for e in everything]
-        if not calls:
-            return
-        each = self._split("a window function")
-        for window in calls.values():
-            inner = next(window.find_all(exp.Window))
-            inner.set("partition_by", [*each, *(inner.args.get("partition_by") or ())])
-        types = self.binder.oracle.types(list(calls.values()), self._node.schema)
-        for text, type_ in zip(calls, types, strict=True):
-            places[text] = self.binder.names.fresh("window", type_)
-        self._node = Window(self._node, tuple(Named(places[t], w) for t, w in calls.items()))
-
-        def put(node: exp.Expr) -> exp.Expr:
-            if isinstance(node, exp.Placeholder) and node.this in places:
-                return column(places[node.this].name)
-            return rebuilt(node, put)
-
-        done = iter([put(e) for e in taken])
-        for item in self._items:
-            item.expr = next(done)
-        qualify[:] = [next(done) for _ in qualify]
-        order[:] = [SortKey(next(done), k.descending, k.nulls_first) for k in order]
-
-    def _unnest(self, order: list[SortKey]) -> None:
-        """Set-returning calls in the SELECT list become columns of an Unnest."""
-        calls: dict[str, exp.Expr] = {}
-
-        def walk(node: exp.Expr) -> exp.Expr:
-            if isinstance(node, (exp.Unnest, exp.Explode)) or function_name(node) == "unnest":
-                text = to_sql(node)
-                if len(list(node.iter_expressions())) != 1 or any(
-                    n is not node and isinstance(n, (exp.Unnest, exp.Explode)) for n in node.walk()
-                ):
-                    raise NotTaken("UNNEST with options, or inside another")
-                calls.setdefault(text, node)
-                return exp.Placeholder(this=text)
-            return rebuilt(node, walk)
-
-        taken = [walk(i.expr) for i in self._items]
-        keys = [walk(k.expr) for k in order]
-        if not calls:
-            return
-        types = self.binder.oracle.types(list(calls.values()), self._node.schema)
-        places = {
-            t: self.binder.names.fresh("unnest", y) for t, y in zip(calls, types, strict=True)
-        }
-        self._node = Unnest(self._node, tuple(Named(places[t], c) for t, c in calls.items()))
-
-        def put(node: exp.Expr) -> exp.Expr:
-            if isinstance(node, exp.Placeholder) and node.this in places:
-                return column(places[node.this].name)
-            return rebuilt(node, put)
-
-        for item, expr in zip(self._items, taken, strict=True):
-            item.expr = put(expr)
-        order[:] = [
-            SortKey(put(e), k.descending, k.nulls_first) for e, k in zip(keys, order, strict=True)
-        ]
+    def _attached(self, expression: exp.Expr) -> exp.Expr:
+        value, self._node = self._subqueries.attached(self._node, expression)
+        return value
 
     # -- the result
 
     def _project(
         self,
         select: exp.Select,
-        order: list[SortKey],
         first_of: int,
         carried: Sequence[Column],
     ) -> tuple[Column, ...]:
         """The SELECT list, DISTINCT, ORDER BY, LIMIT; the `first_of` keys are DISTINCT ON's."""
-        input_ = self._node
+        input_, order = self._node, self._clauses.order
         visible = names_of(input_)
         distinct = select.args.get("distinct")
-        late = [bool(references(i.expr) - visible) for i in self._items]
+        late = [bool(references(i.expr) - visible) for i in self._clauses.items]
         if any(references(k.expr) - visible for k in order) or (
             any(late) and (not self._late or distinct is not None)
         ):
             raise NotTaken("a column of the SELECT around, outside WHERE")
-        around = self._around() if any(late) else ()
-        types = self.binder.oracle.types([i.expr for i in self._items], (*input_.schema, *around))
+        around = self._correlation.around() if any(late) else ()
+        types = self.binder.oracle.types(
+            [i.expr for i in self._clauses.items], (*input_.schema, *around)
+        )
         exprs: list[Named] = []
         by_text: dict[str, Column] = {}
         used: set[str] = {c.name for c in carried}
         columns: list[Column] = []
-        for item, type_, later in zip(self._items, types, late, strict=True):
+        for item, type_, later in zip(self._clauses.items, types, late, strict=True):
             if later:
                 columns.append(self.binder.names.fresh(item.label, type_))
                 self._put_off.append(Named(columns[-1], item.expr))
@@ -576,7 +378,7 @@ class SelectBinder:
             self._node = self._first_rows(keys[:first_of], keys[first_of:])
         elif distinct is not None:
             self._node = Distinct(self._node)
-        each = self._split("LIMIT") if limits(select) else []
+        each = self._correlation.split("LIMIT") if limits(select) else []
         self._node = limited(self._node, select, keys[first_of:], each, self.binder.names)
         if hidden:
             self._node = Project(
@@ -584,18 +386,9 @@ class SelectBinder:
             )
         return tuple(columns)
 
-    def _around(self) -> tuple[Column, ...]:
-        """The columns of the SELECTs around."""
-        found: dict[str, Column] = {}
-        scope = self.scope.parent
-        while scope is not None:
-            found.update((v.column.name, v.column) for v in scope.visible())
-            scope = scope.parent
-        return tuple(found.values())
-
     def _first_rows(self, on: Sequence[SortKey], order: Sequence[SortKey]) -> Node:
         """DISTINCT ON: of each group the first row in the order."""
-        groups = [*self._split("DISTINCT ON"), *(k.expr for k in on)]
+        groups = [*self._correlation.split("DISTINCT ON"), *(k.expr for k in on)]
         place, numbered = row_numbers(self._node, groups, order, self.binder.names)
         return Filter(numbered, exp.EQ(this=place, expression=exp.Literal.number(1)))
 
@@ -609,20 +402,6 @@ def _outer(scope: Scope | None, parts: list[str]) -> exp.Expr | None:
     return None
 
 
-def _equality(condition: exp.Expr, mine: set[str]) -> tuple[exp.Expr, exp.Expr] | None:
-    """A correlated condition's inner and outer side, if it compares one with the other."""
-    if not isinstance(condition, exp.EQ | exp.NullSafeEQ):
-        return None
-    for inner, outer in (
-        (condition.this, condition.expression),
-        (condition.expression, condition.this),
-    ):
-        reads = references(inner)
-        if reads and reads <= mine and not references(outer) & mine:
-            return inner, outer
-    return None
-
-
 def _this(select: exp.Expr, clause: str) -> exp.Expr | None:
     found = select.args.get(clause)
     return None if found is None else found.this
@@ -632,32 +411,6 @@ def _position(literal: exp.Expr, width: int) -> int:
     if not literal.name.isdigit() or not 1 <= int(literal.name) <= width:
         raise NotTaken(f"position {literal.name} of {width} columns")
     return int(literal.name) - 1
-
-
-def _on_nothing(named: Named) -> exp.Expr:
-    node = named.expr
-    while isinstance(node, (exp.Filter, exp.IgnoreNulls, exp.RespectNulls)):
-        node = node.this
-    name = function_name(node)
-    if name in _ZERO_ON_NOTHING:
-        return exp.Literal.number(0)
-    if name in _NULL_ON_NOTHING:
-        return exp.Var(this=f"CAST(NULL AS {named.column.type})")
-    raise NotTaken(f"{name} over no rows in a correlated subquery")
-
-
-def _folded(expression: exp.Expr) -> exp.Expr:
-    """NULL where the whole is a NULL, so that no CASE is needed to choose it."""
-    if isinstance(expression, exp.Var):
-        return exp.Null()
-    if isinstance(expression, (exp.Mul, exp.Add, exp.Sub, exp.Div)):
-        parts = [_folded(expression.this), _folded(expression.expression)]
-        if any(isinstance(p, exp.Null) for p in parts):
-            return exp.Null()
-    if isinstance(expression, exp.Paren):
-        inner = _folded(expression.this)
-        return inner if isinstance(inner, exp.Null) else expression
-    return expression
 
 
 _KNOWN = {

@@ -4,7 +4,10 @@ The change comes from the statement itself wherever it can, at the cost of the c
 
 * INSERT, DELETE, TRUNCATE: what ``RETURNING *`` gives.
 * UPDATE: the rows that its WHERE selects, read just before, and what ``RETURNING *`` gives (where
-  foreign keys refer to the table, the rows that then have those keys).
+  foreign keys refer to the table, the rows that then have those keys). DuckDB 2.0.0 with several
+  threads has two faults where an UPDATE deletes and inserts, as it does for RETURNING over an
+  indexed column: it may come upon rows that it has written itself, which a bound on ``rowid``
+  keeps from it, and RETURNING may lose some of many, which then are read by their ``rowid``.
 * INSERT … ON CONFLICT DO UPDATE, MERGE: ``RETURNING merge_action, *`` gives the new rows; the
   rows that they replaced are looked up by primary key in the last committed state.
 * Anything else (no primary key, a volatile WHERE, triggers, text that cannot be cut apart): a copy
@@ -17,24 +20,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import duckdb
 
 from tidewheel.engine.arrow import pa
 from tidewheel.engine.kernels.duckdb import executed
-from tidewheel.sql.statements import Token, tokens
+from tidewheel.sql.capture_text import Text, cut_apart, named_parameters, used
+from tidewheel.sql.statements import tokens
 
 if TYPE_CHECKING:
     from tidewheel.engine.state.delta import Schema
 
 WEIGHT = "weight"
 _FEW = 256
-_VOLATILE = {"random", "uuid", "gen_random_uuid", "uuidv4", "uuidv7", "nextval", "setseed"}
-_DEPTH = {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}
 _BEFORE = "__tw_before"
 _KEYS = "__tw_keys"
+_FIRST_LOCAL = 36028797018960000
+"""DuckDB's MAX_ROW_ID: the rowid of the first row that a transaction itself adds to a table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,84 +91,6 @@ def weighted(table: pa.Table, weight: int) -> pa.Table:
     return table.append_column(WEIGHT, pa.repeat(pa.scalar(weight, pa.int64()), table.num_rows))
 
 
-class _Text:
-    """A statement cut into its clauses at parenthesis depth 0."""
-
-    def __init__(self, text: str) -> None:
-        self.tokens = [t for t in tokens(text) if t.kind != "end"]
-        last = self.tokens[-1]
-        self.end = last.start + len(last.text)
-        self.text = text[: self.end]
-        self.top: list[Token] = []
-        depth = 0
-        for token in self.tokens:
-            depth += _DEPTH.get(token.text, 0)
-            if depth == 0 and token.text not in _DEPTH:
-                self.top.append(token)
-
-    def find(self, word: str, after: int = -1) -> int | None:
-        """Where keyword `word` stands at depth 0 behind offset `after`."""
-        previous = ""
-        for token in self.top:
-            here = token.text.upper() if token.kind == "word" else ""
-            # `a IS DISTINCT FROM b` is no FROM clause
-            other = word == "FROM" and previous == "DISTINCT"
-            if here == word and token.start > after and not other:
-                return token.start
-            previous = here
-        return None
-
-    def volatile(self) -> bool:
-        return any(t.text.lower() in _VOLATILE for t in self.tokens)
-
-    def returning(self, extra: str) -> tuple[str, bool]:
-        """The statement with `extra` in front of its RETURNING list, and whether it had one."""
-        at = self.find("RETURNING")
-        if at is None:
-            return f"{self.text} RETURNING {extra}", False
-        split = at + len("RETURNING")
-        return f"{self.text[:split]} {extra},{self.text[split:]}", True
-
-
-@lru_cache(maxsize=64)
-def _cut(text: str) -> _Text:
-    return _Text(text)
-
-
-def _named_parameters(text: str, params: Any) -> tuple[str, dict[str, Any] | None]:
-    """`text` with every parameter as ``$name``: a part of it can then be run with some of them."""
-    if not params:
-        return text, None
-    if isinstance(params, Mapping):
-        return text, dict(params)
-    return _numbered(text), {f"tw{i + 1}": v for i, v in enumerate(params)}
-
-
-@lru_cache(maxsize=64)
-def _numbered(text: str) -> str:
-    pieces: list[str] = []
-    at = used = 0
-    for token in tokens(text):
-        if token.kind != "parameter":
-            continue
-        number = token.text[1:]
-        if not number:
-            used += 1
-            number = str(used)
-        pieces += [text[at : token.start], f"$tw{number}"]
-        at = token.start + len(token.text)
-    pieces.append(text[at:])
-    return "".join(pieces)
-
-
-def _used(text: str, params: dict[str, Any] | None) -> dict[str, Any] | None:
-    """Those of `params` that `text` names: DuckDB refuses parameters that are not used."""
-    if params is None:
-        return None
-    names = {t.text[1:] for t in tokens(text) if t.kind == "parameter"}
-    return {k: v for k, v in params.items() if k in names} or None
-
-
 class Capture:
     """Runs DML on one DuckDB connection, inside a transaction that the caller has begun."""
 
@@ -208,17 +133,17 @@ class Capture:
             return Outcome(rows=self._run(text, params))
         if target_info.has_triggers:
             return self._compare(text, params, list(self.tables))
-        named, values = _named_parameters(text, params)
-        cut = _cut(named)
+        named, values = named_parameters(text, params)
+        cut = cut_apart(named)
         if kind == "insert":
             return self._simple(cut, values, target, target_info, +1)
         if kind == "delete":
             return self._simple(cut, values, target, target_info, -1)
         if kind == "truncate":
-            emptied = _Text(f"DELETE FROM {target_info.name}")
+            emptied = Text(f"DELETE FROM {target_info.name}")
             return self._simple(emptied, None, target, target_info, -1)
         if kind == "update" and not cut.volatile():
-            return self._update(cut, values, target, target_info)
+            return self._update(cut, values, target, target_info, target in touched)
         if kind in ("upsert", "merge") and target_info.key and target not in touched:
             return self._keyed(kind, cut, values, target, target_info)
         if kind == "copy":
@@ -226,7 +151,7 @@ class Capture:
         return self._compare(text, params, [target])
 
     def _simple(
-        self, cut: _Text, params: dict[str, Any] | None, target: str, info: TableInfo, weight: int
+        self, cut: Text, params: dict[str, Any] | None, target: str, info: TableInfo, weight: int
     ) -> Outcome:
         text, own = cut.returning("*")
         got = self._rows(text, params, info)
@@ -239,11 +164,11 @@ class Capture:
         )
 
     def _update(
-        self, cut: _Text, params: dict[str, Any] | None, target: str, info: TableInfo
+        self, cut: Text, params: dict[str, Any] | None, target: str, info: TableInfo, touched: bool
     ) -> Outcome:
         verb = cut.find("UPDATE")
         setter = cut.find("SET", verb or 0)
-        if verb is None or setter is None:
+        if verb is None or setter is None or "rowid" in map(str.lower, info.columns):
             return self._compare(cut.text, params, [target])
         source = cut.find("FROM", setter)
         where = cut.find("WHERE", setter)
@@ -254,20 +179,30 @@ class Capture:
         alias = list(tokens(table))[-1].text  # the target's alias, or its own name
         condition = cut.text[where:end] if where is not None else ""
         if source is None:
-            before = f"{prefix}SELECT {alias}.* FROM {table} {condition}"
+            # where it stands in the statement: an error tells the place
+            before = f"{prefix}FROM {table} ".ljust(where or 0) + condition
         else:
             others = cut.text[source + len("FROM") : where if where is not None else end]
             before = (
                 f"{prefix}SELECT {alias}.* FROM {table} WHERE {alias}.rowid IN "
                 f"(SELECT {alias}.rowid FROM {table}, {others} {condition})"
             )
+        last = self._last_row(info) if touched else _FIRST_LOCAL - 1
+        text = cut.text[:end]
+        if where is None:
+            text = f"{text} WHERE {alias}.rowid <= {last}"
+        else:
+            at = where + len("WHERE")
+            text = f"{text[:at]} ({text[at:]}) AND {alias}.rowid <= {last}"
         if info.referenced and returning is None:
-            return self._referenced(cut, before, params, target, info)
-        old = self._rows(before, _used(before, params), info)
-        text, own = cut.returning(f"{alias}.*")
-        got = self._rows(text, params, info)
+            return self._referenced(cut, before, text, params, target, info)
+        old = self._rows(before, used(before, params), info)
+        theirs = cut.text[end + len("RETURNING") :] if returning is not None else ""
+        got = self._rows(f"{text} RETURNING {alias}.*{',' if theirs else ''}{theirs}", params, info)
         width = len(info.columns)
         new = got.select(range(width))
+        if new.num_rows != old.num_rows:  # some were lost, so it has deleted and inserted
+            new = self._rows(f"FROM {info.name} WHERE rowid > {last}", None, info)
         if new.num_rows != old.num_rows:
             selected, changed = old.num_rows, new.num_rows
             raise RuntimeError(
@@ -276,18 +211,30 @@ class Capture:
         delta = pa.concat_tables(
             [weighted(old, -1), weighted(new, +1)], promote_options="permissive"
         )
-        rest = got.select(range(width, got.num_columns)) if own else None
-        return Outcome({target: delta}, rest, got.num_rows)
+        rest = got.select(range(width, got.num_columns)) if theirs else None
+        return Outcome({target: delta}, rest, old.num_rows)
+
+    def _last_row(self, info: TableInfo) -> int:
+        """The greatest rowid of a table that this transaction may have added rows to."""
+        query = f"SELECT coalesce(max(rowid), -1) FROM {info.name} WHERE rowid >= {_FIRST_LOCAL}"
+        (found,) = self.connection.execute(query).fetchall()[0]
+        return max(int(found), _FIRST_LOCAL - 1)
 
     def _referenced(
-        self, cut: _Text, before: str, params: dict[str, Any] | None, target: str, info: TableInfo
+        self,
+        cut: Text,
+        before: str,
+        text: str,
+        params: dict[str, Any] | None,
+        target: str,
+        info: TableInfo,
     ) -> Outcome:
         """UPDATE without RETURNING: the new rows are found by the keys of the old ones."""
-        assigned = self._assigned(cut)
+        assigned = cut.assigned()
         if not info.key or assigned is None or assigned & {k.lower() for k in info.key}:
             return self._compare(cut.text, params, [target])
-        old = self._rows(before, _used(before, params), info)
-        count = self._run(cut.text, params)
+        old = self._rows(before, used(before, params), info)
+        count = self._run(text, params)
         new = _by_key(self.connection, info, old)
         delta = pa.concat_tables(
             [weighted(old, -1), weighted(new, +1)], promote_options="permissive"
@@ -295,10 +242,10 @@ class Capture:
         return Outcome({target: delta}, None, _count(count))
 
     def _keyed(
-        self, kind: str, cut: _Text, params: dict[str, Any] | None, target: str, info: TableInfo
+        self, kind: str, cut: Text, params: dict[str, Any] | None, target: str, info: TableInfo
     ) -> Outcome:
         """ON CONFLICT DO UPDATE and MERGE on a table with a primary key that they do not assign."""
-        assigned = self._assigned(cut)
+        assigned = cut.assigned()
         no_returning = info.referenced and cut.find("RETURNING") is None
         if no_returning or assigned is None or assigned & {k.lower() for k in info.key}:
             return self._compare(cut.text, params, [target])
@@ -317,29 +264,6 @@ class Capture:
         rest = got.select(range(1 + width, got.num_columns)) if own else None
         delta = pa.concat_tables(parts, promote_options="permissive")
         return Outcome({target: delta}, rest, got.num_rows)
-
-    def _assigned(self, cut: _Text) -> set[str] | None:
-        """The columns that the SET lists assign, in lower case; None where that is not plain."""
-        found: set[str] = set()
-        parts = cut.tokens
-        for i, token in enumerate(parts):
-            if token.kind != "word" or token.text.upper() != "SET":
-                continue
-            if i + 1 >= len(parts) or parts[i + 1].text in _DEPTH:
-                return None
-            depth, start = 0, True
-            for part in parts[i + 1 :]:
-                depth += _DEPTH.get(part.text, 0)
-                if depth == 0 and start:
-                    found.add(part.text.strip('"').lower())
-                    start = False
-                elif depth == 0 and part.text == ",":
-                    start = True
-                elif depth == 0 and part.text.upper() in ("WHEN", "WHERE", "RETURNING"):
-                    break
-        # MERGE … UPDATE without SET (BY NAME, *) assigns every column
-        text = cut.text.upper()
-        return None if "UPDATE" in text and not found else found
 
     def _appended(self, text: str, params: Any, target: str, info: TableInfo) -> Outcome:
         """COPY … FROM only appends: the new rows are those behind the last row id."""

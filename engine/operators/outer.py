@@ -48,7 +48,9 @@ def minus(circuit: Circuit, whole: Node, part: Node, name: str = "anti join") ->
     """`whole` − `part`, for a part of the whole."""
     schema = whole.op.schema
     return circuit.add(
-        Concat(schema, 2, name), whole, circuit.add(Negate(schema, f"{name} matched"), part)
+        Concat(schema, 2, name, net=True),
+        whole,
+        circuit.add(Negate(schema, f"{name} matched"), part),
     )
 
 

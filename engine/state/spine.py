@@ -189,15 +189,14 @@ class Spine:
 
         Each occurrence of a key in `probes` finds its rows; `within`: only those whose rank lies
         between two limits of the probe, which may be met. Outside loops rows that were taken back
-        are left out with what takes them back, though several runs hold them.
+        are left out with what takes them back, though several runs hold them, or the head.
         """
         if len(probes) == 1 and within is None:
             rows_of = self.rows_of(int(probes[0]))
             if not rows_of:
                 return None
             rows = concat_rows(rows_of)
-            at = np.zeros(len(rows), np.int64)
-            return (at, rows) if len(rows_of) == 1 else _netted(at, rows)
+            return _netted(np.zeros(len(rows), np.int64), rows)
         order: Index | None = None
         many = len(probes) > 1024 and len(self) > CACHED and within is None
         if many and (probes[1:] < probes[:-1]).any():
@@ -227,9 +226,8 @@ class Spine:
             _collect(rows, low, counts, by_key, place, found_at, found)
         if not found:
             return None
-        at, rows = found_at[0], found[0]
-        if len(found) > 1:
-            at, rows = _netted(np.concatenate(found_at), concat_rows(found))
+        at = found_at[0] if len(found) == 1 else np.concatenate(found_at)
+        at, rows = _netted(at, concat_rows(found))
         return (at if order is None else order[at]), rows
 
     def rows_of(self, key: int) -> list[Rows]:

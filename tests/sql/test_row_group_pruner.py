@@ -22,7 +22,7 @@ def test_first_rows_after_deletes(safe: bool) -> None:
 
 
 def test_duckdb_is_still_wrong() -> None:
-    """When this fails, DuckDB is mended: leave `Session._disable_pruner` out for that version."""
+    """When this fails, DuckDB is mended: leave `opening._disable_pruner` out for that version."""
     with duckdb.connect() as con:
         con.execute("CREATE TABLE t AS SELECT hash(range) AS y FROM range(1000000)")
         wrong = 0

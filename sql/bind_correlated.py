@@ -1,0 +1,135 @@
+"""A SELECT's conditions over columns of the SELECTs around it, as its rows change into answers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from tidewheel.planner.logical import Column, Join, Named, Node, Project, references
+from tidewheel.planner.text import column, substituted
+
+from .bind_clauses import Clauses
+from .bind_scope import NotTaken, Scope
+from .bind_subquery import Around, names_of, split_conditions
+
+if TYPE_CHECKING:
+    from .binder import Binder
+
+Carried = list[tuple[Column, exp.Expr]]
+"""Columns that conditions need of a SELECT's rows, with what they are in its FROM items."""
+
+
+class Correlation:
+    """The correlated conditions of one SELECT; nothing to do while there are none."""
+
+    def __init__(self, binder: Binder, outer: Scope | None, late: bool) -> None:
+        self.conditions: list[exp.Expr] = []
+        self.met: set[str] = set()
+        """Outer columns that were joined to the rows, under their names here."""
+        self._binder = binder
+        self._outer = outer
+        self._late = late
+        self._each: list[exp.Expr] | None = None
+        """What splits the rows into answers: all of the conditions, if they are equalities."""
+
+    def __bool__(self) -> bool:
+        return bool(self.conditions)
+
+    def meet(self, node: Node, clauses: Clauses, whole: bool) -> tuple[Node, tuple[str, ...]]:
+        """Join the outer columns that are read, where equalities alone do not tell answers apart.
+
+        `whole`: an answer is not a sum over its rows. Without any equality the join would have all
+        pairs of rows, which recomputing does not.
+        """
+        mine = names_of(node)
+        exprs = clauses.exprs()
+        read = set().union(*map(references, exprs)) - mine
+        whole = whole or any(e.find(exp.Window) for e in exprs)
+        equal = [c for c in self.conditions if _equality(c, mine)]
+        needed = whole and (read or len(equal) < len(self.conditions))
+        if not equal or not (needed or (read and not self._late)):
+            return node, ()
+        outer = sorted(read.union(*map(references, self.conditions)) - mine)
+        known = {c.name: c for c in self.around()}
+        if not known.keys() >= set(outer):
+            return node, ()
+        fresh = [self._binder.names.fresh(known[n].label, known[n].type) for n in outer]
+        met = {n: column(c.name) for n, c in zip(outer, fresh, strict=True)}
+        self.met = {c.name for c in fresh}
+        conditions = [substituted(c, met) for c in self.conditions]
+        keys, rest = split_conditions(conditions, mine, self.met)
+        residual = exp.and_(*rest) if rest else None
+        clauses.change(lambda e: substituted(e, met))
+        self.conditions = [exp.NullSafeEQ(this=met[n].copy(), expression=column(n)) for n in outer]
+        return Join(node, Around(tuple(fresh)), "inner", tuple(keys), residual), tuple(outer)
+
+    def carried(self, node: Node, grouped: bool) -> Carried:
+        """What the conditions need of the rows of `node`, as columns to be carried out.
+
+        Below a grouping only ``inner = outer`` can wait: its inner side becomes a key.
+        """
+        carried: Carried = []
+        mine = names_of(node) if self.conditions else set()
+        each: list[exp.Expr] = []
+        conditions: list[exp.Expr] = []
+        for condition in self.conditions:
+            sides = _equality(condition, mine)
+            if sides:
+                inner, outer = sides
+                type_ = self._binder.oracle.types([inner], node.schema)[0]
+                new = self._binder.names.fresh("key", type_)
+                carried.append((new, inner))
+                each.append(column(new.name))
+                equal = type(condition)(this=column(new.name), expression=outer.copy())
+                conditions.append(equal)
+            elif grouped:
+                raise NotTaken("an aggregate over rows chosen by more than equality")
+            else:
+                conditions.append(condition)
+                for name in sorted(references(condition) & mine):
+                    have = next(c for c in node.schema if c.name == name)
+                    if not any(c.name == name for c, _ in carried):
+                        carried.append((have, column(name)))
+        self._each = each if len(each) == len(conditions) else None
+        self.conditions = conditions
+        return carried
+
+    def split(self, what: str) -> list[exp.Expr]:
+        """What a correlated SELECT's answers are told apart by; nothing if it is not correlated."""
+        if self.conditions and self._each is None:
+            raise NotTaken(f"{what} over rows chosen by more than equality")
+        return [e.copy() for e in self._each or ()]
+
+    def around(self) -> tuple[Column, ...]:
+        """The columns of the SELECTs around."""
+        found: dict[str, Column] = {}
+        scope = self._outer
+        while scope is not None:
+            found.update((v.column.name, v.column) for v in scope.visible())
+            scope = scope.parent
+        return tuple(found.values())
+
+
+def lifted(node: Node, carried: Sequence[tuple[Column, exp.Expr]]) -> Node:
+    """`node` with the columns that are carried out of it."""
+    new = [(c, e) for c, e in carried if c.name not in names_of(node)]
+    if not new:
+        return node
+    have = (Named(c, column(c.name)) for c in node.schema)
+    return Project(node, (*have, *(Named(c, e) for c, e in new)))
+
+
+def _equality(condition: exp.Expr, mine: set[str]) -> tuple[exp.Expr, exp.Expr] | None:
+    """A correlated condition's inner and outer side, if it compares one with the other."""
+    if not isinstance(condition, exp.EQ | exp.NullSafeEQ):
+        return None
+    for inner, outer in (
+        (condition.this, condition.expression),
+        (condition.expression, condition.this),
+    ):
+        reads = references(inner)
+        if reads and reads <= mine and not references(outer) & mine:
+            return inner, outer
+    return None

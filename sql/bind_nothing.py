@@ -1,0 +1,57 @@
+"""What a correlated subquery that aggregates without GROUP BY gives where it has no rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from sqlglot import exp
+
+from tidewheel.planner.logical import Named
+from tidewheel.planner.text import substituted
+
+from .bind_scope import NotTaken
+from .bind_types import function_name
+
+_ZERO_ON_NOTHING = {"count", "count_star", "count_if", "countif", "approx_count_distinct"}
+_NULL_ON_NOTHING = {
+    "sum", "avg", "mean", "min", "max", "first", "last", "any_value", "list", "array_agg",
+    "string_agg", "group_concat", "listagg", "bool_and", "bool_or", "bit_and", "bit_or",
+    "bit_xor", "product", "median", "mode", "stddev", "stddev_samp", "stddev_pop", "variance",
+    "var_samp", "var_pop", "arg_min", "arg_max", "min_by", "max_by", "quantile_cont",
+    "quantile_disc", "fsum", "corr", "covar_pop", "covar_samp",
+}  # fmt: skip
+
+
+def on_nothing(
+    expressions: Sequence[exp.Expr], aggregates: Sequence[Named], keys: Mapping[str, exp.Expr]
+) -> list[exp.Expr]:
+    """The values of `expressions` over `aggregates` of no rows; `keys` stand for columns."""
+    values = {named.column.name: _on_nothing(named) for named in aggregates}
+    values.update(keys)
+    return [_folded(substituted(e, values)) for e in expressions]
+
+
+def _on_nothing(named: Named) -> exp.Expr:
+    node = named.expr
+    while isinstance(node, (exp.Filter, exp.IgnoreNulls, exp.RespectNulls)):
+        node = node.this
+    name = function_name(node)
+    if name in _ZERO_ON_NOTHING:
+        return exp.Literal.number(0)
+    if name in _NULL_ON_NOTHING:
+        return exp.Var(this=f"CAST(NULL AS {named.column.type})")
+    raise NotTaken(f"{name} over no rows in a correlated subquery")
+
+
+def _folded(expression: exp.Expr) -> exp.Expr:
+    """NULL where the whole is a NULL, so that no CASE is needed to choose it."""
+    if isinstance(expression, exp.Var):
+        return exp.Null()
+    if isinstance(expression, (exp.Mul, exp.Add, exp.Sub, exp.Div)):
+        parts = [_folded(expression.this), _folded(expression.expression)]
+        if any(isinstance(p, exp.Null) for p in parts):
+            return exp.Null()
+    if isinstance(expression, exp.Paren):
+        inner = _folded(expression.this)
+        return inner if isinstance(inner, exp.Null) else expression
+    return expression

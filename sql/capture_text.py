@@ -1,0 +1,115 @@
+"""The text of a DML statement, cut into clauses, and the parameters that a part of it names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+from tidewheel.sql.statements import Token, tokens
+
+_VOLATILE = {"random", "uuid", "gen_random_uuid", "uuidv4", "uuidv7", "nextval", "setseed"}
+_DEPTH = {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}
+
+
+class Text:
+    """A statement cut into its clauses at parenthesis depth 0."""
+
+    def __init__(self, text: str) -> None:
+        self.tokens = [t for t in tokens(text) if t.kind != "end"]
+        last = self.tokens[-1]
+        self.end = last.start + len(last.text)
+        self.text = text[: self.end]
+        self.top: list[Token] = []
+        depth = 0
+        for token in self.tokens:
+            depth += _DEPTH.get(token.text, 0)
+            if depth == 0 and token.text not in _DEPTH:
+                self.top.append(token)
+
+    def find(self, word: str, after: int = -1) -> int | None:
+        """Where keyword `word` stands at depth 0 behind offset `after`."""
+        previous = ""
+        for token in self.top:
+            here = token.text.upper() if token.kind == "word" else ""
+            # `a IS DISTINCT FROM b` is no FROM clause
+            other = word == "FROM" and previous == "DISTINCT"
+            if here == word and token.start > after and not other:
+                return token.start
+            previous = here
+        return None
+
+    def volatile(self) -> bool:
+        """Does it call what gives another value each time?"""
+        return any(t.text.lower() in _VOLATILE for t in self.tokens)
+
+    def returning(self, extra: str) -> tuple[str, bool]:
+        """The statement with `extra` in front of its RETURNING list, and whether it had one."""
+        at = self.find("RETURNING")
+        if at is None:
+            return f"{self.text} RETURNING {extra}", False
+        split = at + len("RETURNING")
+        return f"{self.text[:split]} {extra},{self.text[split:]}", True
+
+    def assigned(self) -> set[str] | None:
+        """The columns that the SET lists assign, in lower case; None where that is not plain."""
+        found: set[str] = set()
+        parts = self.tokens
+        for i, token in enumerate(parts):
+            if token.kind != "word" or token.text.upper() != "SET":
+                continue
+            if i + 1 >= len(parts) or parts[i + 1].text in _DEPTH:
+                return None
+            depth, start = 0, True
+            for part in parts[i + 1 :]:
+                depth += _DEPTH.get(part.text, 0)
+                if depth == 0 and start:
+                    found.add(part.text.strip('"').lower())
+                    start = False
+                elif depth == 0 and part.text == ",":
+                    start = True
+                elif depth == 0 and part.text.upper() in ("WHEN", "WHERE", "RETURNING"):
+                    break
+        # MERGE … UPDATE without SET (BY NAME, *) assigns every column
+        text = self.text.upper()
+        return None if "UPDATE" in text and not found else found
+
+
+@lru_cache(maxsize=64)
+def cut_apart(text: str) -> Text:
+    """`Text` of a statement, kept for the next time."""
+    return Text(text)
+
+
+def named_parameters(text: str, params: Any) -> tuple[str, dict[str, Any] | None]:
+    """`text` with every parameter as ``$name``: a part of it can then be run with some of them."""
+    if not params:
+        return text, None
+    if isinstance(params, Mapping):
+        return text, dict(params)
+    return _numbered(text), {f"tw{i + 1}": v for i, v in enumerate(params)}
+
+
+@lru_cache(maxsize=64)
+def _numbered(text: str) -> str:
+    pieces: list[str] = []
+    at = used = 0
+    for token in tokens(text):
+        if token.kind != "parameter":
+            continue
+        number = token.text[1:]
+        if not number:
+            used += 1
+            number = str(used)
+        pieces += [text[at : token.start], f"$tw{number}"]
+        at = token.start + len(token.text)
+    pieces.append(text[at:])
+    return "".join(pieces)
+
+
+def used(text: str, params: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Those of `params` that `text` names: DuckDB refuses parameters that are not used."""
+    if params is None:
+        return None
+    names = {t.text[1:] for t in tokens(text) if t.kind == "parameter"}
+    return {k: v for k, v in params.items() if k in names} or None

@@ -1,0 +1,116 @@
+"""A session's DuckDB connection, with the settings that every statement counts on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+import duckdb
+
+from ..planner import meaning
+from ..planner.context import Settings
+from . import errors, safe_mode, settings
+
+_RESULTS = ("errors_as_json = true", "arrow_lossless_conversion = true")
+_PROGRESS = ("enable_progress_bar = true", "enable_progress_bar_print = false")
+_SETTABLE = (*(s.partition(" ")[0] for s in _RESULTS + _PROGRESS), *meaning.DEFAULTS)
+"""What is set on the connections of a database at any time."""
+_BEFORE_LOCK = {"disabled_optimizers": "row_group_pruner", "allowed_configs": list(_SETTABLE)}
+
+
+def connect(
+    database: str, read_only: bool, config: Mapping[str, Any], safe: bool, ours: Settings
+) -> duckdb.DuckDBPyConnection:
+    """Open `database`; what `config` says of our own settings is set in `ours`.
+
+    ProgrammingError if `config` is wrong or contradicts `safe`; OperationalError if the process has
+    the file open with another configuration.
+    """
+    theirs = _divide(config, ours)
+    if safe:
+        if ours.python_scan:
+            raise errors.ProgrammingError(
+                "python_scan contradicts safe_mode", hint="leave one of them out"
+            )
+        theirs = safe_mode.config(theirs)
+    elif str(theirs.get("lock_configuration")).lower() in ("true", "1"):
+        theirs = {**_BEFORE_LOCK, **theirs}
+    try:
+        connection = duckdb.connect(database, read_only=read_only, config=theirs)
+    except duckdb.ConnectionException as error:
+        if "different configuration" not in str(error):
+            raise
+        raise errors.OperationalError(
+            f"{database} is open in this process with another configuration",
+            hint="its connections share safe_mode, read_only and DuckDB's own settings",
+        ) from None
+    if "disabled_optimizers" not in theirs:
+        _disable_pruner(connection)
+    if safe:
+        _lock(connection)
+    else:
+        _set(connection, *_RESULTS)
+        _keep_settable(connection)
+    if "threads" not in config:
+        ours.threads = default_threads(connection)
+    return connection
+
+
+def default_threads(connection: duckdb.DuckDBPyConnection) -> int:
+    """How many threads DuckDB takes by itself."""
+    return int(_current(connection, "threads"))
+
+
+def enable_progress(connection: duckdb.DuckDBPyConnection) -> None:
+    """`query_progress` tells from now on. A safe database does it from the start."""
+    _set(connection, *_PROGRESS)
+
+
+def _divide(config: Mapping[str, Any], ours: Settings) -> dict[str, Any]:
+    """DuckDB's part of `config`; the rest is set in `ours`, and `threads` is both's."""
+    theirs = dict(config)
+    for name in [n for n in theirs if n in settings.NAMES]:
+        value = theirs[name] if name == "threads" else theirs.pop(name)
+        try:
+            setattr(ours, name, settings.parse(name, value))
+        except ValueError as error:
+            raise errors.ProgrammingError(str(error)) from None
+    return theirs
+
+
+def _disable_pruner(connection: duckdb.DuckDBPyConnection) -> None:
+    """Without the optimizer by which DuckDB 2.0.0 answers ORDER BY … LIMIT wrongly.
+
+    It counts rows that were deleted. Nothing happens if another connection has chosen, or in a
+    database whose settings are locked.
+    """
+    if not _current(connection, "disabled_optimizers"):
+        with suppress(duckdb.Error):
+            _set(connection, "disabled_optimizers = 'row_group_pruner'")
+
+
+def _keep_settable(connection: duckdb.DuckDBPyConnection) -> None:
+    """`SET lock_configuration` leaves sessions and views the settings that they make."""
+    allowed = _current(connection, "allowed_configs")
+    if not set(allowed) >= set(_SETTABLE):
+        with suppress(duckdb.Error):  # locked already
+            _set(connection, f"allowed_configs = {[*dict.fromkeys([*allowed, *_SETTABLE])]}")
+
+
+def _lock(connection: duckdb.DuckDBPyConnection) -> None:
+    """The last setting of a safe database; another connection to it may have locked it."""
+    from ..planner.view_kernels import confine
+
+    confine()
+    if not _current(connection, "lock_configuration"):
+        _set(connection, *_PROGRESS, "lock_configuration = true")
+
+
+def _current(connection: duckdb.DuckDBPyConnection, name: str) -> Any:
+    return connection.execute(f"SELECT current_setting('{name}')").fetchall()[0][0]
+
+
+def _set(connection: duckdb.DuckDBPyConnection, *assignments: str) -> None:
+    for assignment in assignments:
+        connection.execute(f"SET {assignment}").fetchall()

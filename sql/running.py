@@ -1,0 +1,310 @@
+"""What each kind of statement does: queries, changes, transactions, views, settings, DDL."""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from tidewheel.engine.arrow import pa
+
+from ..planner import direct
+from ..planner.context import Parameters
+from . import errors, functions, hidden, opening, plain_view, planning, settings, view_text
+from .planning import Plans
+from .result import Result, Stream, TableStream
+from .statements import Kind, Statement, mentions_recursion, split, tokens
+from .subscribe import Subscription, SubscriptionReader
+
+if TYPE_CHECKING:
+    from .session import Session
+
+
+class Runner:
+    """Runs the statements of a session, one at a time: see `Session.run`."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self._plans = Plans()
+
+    def run(
+        self, statement: Statement, given: Parameters, as_text: bool
+    ) -> tuple[Result | None, int]:
+        kind = statement.kind
+        if kind is Kind.QUERY:
+            return self._query(statement, given, as_text), -1
+        if kind is Kind.EXPLAIN:
+            return self._explain(statement, given), -1
+        if kind is Kind.SETTING:
+            return self._setting(statement), -1
+        with self.session.guard(statement):
+            if kind is Kind.OURS:
+                return self._ours(statement), -1
+            if kind is Kind.TRANSACTION:
+                self.transaction(statement)
+                return None, -1
+            if kind is Kind.CHANGE or statement.words[0] == "EXECUTE":
+                return self._change(statement, given)
+            return self._other(statement, given)
+
+    def _ours(self, statement: Statement) -> Result | None:
+        """CREATE and DROP MATERIALIZED VIEW, VERIFY VIEW, SUBSCRIBE TO."""
+        session = self.session
+        verb = statement.words[0]
+        if verb == "CREATE":
+            session.views.create(statement)
+        elif verb == "DROP":
+            session.views.drop(statement)
+        elif verb == "VERIFY":
+            found, verdict = session.views.verify(statement)
+            result = self._complete(found, statement)
+            result.status = verdict
+            return result
+        else:
+            named = view_text.parse_subscribe(statement)
+            key = session.views.resolve(named.parts, statement, named.name_at)
+            start = int(named.rest[0]) if named.rest else None
+            return self._followed(session.views.subscribe(key, start))
+        return None
+
+    def transaction(self, statement: Statement) -> None:
+        """BEGIN, COMMIT or ROLLBACK, for the views too."""
+        session = self.session
+        verb, *rest = statement.words
+        if verb in ("BEGIN", "START"):
+            self._count(statement, None)
+            session.in_transaction = True
+            session.catalog.changed()
+            session.views.begin()
+            return
+        if rest not in ([], ["TRANSACTION"], ["WORK"]):
+            self._count(statement, None)  # DuckDB says what is wrong with it; nothing has ended
+            return
+        try:
+            if verb in ("COMMIT", "END") and session.in_transaction:
+                session.in_transaction = False
+                session.views.commit()
+                return
+            self._count(statement, None)
+        finally:
+            session.in_transaction = False
+            session.catalog.changed()
+            functions.changed()
+        session.views.rollback()
+
+    def _change(self, statement: Statement, given: Parameters) -> tuple[Result | None, int]:
+        """DML: the changes of watched tables are captured, and in autocommit mode are an epoch."""
+        with self._recursions(statement, given) as (statement, given):
+            return self._change_plain(statement, given)
+
+    @contextmanager
+    def _recursions(
+        self, statement: Statement, given: Parameters
+    ) -> Iterator[tuple[Statement, Parameters]]:
+        """A statement that changes rows, with the recursions in it run beforehand."""
+        session = self.session
+        if not mentions_recursion(statement.text):
+            yield statement, given
+            return
+        # Imported here, as in `planning`: sqlglot takes long to load.
+        from ..planner import execute
+        from . import recursion
+
+        with session.guard(statement):
+            describe = recursion.Describer(session.connection, given)
+            found = recursion.plan_statement(statement, describe, is_query=False)
+        if found is None:
+            yield statement, given
+            return
+        try:
+            with session.guard(statement), session.database.reading:
+                for name, node in found.sources:
+                    stream = execute.run(node, session.context(given))
+                    rows = pa.Table.from_batches(list(stream), stream.schema)
+                    rows = rows.rename_columns([c.name for c in node.schema])
+                    session.connection.register(name, rows)
+            rest = split(found.text)[0]
+            yield rest, recursion.numbered(found.text, given)
+        finally:
+            for name, _ in found.sources:
+                session.connection.unregister(name)
+
+    def _change_plain(self, statement: Statement, given: Parameters) -> tuple[Result | None, int]:
+        session = self.session
+        own = not session.in_transaction
+        session.views.lock_for_write()
+        try:
+            outcome = session.views.change(statement, given)
+            if outcome is None:
+                session.views.prepare(statement.text)
+                return self._duckdb(statement, given)
+        finally:
+            if statement.words[1:3] == ("FROM", "DATABASE"):  # COPY makes tables, too
+                session.catalog.changed()
+            if own:
+                session.views.release()
+        if outcome.rows is None or not statement.rows:
+            return None, outcome.count
+        return self._complete(outcome.rows, statement), outcome.count
+
+    def _other(self, statement: Statement, given: Parameters) -> tuple[Result | None, int]:
+        """DDL and all the rest."""
+        session = self.session
+        if statement.words[:1] == ("REFRESH",):
+            raise errors.NotSupportedError(
+                "there is no REFRESH: a maintained view is up to date after every commit",
+                hint="leave it out; VERIFY VIEW compares a view with a run from scratch",
+                text=statement.script,
+                position=statement.start,
+                length=len("REFRESH"),
+            )
+        session.temporary = session.temporary or _is_temporary(statement)
+        if plain_view.is_about(statement) and plain_view.handled(statement, session.views):
+            return None, -1
+        if _is_table_as(statement) or statement.words[0] in ("DESCRIBE", "DESC", "SUMMARIZE"):
+            with self._recursions(statement, given) as (statement, given):
+                result, count = self._ddl(statement, given)
+                if result is not None:
+                    result.buffer()  # it reads what is there for this block alone
+                return result, count
+        return self._ddl(statement, given)
+
+    def _ddl(self, statement: Statement, given: Parameters) -> tuple[Result | None, int]:
+        session = self.session
+        if not session.views.any:
+            return self._duckdb(statement, given)
+        with session.database.reading:
+            session.views.prepare(statement.text)
+        if statement.words == ("SHOW", "TABLES"):
+            # not the names under which views' rows are registered
+            text = f"SELECT * FROM ({statement.text}) WHERE NOT starts_with(name, '__tw_')"
+            return self._duckdb(dataclasses.replace(statement, text=text), given)
+        found: tuple[Result | None, int] = session.views.ddl(
+            statement, lambda: self._duckdb(statement, given)
+        )
+        session.views.note_prepare(statement)
+        if functions.may_change(statement):
+            functions.changed()  # others see it since the commit just now
+        return found
+
+    def _query(self, statement: Statement, given: Parameters, as_text: bool) -> Result:
+        session = self.session
+        # the views' rows and DuckDB's snapshot are of one epoch
+        with session.guard(statement), session.database.reading:
+            session.views.prepare(statement.text)
+            context = session.context(given)
+            stream: Stream | None = None
+            if planning.is_plain(statement, session.settings):
+                written = True
+                if as_text:
+                    stream = direct.run_as_text(statement.text, context)
+                if stream is None:
+                    stream = direct.run(statement.text, context)
+            else:
+                from ..planner import execute
+
+                draft = self._plans.draft(statement, session.version, context)
+                if draft is not None:
+                    written = False
+                    stream = execute.whole_answer(draft, context)
+                if stream is None:
+                    plan = self._plans.get(statement, session.version, context)
+                    written = plan.labels is None
+                    with session.guard(statement, written):
+                        stream = execute.start(plan, context, ask=draft is None)
+        read = None if session.activity is None else session.activity.read
+        return Result(stream, lambda: session.guard(statement, written), session.lock, read)
+
+    def _explain(self, statement: Statement, given: Parameters) -> Result:
+        session = self.session
+        from .explain import explain
+
+        with session.guard(statement), session.database.reading:
+            session.views.prepare(statement.text)
+            context = session.context(given)
+            shown = explain(
+                statement,
+                context,
+                session.views,
+                lambda q: self._plans.get(q, session.version, context),
+            )
+        if shown is not None:
+            # named as DuckDB names the columns of its own EXPLAIN
+            columns = {"explain_key": [shown[0]], "explain_value": [shown[1]]}
+            return self._complete(pa.table(columns), statement)
+        result = self._duckdb(statement, given)[0]
+        assert result is not None
+        return result
+
+    def _setting(self, statement: Statement) -> Result | None:
+        session = self.session
+        if statement.words[0] == "SHOW":
+            name = statement.words[1].strip('"').lower()
+            return self._table(statement, {name: [settings.shown(getattr(session.settings, name))]})
+        name, value = settings.assignment(statement)
+        if name == "threads":
+            self._duckdb(statement, None)
+            if statement.words[0] == "RESET":
+                value = opening.default_threads(session.connection)
+        setattr(session.settings, name, value)
+        return None
+
+    def _duckdb(self, statement: Statement, given: Parameters) -> tuple[Result | None, int]:
+        """Run a statement that is DuckDB's alone, as it is written."""
+        session = self.session
+        try:
+            with session.guard(statement):
+                if not statement.rows:
+                    return None, self._count(statement, given)
+                relation = hidden.relation(session.connection, statement.text, given)
+                if relation is None:
+                    return None, -1
+                table = relation.to_arrow_table()
+        finally:
+            if statement.kind is Kind.OTHER:
+                session.catalog.changed()
+                if statement.words[0] not in _NO_SETTINGS:
+                    session.catalog.settings_changed()
+                if functions.may_change(statement):
+                    functions.changed()
+        if table.num_rows == 0 and table.column_names == ["Success"]:
+            return None, -1
+        count = table.num_rows if statement.kind is Kind.CHANGE else -1
+        return self._complete(table, statement), count
+
+    def _count(self, statement: Statement, given: Parameters) -> int:
+        """Run a statement that gives no rows; how many it changed, or -1."""
+        changed = hidden.execute(self.session.connection, statement.text, given)
+        if changed and len(changed[0]) == 1 and isinstance(changed[0][0], int):
+            return int(changed[0][0])
+        return -1
+
+    def _complete(self, table: pa.Table, statement: Statement) -> Result:
+        return Result(TableStream(table), lambda: self.session.guard(statement), self.session.lock)
+
+    def _followed(self, subscription: Subscription) -> Result:
+        # It waits for changes, so it must not hold the connection's lock.
+        return Result(SubscriptionReader(subscription), nullcontext, threading.RLock())
+
+    def _table(self, statement: Statement, columns: dict[str, list[str]]) -> Result:
+        return self._complete(pa.table(columns), statement)
+
+
+def _is_temporary(statement: Statement) -> bool:
+    """Does it make a macro or type that no other connection sees?"""
+    if statement.words[0] != "CREATE":
+        return False
+    words = {t.text.upper() for t in islice(tokens(statement.text), 5)}
+    return bool(words & {"TEMP", "TEMPORARY"}) and bool(words & {"MACRO", "FUNCTION", "TYPE"})
+
+
+def _is_table_as(statement: Statement) -> bool:
+    """CREATE [OR REPLACE] [TEMP] TABLE … AS query?"""
+    words = statement.words
+    return words[0] == "CREATE" and "TABLE" in words[1:5]
+
+
+_NO_SETTINGS = ("CREATE", "DROP", "ALTER")

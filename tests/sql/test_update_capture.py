@@ -1,0 +1,108 @@
+"""UPDATE under maintained views: every row once, and errors in their places."""
+
+import pytest
+
+import tidewheel
+
+
+@pytest.fixture
+def con() -> tidewheel.Connection:
+    con = tidewheel.connect(threads=2)
+    con.execute("CREATE TABLE t (id INTEGER, x INTEGER); INSERT INTO t VALUES (1, 1), (2, 2)")
+    con.execute("CREATE MATERIALIZED VIEW v AS SELECT count(*) AS n, sum(x) AS s FROM t")
+    return con
+
+
+@pytest.mark.parametrize("begin", ["", "BEGIN; INSERT INTO t VALUES (-7, 0, 'own')"])
+@pytest.mark.parametrize("key", ["", "PRIMARY KEY"])
+def test_many_rows_of_an_indexed_table(begin: str, key: str) -> None:
+    """DuckDB 2.0.0 with two threads: RETURNING loses hundreds of these rows."""
+    con = tidewheel.connect(threads=2)
+    con.execute(
+        f"CREATE TABLE t (id INTEGER {key}, x INTEGER, s VARCHAR); CREATE INDEX i ON t (id)"
+    )
+    con.execute("INSERT INTO t SELECT range, 0, 'some' FROM range(1000000)")
+    summary = "SELECT count(*) AS n, sum(x) AS s, sum(x * id) AS p FROM t"
+    con.execute(f"CREATE MATERIALIZED VIEW v AS {summary}")
+    con.execute(begin)
+    for _ in range(3):
+        cur = con.execute("UPDATE t SET x = x + 1 WHERE id % 7 = 0")
+        assert cur.rowcount == 142858 + bool(begin)
+    if begin:
+        con.execute("COMMIT")
+    assert con.execute("FROM v").fetchall() == con.execute(summary).fetchall()
+    con.execute("UPDATE t SET x = x + 1 WHERE id % 100000 = 0")
+    assert con.execute("FROM v").fetchall() == con.execute(summary).fetchall()
+
+
+@pytest.mark.parametrize(
+    "update",
+    [
+        "UPDATE t SET x = x + 1",
+        "UPDATE t SET x = x + 1 WHERE id = 3 OR id = 1 -- those\n",
+        "UPDATE t AS a SET x = a.x + 1 WHERE(a.id > 1)",
+        "UPDATE t SET id = u.m, x = x + 1 FROM (SELECT max(id) AS m FROM t) u WHERE t.id < u.m",
+        "WITH u AS (SELECT 3 AS k) UPDATE t SET x = 0 WHERE id IN (SELECT k FROM u)",
+    ],
+)
+@pytest.mark.parametrize("ending", ["", " RETURNING id, x"])
+def test_rows_of_the_transaction_are_met(
+    con: tidewheel.Connection, update: str, ending: str
+) -> None:
+    """What the transaction has inserted is updated, once."""
+    con.execute("CREATE INDEX i ON t (id)")
+    con.execute("CREATE TEMP TABLE plain AS FROM t")
+    for end in ("ROLLBACK", "COMMIT"):
+        con.execute("BEGIN")
+        for table in ("t", "plain"):
+            con.execute(f"INSERT INTO {table} VALUES (3, 3), (4, 4)")
+        got, want = (
+            con.execute(update.replace("t ", f"{table} ").replace("t.", f"{table}.") + ending)
+            for table in ("t", "plain")
+        )
+        if ending:
+            assert sorted(got.fetchall()) == sorted(want.fetchall())
+        con.execute("UPDATE t SET x = x * 10; UPDATE plain SET x = x * 10")
+        con.execute(end)
+        assert sorted(con.execute("FROM t").fetchall()) == sorted(
+            con.execute("FROM plain").fetchall()
+        )
+        assert (
+            con.execute("FROM v").fetchall()
+            == con.execute("SELECT count(*), sum(x) FROM plain").fetchall()
+        )
+
+
+def test_rows_from_before_the_view() -> None:
+    con = tidewheel.connect()
+    con.execute("CREATE TABLE t (id INTEGER, x INTEGER); INSERT INTO t VALUES (1, 2)")
+    con.execute("BEGIN; INSERT INTO t VALUES (2, 3)")
+    con.execute("CREATE MATERIALIZED VIEW v AS SELECT sum(x) AS s FROM t")
+    con.execute("UPDATE t SET x = x + 1; COMMIT")
+    assert con.execute("FROM v").fetchall() == [(7,)]
+
+
+def test_a_column_named_rowid() -> None:
+    con = tidewheel.connect()
+    con.execute(
+        "CREATE TABLE t (rowid BIGINT, x INTEGER); INSERT INTO t VALUES (1152921504606846976, 1)"
+    )
+    con.execute("CREATE MATERIALIZED VIEW v AS SELECT sum(x) AS s FROM t")
+    con.execute("UPDATE t SET x = 5 WHERE rowid > 0")
+    assert con.execute("FROM v").fetchall() == [(5,)]
+
+
+def test_local_rows_begin_where_we_think() -> None:
+    con = tidewheel.connect()
+    con.execute("CREATE TABLE t (x INTEGER); BEGIN; INSERT INTO t VALUES (1)")
+    from tidewheel.sql.capture import _FIRST_LOCAL
+
+    assert con.execute("SELECT rowid FROM t").fetchall() == [(_FIRST_LOCAL,)]
+
+
+def test_an_error_in_where_has_its_place(con: tidewheel.Connection) -> None:
+    sql = "UPDATE t SET x = 1, id = 7 WHERE id = 1 AND nosuch = 2"
+    with pytest.raises(tidewheel.ProgrammingError) as caught:
+        con.execute(sql)
+    line, caret = str(caught.value).splitlines()[1:3]
+    assert caret.index("^") == line.index("nosuch")
