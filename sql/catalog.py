@@ -80,6 +80,7 @@ class Catalog:
                     "FROM duckdb_tables() WHERE NOT internal UNION ALL "
                     "SELECT database_name, schema_name, view_name, temporary "
                     "FROM duckdb_views() WHERE NOT internal) WHERE NOT starts_with(name, '__tw_') "
+                    "AND schema_name <> '__tidewheel' "
                     "ORDER BY 1"
                 ).fetchall()
             self._names = (self.version, tuple(r[0] for r in rows))

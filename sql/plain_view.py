@@ -33,13 +33,23 @@ def handled(statement: Statement, views: Views) -> bool:
     verb = statement.words[0]
     if verb == "CREATE":
         return _create(statement, views)
-    if not views.any:
+    maintained = statement.words[:2] == ("ALTER", "MATERIALIZED")
+    if not (views.any or maintained):
         return False
     if verb == "DROP":
         parsed = view_text.parse_drop(statement, plain=True)
     else:
         parsed = view_text.parse_altered(statement)
     known = views.registered(parsed.parts)
+    if known is None and maintained:
+        if parsed.if_exists:
+            return True
+        raise errors.ProgrammingError(
+            f"there is no maintained view {parsed.parts[-1]}",
+            text=statement.script,
+            position=parsed.name_at,
+            length=parsed.name_length,
+        )
     if known is None:
         return False
     if verb == "ALTER" and len(parsed.rest) == 1:

@@ -182,9 +182,11 @@ class Runner:
             # not the names under which views' rows are registered
             text = f"SELECT * FROM ({statement.text}) WHERE NOT starts_with(name, '__tw_')"
             return self._duckdb(dataclasses.replace(statement, text=text), given)
-        found: tuple[Result | None, int] = session.views.ddl(
-            statement, lambda: self._duckdb(statement, given)
-        )
+        found: tuple[Result | None, int]
+        if statement.words[0] in _NO_DDL:
+            found = self._duckdb(statement, given)
+        else:
+            found = session.views.ddl(statement, lambda: self._duckdb(statement, given))
         session.views.note_prepare(statement)
         if functions.may_change(statement):
             functions.changed()  # others see it since the commit just now
@@ -307,4 +309,8 @@ def _is_table_as(statement: Statement) -> bool:
     return words[0] == "CREATE" and "TABLE" in words[1:5]
 
 
+_NO_DDL = (
+    "DESCRIBE", "DESC", "SUMMARIZE", "SHOW", "PREPARE", "COMMENT", "EXPORT", "ANALYZE", "VACUUM",
+    "CHECKPOINT",
+)  # fmt: skip
 _NO_SETTINGS = ("CREATE", "DROP", "ALTER")

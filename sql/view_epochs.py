@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from tidewheel.engine.state.change import Change
 
 
+_BODY = re.compile(r"\bAS\b\s*(\w+)", re.IGNORECASE)
+
+
 class Epochs(Reading):
     """What a transaction changes, and how it becomes an epoch."""
 
@@ -37,6 +40,8 @@ class Epochs(Reading):
         """
         kind, parts, at = view_text.target(statement)
         key = self.target_key(statement)
+        if kind == "copy_out":
+            return None
         if key is not None and key in self._maintainer.views:
             raise errors.ProgrammingError(
                 f"{parts[-1]} is a maintained view: its rows follow from the tables it reads",
@@ -84,16 +89,13 @@ class Epochs(Reading):
             return None
 
     def _writes_when_executed(self, statement: Statement) -> bool:
-        return len(statement.words) > 1 and statement.words[1].lower() in self._prepared_writes
+        body = _BODY.search(self.executed(statement.text))
+        return body is not None and body[1].upper() not in ("SELECT", "FROM", "VALUES")
 
     def note_prepare(self, statement: Statement) -> None:
-        """After PREPARE name AS …: remember whether EXECUTE name will write."""
-        words = statement.words
-        if words[0] == "PREPARE" and len(words) > 1:
-            body = re.search(r"\bAS\b(.*)", statement.text, re.IGNORECASE | re.DOTALL)
-            first = body.group(1).split() if body else []
-            if first and first[0].upper() not in ("SELECT", "FROM", "VALUES"):
-                self._prepared_writes.add(words[1].lower())
+        """After PREPARE name AS …: remember what EXECUTE name will read and write."""
+        if statement.words[0] == "PREPARE" and _BODY.search(statement.text):
+            self._prepared[statement.words[1].strip('"').lower()] = statement.text
 
     def target_key(self, statement: Statement) -> str | None:
         """The key of the table that DML writes, if it is known."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import duckdb
@@ -40,6 +41,7 @@ class Reading(Homes):
 
     def _wanted(self, text: str) -> set[str]:
         """Keys of views that a text may read, and the functions of `introspection`."""
+        text += f" {self.executed(text)}"
         wanted = set(introspection.named(text))
         if not self._maintainer.views:
             return wanted
@@ -50,6 +52,13 @@ class Reading(Homes):
         for token in tokens(text):
             wanted |= words.get(token.text.strip("\"'").lower(), frozenset())
         return wanted
+
+    def executed(self, text: str) -> str:
+        """The PREPARE of what an EXECUTE runs; empty for any other text."""
+        found = list(islice(tokens(text), 2)) if self._prepared else []
+        if len(found) < 2 or found[0].text.upper() != "EXECUTE":
+            return ""
+        return self._prepared.get(found[1].text.strip('"').lower(), "")
 
     def _word_index(self) -> dict[str, frozenset[str]]:
         """Per name in lower case, the views that a text with this name may read."""
@@ -99,6 +108,9 @@ class Reading(Homes):
             for view in self._maintainer.ordered():
                 if view.key in wanted:
                     self._register(view.key, self._rows(view.key))
+            prepared = self.executed(text)
+            if prepared:  # it would read what was registered when it was prepared
+                self._do(prepared)
         for what in introspection.FUNCTIONS & wanted:
             # seen by no other connection, so kernels must not use another one
             self.host.temporary = True

@@ -95,7 +95,8 @@ class Registry:
         """The maintained views of attached databases."""
         self._targets: tuple[int, dict[str, str | None]] = (-1, {})
         self._tables: tuple[int, dict[str, TableInfo]] = (-1, {})
-        self._prepared_writes: set[str] = set()
+        self._prepared: dict[str, str] = {}
+        """The PREPARE of each prepared statement, by name."""
         self._bound: tuple[str, Node] | None = None
         self._scratch_connection: duckdb.DuckDBPyConnection | None = None
         self.database.enter(self)

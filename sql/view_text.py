@@ -282,9 +282,14 @@ def target(statement: Statement) -> tuple[str, tuple[str, ...], int]:
     if cursor.at >= len(cursor.parts) or not is_name(cursor.parts[cursor.at]):
         return "other", (), statement.start
     parts, at, _ = cursor.name()
-    if verb == "COPY" and "FROM" not in words[cursor.at : cursor.at + 1] and cursor.peek() != "(":
+    if verb == "COPY" and "FROM" not in _behind_list(words[cursor.at :])[:1]:
         return "copy_out", parts, at
     return kind, parts, at
+
+
+def _behind_list(words: list[str]) -> list[str]:
+    """What follows a list of columns, if there is one."""
+    return words[words.index(")") + 1 :] if words[:1] == ["("] and ")" in words else words
 
 
 def _skip_ctes(cursor: _Cursor) -> None:
