@@ -174,15 +174,17 @@ class Runner:
 
     def _ddl(self, statement: Statement, given: Parameters) -> tuple[Result | None, int]:
         session = self.session
+        found: tuple[Result | None, int]
         if not session.views.any:
-            return self._duckdb(statement, given)
+            found = self._duckdb(statement, given)
+            session.views.note_prepare(statement)  # there may be views when it is executed
+            return found
         with session.database.reading:
             session.views.prepare(statement.text)
         if statement.words == ("SHOW", "TABLES"):
             # not the names under which views' rows are registered
             text = f"SELECT * FROM ({statement.text}) WHERE NOT starts_with(name, '__tw_')"
             return self._duckdb(dataclasses.replace(statement, text=text), given)
-        found: tuple[Result | None, int]
         if statement.words[0] in _NO_DDL:
             found = self._duckdb(statement, given)
         else:

@@ -28,6 +28,18 @@ def test_prepared_statements_read_views_as_they_are(rows: int) -> None:
         assert con.execute("FROM log").fetchall() == [(rows + 2,), (1,)]
 
 
+def test_a_change_that_was_prepared_before_there_were_views() -> None:
+    with tidewheel.connect() as con:
+        con.execute("CREATE TABLE t (a INTEGER); PREPARE i AS INSERT INTO t VALUES (?)")
+        con.execute("CREATE MATERIALIZED VIEW v AS SELECT sum(a) AS s FROM t")
+        con.execute("EXECUTE i(5)")
+        assert con.execute("FROM v").fetchall() == [(5,)]
+        con.execute("BEGIN; EXECUTE i(2)")
+        assert con.execute("FROM v").fetchall() == [(7,)]
+        con.execute("COMMIT")
+        assert con.execute("VERIFY VIEW v").fetchall() == []
+
+
 def test_what_describes_a_view_that_another_one_reads(tmp_path: Path) -> None:
     path = tmp_path / "v.csv"
     with tidewheel.connect() as con:
