@@ -36,7 +36,7 @@ LONGEST = 0.5
 """Seconds after which DuckDB is stopped in any case."""
 _SET = "SET max_execution_time"
 PLANNING = 0.03
-"""Seconds that it takes to plan a loop: worth trying once DuckDB has taken as many in all."""
+"""Seconds to plan a loop: it is tried once DuckDB has taken as many, in three runs or more."""
 _AGAIN = 10
 """So many times as long as the loop took DuckDB runs alone, before the loop is tried again."""
 _FEW = 1000
@@ -87,7 +87,8 @@ class Choice:
         if self.whole is None:
             return False
         if self.loop is None:
-            return self.limited or self.whole <= _CHEAP or self.spent < PLANNING
+            few = self.spent < max(PLANNING, 3 * self.whole)
+            return few or self.limited or self.whole <= _CHEAP
         return self.whole <= self.loop and (self.limited or self.spent < _AGAIN * self.loop)
 
     def run(self, seconds: float, context: Context) -> Held | pa.RecordBatchReader | None:
@@ -166,7 +167,7 @@ class Choice:
             )
         elif self.alone:
             until = self.loop is None and not self.limited and (self.whole or 0) > _CHEAP
-            most = f", the loop is tried after {PLANNING * 1000:.0f} ms of DuckDB's in all"
+            most = ", the loop is tried after some runs"
             known.append("DuckDB runs it alone" + (most if until else ""))
         else:
             again = 1 << self.runs.bit_length()
@@ -185,10 +186,13 @@ def _rows(tables: Sequence[str], context: Context) -> float:
     names = ", ".join("'" + t.replace("'", "''") + "'" for t in tables)
     if not names:
         return 0
+    # (a sum, and a count of names, take longer than the rest)
     query = (
-        "SELECT count(DISTINCT lower(table_name)), sum(estimated_size) FROM duckdb_tables() "
+        "SELECT lower(table_name), estimated_size FROM duckdb_tables() "
         f"WHERE lower(table_name) IN ({names})"
     )
     with context.lock:
-        found, rows = context.connection.execute(query).fetchall()[0]
-    return float(rows) if found == len(tables) else float("inf")
+        found = context.connection.execute(query).fetchall()
+    if len({name for name, _ in found}) < len(tables):
+        return float("inf")
+    return float(sum(rows for _, rows in found))

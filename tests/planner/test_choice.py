@@ -22,7 +22,7 @@ ENDLESS = "WITH RECURSIVE t(x) AS (SELECT a FROM e UNION ALL SELECT e.b FROM t J
 def con(monkeypatch):
     monkeypatch.setattr(choice, "FIRST", 60.0)
     monkeypatch.setattr(choice, "LONGEST", 60.0)
-    monkeypatch.setattr(choice, "PLANNING", 0)  # the loop is tried at the second run
+    monkeypatch.setattr(choice, "PLANNING", 0)  # the loop is tried at the fourth run or so
     con = tidewheel.connect()
     con.execute("CREATE TABLE e AS SELECT range::INT AS a, range::INT + 1 AS b FROM range(30)")
     yield con
@@ -54,7 +54,8 @@ def test_the_loop_is_planned_when_it_is_tried(con, monkeypatch) -> None:
     assert not planned
     monkeypatch.setattr(choice, "PLANNING", 0)
     monkeypatch.setattr(choice, "_CHEAP", 0)
-    assert con.execute(CLOSURE).fetchall() == [(465,)]
+    for _ in range(9):
+        assert con.execute(CLOSURE).fetchall() == [(465,)]
     assert planned == [1]
     assert re.match("DuckDB alone took .* ms; the loop took .* ms", explained(con, CLOSURE))
 
