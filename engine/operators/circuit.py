@@ -15,7 +15,7 @@ from time import perf_counter
 
 from tidewheel.engine.operators.operator import Emission, Operator, emit
 from tidewheel.engine.state.arrangement import Arrangement, Counters
-from tidewheel.engine.state.delta import Delta, Schema, concat, consolidate
+from tidewheel.engine.state.delta import Delta, Schema, concat, net
 
 
 @dataclass(eq=False, slots=True)
@@ -265,7 +265,7 @@ class Loop(Operator):
         out: list[Emission] = []
         for port, op in enumerate(self._left):
             for time, parts in op.taken().items():
-                delta = consolidate(concat(parts))
+                delta = net(concat(parts))
                 if len(delta):
                     out.append((port, time, delta))
         return out

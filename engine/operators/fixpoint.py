@@ -37,7 +37,7 @@ from tidewheel.engine.operators.walk import BestFirst, Narrow, Walk, below, walk
 from tidewheel.engine.state import columns as columns_
 from tidewheel.engine.state.arrangement import Arrangement, Counters
 from tidewheel.engine.state.columns import Col, Index
-from tidewheel.engine.state.delta import Delta, Int64s, KeySpec, Schema, consolidate
+from tidewheel.engine.state.delta import Delta, Int64s, KeySpec, Schema, net
 
 Candidates = tuple[Int64s, Int64s, Int64s]
 """Slots, the places of the values that they could have, and the slots that these come from."""
@@ -80,7 +80,7 @@ class Fixpoint(Operator):
     def step(self, counters: Counters, deltas: Sequence[Delta | None]) -> list[Emission]:
         """Brings the fixpoint up to date."""
         forest = self._forest
-        anchor, *edges = (None if d is None else _net(d) for d in deltas)
+        anchor, *edges = (None if d is None else net(d) for d in deltas)
         forest.begin()
         orphans: list[Int64s] = []
         waiting: list[Candidates] = []
@@ -361,12 +361,6 @@ class Fixpoint(Operator):
     def state_bytes(self) -> int:
         """Bytes held."""
         return self._forest.nbytes + super().state_bytes
-
-
-def _net(delta: Delta) -> Delta:
-    """A delta in which no row is both added and taken away."""
-    less = delta.weights < 0
-    return consolidate(delta) if less.any() and not less.all() else delta
 
 
 def _split(delta: Delta) -> tuple[Delta | None, Delta | None]:

@@ -261,6 +261,12 @@ def consolidate(delta: Delta) -> Delta:
     return done
 
 
+def net(delta: Delta) -> Delta:
+    """The same delta, consolidated unless all of its rows are added, or all are taken away."""
+    one_way = (delta.weights > 0).all() or (delta.weights < 0).all()
+    return delta if one_way else consolidate(delta)
+
+
 def _consolidated(delta: Delta) -> Delta:
     n = len(delta)
     if n <= 1:
