@@ -214,7 +214,10 @@ def _changes_when_explained(parts: list[Token]) -> bool:
         analyzes = analyzes or text == "ANALYZE"
         at += 1
     inner = parts[at:]
-    return analyzes and bool(inner) and _kind(inner, (inner[0].text.upper(),)) is Kind.CHANGE
+    if not (analyzes and inner):
+        return False
+    verb = inner[0].text.upper()
+    return verb == "EXECUTE" or _kind(inner, (verb,)) is Kind.CHANGE
 
 
 def _setting(words: tuple[str, ...]) -> str:

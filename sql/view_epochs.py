@@ -137,9 +137,26 @@ class Epochs(Reading):
         self._own_rows.clear()
 
     def commit(self) -> None:
-        """Take the transaction's changes through the views and commit both."""
+        """Take the transaction's changes through the views and commit both.
+
+        Of a transaction in which a statement failed DuckDB leaves nothing, without a word.
+        """
         with self.database.committing:
-            self._commit()
+            if self._failed():
+                self.host.connection.rollback()
+                self.rollback()
+            else:
+                self._commit()
+
+    def _failed(self) -> bool:
+        """Does DuckDB take no further statement in the transaction, which a user began?"""
+        if self.implicit or not (self._changes or self._overlay is not None):
+            return False
+        try:
+            self._do("SELECT 1")
+        except duckdb.Error:
+            return True
+        return False
 
     def _commit(self) -> None:
         con = self.host.connection

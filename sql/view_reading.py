@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from itertools import islice
+from itertools import islice, pairwise
 from typing import TYPE_CHECKING, Any
 
 import duckdb
@@ -55,10 +55,11 @@ class Reading(Homes):
 
     def executed(self, text: str) -> str:
         """The PREPARE of what an EXECUTE runs; empty for any other text."""
-        found = list(islice(tokens(text), 2)) if self._prepared else []
-        if len(found) < 2 or found[0].text.upper() != "EXECUTE":
+        words = [t.text for t in islice(tokens(text), 12)] if self._prepared else []
+        if not words or words[0].upper() not in ("EXECUTE", "EXPLAIN"):
             return ""
-        return self._prepared.get(found[1].text.strip('"').lower(), "")
+        names = [b for a, b in pairwise(words) if a.upper() == "EXECUTE"]
+        return self._prepared.get(names[0].strip('"').lower(), "") if names else ""
 
     def _word_index(self) -> dict[str, frozenset[str]]:
         """Per name in lower case, the views that a text with this name may read."""

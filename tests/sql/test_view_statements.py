@@ -36,7 +36,9 @@ def test_a_change_that_was_prepared_before_there_were_views() -> None:
         assert con.execute("FROM v").fetchall() == [(5,)]
         con.execute("BEGIN; EXECUTE i(2)")
         assert con.execute("FROM v").fetchall() == [(7,)]
-        con.execute("COMMIT")
+        con.execute("COMMIT; EXPLAIN EXECUTE i(1); EXPLAIN ANALYZE EXECUTE i(3)")
+        con.execute("EXPLAIN (ANALYZE) EXECUTE i(4)")
+        assert con.execute("FROM v").fetchall() == [(14,)]
         assert con.execute("VERIFY VIEW v").fetchall() == []
 
 

@@ -215,3 +215,22 @@ def test_an_error_of_a_view_names_it() -> None:
                 con.execute(statement)
             assert caught.value.line is None
         assert con.execute("FROM t").fetchall() == [("1",)]
+
+
+@pytest.mark.parametrize("end", ["COMMIT", "END", "commit()"])
+def test_commit_after_a_failed_statement_leaves_nothing(end: str) -> None:
+    """DuckDB rolls back without a word: views must not take what was changed before."""
+    with tidewheel.connect() as con:
+        con.execute("CREATE TABLE t (a INTEGER PRIMARY KEY)")
+        con.execute("CREATE MATERIALIZED VIEW v AS SELECT count(*) AS n FROM t")
+        con.execute("INSERT INTO t VALUES (1)")
+        con.execute("BEGIN; INSERT INTO t VALUES (2)")
+        con.execute("CREATE MATERIALIZED VIEW w AS SELECT max(a) AS m FROM t")
+        with pytest.raises(tidewheel.IntegrityError):
+            con.execute("INSERT INTO t VALUES (2)")
+        con.commit() if end == "commit()" else con.execute(end)
+        assert con.execute("FROM v").fetchall() == con.execute("SELECT count(*) FROM t").fetchall()
+        assert con.execute("SELECT view_name FROM tidewheel_views()").fetchall() == [("v",)]
+        con.execute("BEGIN; INSERT INTO t VALUES (3); COMMIT")
+        assert con.execute("FROM v").fetchall() == [(2,)]
+        assert con.execute("VERIFY VIEW v").fetchall() == []
