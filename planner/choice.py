@@ -177,8 +177,11 @@ class Choice:
 
 
 def _late(before: float | None, seconds: float) -> float:
-    """The shortest of late: what another process makes it take is no work of ours."""
-    return seconds if before is None else min(seconds, before * 1.125)
+    """The shortest of late: what another process makes it take is no work of ours.
+
+    Unless it is so much more that there must be more rows by now.
+    """
+    return seconds if before is None else max(min(seconds, before * 1.125), seconds / 8)
 
 
 def _rows(tables: Sequence[str], context: Context) -> float:

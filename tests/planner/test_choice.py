@@ -95,6 +95,17 @@ def test_the_loop_is_tried_again(con) -> None:
     assert runs == 20
 
 
+def test_many_more_rows_are_noticed_at_once(con) -> None:
+    found = Choice(Block("SELECT 1", (), (), (), ""), ends=True)
+    found.whole, found.loop = 0.008, 0.01
+    context = Context(None, Settings())  # type: ignore[arg-type]
+    assert found.begin(context)
+    found.note_whole(0.02, ended=True)  # another process may have run
+    assert found.begin(context)
+    found.note_whole(0.4, ended=True)
+    assert not found.begin(context)
+
+
 def test_large_tables_and_views_do_not(con, monkeypatch) -> None:
     monkeypatch.setattr(choice, "SMALL", 29)
     assert con.execute(CLOSURE).fetchall() == [(465,)]
