@@ -159,7 +159,7 @@ class Accumulate(Operator):
         if not there.all():
             rows, signs = rows.where(there), signs[there]
         out = self._finish(rows, None)
-        return consolidate(Delta(self.schema, out.cols, signs))
+        return consolidate(Delta(self.schema, out.cols, signs, before is None))
 
     def _insert(self, sums: Rows | None, terms: Rows | None) -> None:
         if sums is not None:

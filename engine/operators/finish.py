@@ -42,7 +42,10 @@ class Finish:
         self._terms = [s.term for s in sums.values() if s.float] + list(squares.values())
 
     def __call__(self, sums: Rows | None, terms: Rows | None) -> Delta:
-        """One output row per group with rows; one always where there is no key."""
+        """One output row per group with rows; one always where there is no key.
+
+        `sums` has each group once.
+        """
         if sums is not None:
             sums = sums.where(sums.weights[:, 0] > 0)
         if sums is None or not len(sums):
@@ -57,7 +60,7 @@ class Finish:
         cols = [*group]
         for a in self._aggregates:
             cols.append(self._column(a, weights, totals))
-        return Delta(self._schema, cols, np.ones(len(weights), np.int64))
+        return Delta(self._schema, cols, np.ones(len(weights), np.int64), True)
 
     def _totals(self, sums: Rows | None, terms: Rows | None) -> dict[int, list[int]]:
         """Per term the exact sum of each group, times 2 ** (32 * BIAS)."""

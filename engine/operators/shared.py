@@ -25,7 +25,7 @@ Read = Callable[[str], "pa.Table"]
 
 
 TIMES: Final = 32
-ROW: Final = 2e-7  # seconds to read a row and keep it
+ROW: Final = 5e-8  # seconds to read a row and keep it, at least
 
 
 class Reads(Protocol):
