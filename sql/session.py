@@ -327,7 +327,8 @@ class Session:
                     found = error
                 else:
                     found = translated(self, error, statement, as_written)
-                found = found and named_view(error, found)
+                if found is not None and not self.timed_out:
+                    found = named_view(error, found)
                 if found is None or found is error:
                     raise
                 raise found from None

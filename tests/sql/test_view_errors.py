@@ -146,3 +146,22 @@ def test_verify_takes_sums_that_are_rounded_to_either_side_for_the_same() -> Non
         added = con.execute("SELECT sum(x) FROM t").fetchone()[0]
         assert f"{exact:.11e}" != f"{added:.11e}"
         assert con.execute("VERIFY VIEW v").fetchall() == []
+
+
+def test_a_timeout_is_not_put_down_to_the_view(monkeypatch: pytest.MonkeyPatch) -> None:
+    with tidewheel.connect() as con:
+        con.execute("CREATE TABLE t (a INT); CREATE MATERIALIZED VIEW v AS SELECT max(a) m FROM t")
+        plan = con._session.views._maintainer.views["memory.main.v"].plan
+
+        def late(*_: object) -> None:
+            con._session._time_out()
+            raise duckdb.InterruptException("INTERRUPT Error: Interrupted!")
+
+        monkeypatch.setattr(plan, "step", late)
+        con.execute("SET statement_timeout = '1min'")
+        with pytest.raises(tidewheel.OperationalError, match="statement_timeout") as caught:
+            con.execute("INSERT INTO t SELECT 1 FROM range(3)")
+        assert "maintained view" not in str(caught.value)
+        monkeypatch.undo()
+        con.execute("INSERT INTO t VALUES (2)")
+        assert con.execute("FROM v").fetchall() == [(2,)]
