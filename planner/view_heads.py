@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
+import pyarrow as pa
 
 from tidewheel.engine.operators.rank import rankable
 from tidewheel.engine.operators.topk import Ordered, Rest
@@ -49,10 +50,11 @@ class First:
 
     @staticmethod
     def possible(op: Ordered) -> bool:
-        """Are DuckDB's groups those of `op`, and does each value have a place of its own?"""
+        """Are DuckDB's groups those of `op`, and have values places, if some share one?"""
         schema = op.input.schema
         key = (schema.types[i] for i in op.input.key.indices)
-        return all(map(groups_alike, key)) and rankable(schema.types[op.ranking.order.column])
+        kind = schema.types[op.ranking.order.column]
+        return all(map(groups_alike, key)) and (rankable(kind) or pa.types.is_string(kind))
 
     def __call__(self, run: Run) -> Delta | None:
         """The rows of the heads; None where they would be too many."""
@@ -117,6 +119,8 @@ class First:
         np.maximum.at(last, of, ranks)
         # NULLs share the last of all places with the greatest value, but are not among the rows
         last = np.minimum(last, _MAX - 1)
+        if not rankable(op.input.schema.types[op.ranking.order.column]):
+            last -= 1  # others than those found may share the last place
         heads = Heads(groups[cut], last[cut], behind[cut], self._rows)
         delta = delta.where(heads.take(keys, ranks, delta.weights))
         keys = op.input.key.keys(delta.cols, len(delta))

@@ -24,6 +24,11 @@ INSERT INTO dim VALUES (0, 'a'), (1, 'b'), (2, 'a'), (NULL, 'none');
 SHAPES = {
     "min_max": "SELECT g, min(x) AS l, max(x) AS h, min(d) AS ld, max(d) AS hd FROM t GROUP BY g",
     "ends": "SELECT s, min(b) AS l, max(b) AS h, max(m) AS hm, min(e) AS le FROM t GROUP BY s",
+    "texts": "SELECT g, min(s || (id * 7) % 50) AS l, max(s || 'ö' || id) AS h FROM t GROUP BY g",
+    "tied": "SELECT g, min(s || x) AS l, max(s || x || 'x') AS h FROM t GROUP BY g",
+    "text_of_all": "SELECT max(s || id || ' and more') AS h, min('the same beginning' || x) AS l FROM t",
+    "top_text": "SELECT id, s || id AS k FROM t ORDER BY s || id DESC NULLS LAST, id, g, x, d, b, u, m, e LIMIT 2",
+    "first_text": "SELECT g, id, s || x AS k FROM t QUALIFY row_number() OVER (PARTITION BY g ORDER BY s || x NULLS FIRST, id, d, b, u, m, e) <= 2",
     "unsigned": "SELECT g, min(u) AS l, max(u) AS h FROM t GROUP BY g",
     "of_all": "SELECT min(x) AS l, max(d) AS h, count(*) AS n FROM t",
     "two_keys": "SELECT g, s, max(x + 1) AS h FROM t WHERE x <> 3 GROUP BY g, s",
@@ -57,6 +62,7 @@ HEADS = {
     "first_of_group": 1,
     "latest": 1,
 }
+HEADS |= {"texts": 2, "text_of_all": 1, "top_text": 1}
 HEADS |= {"chosen": 2, "ranked": 1, "ranked_join": 1, "second": 1}
 LONGS = ["9223372036854775807", "-9223372036854775808", "0", "1", "NULL"]
 DOUBLES = ["'nan'", "'inf'", "'-inf'", "0.0", "-0.0", "1.5", "-2", "NULL"]
