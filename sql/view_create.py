@@ -93,7 +93,7 @@ class Creation(Epochs):
             columns = self._columns(rows, parsed, statement)
             token = f"{key.split('.', 1)[1]}~{secrets.token_hex(4)}"
             con.register(row_name(token), rows.rename_columns(columns))
-            self._registered.pop(key, None)
+            self._registered[token] = None
             select = f"SELECT {', '.join(map(quote, columns))} FROM {quote(row_name(token))}"
             self._do(f"CREATE VIEW {target} AS {select}")
             sql = parsed.query

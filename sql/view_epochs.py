@@ -317,14 +317,14 @@ class Epochs(Reading):
             return False
         replaced = False
         before, after = self.database.maintainer.views, self._overlay.views
+        tokens = {view.token for view in after.values()}
         for key, view in before.items():
             if key not in after or (after[key] is not view and key not in self._anew):
                 replaced = True
                 self.database.history.broken[key] = self.database.epoch
-                if key in self._registered and key not in after:
-                    del self._registered[key]
-                    if not any(v.token == view.token for v in after.values()):
-                        self.host.connection.unregister(row_name(view.token))
+                if view.token in self._registered and view.token not in tokens:
+                    del self._registered[view.token]
+                    self.host.connection.unregister(row_name(view.token))
         self.database.maintainer.views = after
         self.database.maintainer.settle()
         self.database.catalog_version += 1

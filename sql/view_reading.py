@@ -118,7 +118,8 @@ class Reading(Homes):
             introspection.provide(self.host.connection, what, self._maintainer)
 
     def _register(self, key: str, rows: pa.Table) -> None:
-        known = self._registered.get(key)
+        token = self._maintainer.views[key].token
+        known = self._registered.get(token)
         few = rows.num_rows <= FEW
         if isinstance(known, Exchanged):
             if known.table is rows or (few and known.exchange(rows)):
@@ -126,14 +127,14 @@ class Reading(Homes):
         elif known is rows:
             return
         given = Exchanged(rows) if few else rows
-        token = self._maintainer.views[key].token
         self.host.connection.register(row_name(token), given)
-        self._registered[key] = given
+        self._registered[token] = given
 
     def stand_in(self, key: str, rows: pa.Table) -> None:
         """Register a table as a view's rows, until somebody asks for the rows themselves."""
-        self.host.connection.register(row_name(self._maintainer.views[key].token), rows)
-        self._registered[key] = None
+        token = self._maintainer.views[key].token
+        self.host.connection.register(row_name(token), rows)
+        self._registered[token] = None
 
     def _rows(self, key: str) -> pa.Table:
         view = self._maintainer.views[key]

@@ -88,6 +88,7 @@ class Registry:
         self._anew: set[str] = set()
         self._start_epoch = -1
         self._registered: dict[str, pa.Table | Exchanged | None] = {}
+        """By a view's token: one that is dropped and made anew is another one."""
         self._own_rows: dict[str, pa.Table] = {}
         self._catalog: tuple[tuple[int, int], Names] | None = None
         self._words: tuple[int, dict[str, frozenset[str]]] = (-1, {})

@@ -73,3 +73,20 @@ def test_altering_a_view_that_is_not_there() -> None:
                 con.execute("SHOW VIEWS")  # a table by this name is behind maintained views
             assert "__tidewheel" not in str(caught.value)
             con.execute("DROP MATERIALIZED VIEW other")
+
+
+def test_a_view_that_another_connection_makes_anew(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    with tidewheel.connect(path) as one, tidewheel.connect(path) as two:
+        one.execute("CREATE TABLE t (a INTEGER); INSERT INTO t VALUES (1)")
+        made = "CREATE MATERIALIZED VIEW v AS SELECT a, count(*) AS n FROM t GROUP BY a"
+        one.execute(made)
+        two.execute("PREPARE q AS SELECT a FROM v ORDER BY a")
+        for value in (2, 3):
+            one.execute("FROM v").fetchall()
+            two.execute(f"DROP MATERIALIZED VIEW v; {made}")
+            assert one.execute("SELECT max(a) FROM v").fetchall() == [(value - 1,)]
+            one.execute(f"INSERT INTO t VALUES ({value})")
+            for con in (one, two):
+                assert con.execute("SELECT max(a) FROM v").fetchall() == [(value,)]
+            assert two.execute("EXECUTE q").fetchall()[-1] == (value,)
