@@ -96,6 +96,8 @@ class Epochs(Reading):
         """After PREPARE name AS …: remember what EXECUTE name will read and write."""
         if statement.words[0] == "PREPARE" and _BODY.search(statement.text):
             self._prepared[statement.words[1].strip('"').lower()] = statement.text
+        elif statement.words[0] == "DEALLOCATE":
+            self._prepared.pop(statement.words[-1].strip('"').lower(), None)
 
     def target_key(self, statement: Statement) -> str | None:
         """The key of the table that DML writes, if it is known."""

@@ -26,6 +26,9 @@ def test_prepared_statements_read_views_as_they_are(rows: int) -> None:
         con.execute("EXECUTE w; COMMIT; DELETE FROM t WHERE a > 0; EXECUTE w")
         assert con.execute(asked).fetchall() == [(1, 2)]
         assert con.execute("FROM log").fetchall() == [(rows + 2,), (1,)]
+        con.execute("DEALLOCATE q")
+        with pytest.raises(tidewheel.ProgrammingError, match="does not exist"):
+            con.execute(asked)
 
 
 def test_a_change_that_was_prepared_before_there_were_views() -> None:
