@@ -184,10 +184,25 @@ class Rows:
 
 def search(keys: Int64s, probes: Int64s) -> tuple[Index, Index]:
     """In sorted keys, how often each probe is there, and if it is, where it begins."""
+    if len(probes) > max(_LARGE, len(keys)) and (probes[1:] > probes[:-1]).all():
+        return _search_back(keys, probes)
     begin = keys.searchsorted(probes)
     there = (keys.take(begin, mode="clip") == probes).nonzero()[0]
     counts = np.zeros(len(probes), np.int64)
     counts[there] = keys.searchsorted(probes[there], side="right") - begin[there]
+    return begin, counts
+
+
+def _search_back(keys: Int64s, probes: Int64s) -> tuple[Index, Index]:
+    """`search` for more probes, sorted and each of them once: the keys are sought among them."""
+    first = begins(keys).nonzero()[0]
+    distinct = keys[first]
+    at = probes.searchsorted(distinct)
+    there = (probes.take(at, mode="clip") == distinct).nonzero()[0]
+    at = at[there]
+    begin, counts = np.zeros(len(probes), np.int64), np.zeros(len(probes), np.int64)
+    begin[at] = first[there]
+    counts[at] = np.diff(first, append=len(keys))[there]
     return begin, counts
 
 

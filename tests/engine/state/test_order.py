@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidewheel.engine.state.order import argsort, begins, order_by, refine
+from tidewheel.engine.state.run import search
 
 _LIMITS = np.iinfo(np.int64)
 
@@ -67,3 +68,16 @@ def test_a_finer_order_of_what_is_ordered(kind: str) -> None:
     assert (coarse[order] == coarse).all()
     assert (fine[order] == fine[np.lexsort((fine, coarse))]).all()
     assert (first == begins(coarse) | begins(fine[order])).all()
+
+
+@pytest.mark.parametrize("n", [1, 100, 5000, 9000])
+@pytest.mark.parametrize("distinct", [True, False])
+def test_search_tells_where_keys_are(n: int, distinct: bool) -> None:
+    rng = np.random.default_rng(n)
+    keys = np.sort(rng.integers(0, 20_000, n))
+    for among in (rng.integers(-5, 20_005, 8000), np.array([3, 3, 4]), keys):
+        probes = np.unique(among) if distinct else among
+        begin, counts = search(keys, probes)
+        assert counts.tolist() == [int((keys == p).sum()) for p in probes]
+        there = counts > 0
+        assert (begin[there] == keys.searchsorted(probes[there])).all()
