@@ -25,7 +25,7 @@ Read = Callable[[str], "pa.Table"]
 
 
 TIMES: Final = 32
-ROW: Final = 2e-6  # seconds that looking may take for a row: ten times what it takes to keep one
+ROW: Final = 5e-8  # seconds to read a row and keep it, at least
 
 
 class Reads(Protocol):
@@ -38,8 +38,8 @@ class Reads(Protocol):
 class Later:
     """The rows of an arrangement that waits: `collect` reads them when somebody asks.
 
-    A few keys are looked for by `find`, which goes through the tables: `TIMES` times, or until that
-    took `ROW` seconds for each of `rows`, as nobody knows whether they will be asked for again.
+    A few keys are looked for by `find`, which goes through the tables: until that took about as
+    long as to read and sort all `rows`, as nobody knows whether they will be asked for again.
     """
 
     def __init__(
