@@ -3,13 +3,14 @@
 The change comes from the statement itself wherever it can, at the cost of the change:
 
 * INSERT, DELETE, TRUNCATE: what ``RETURNING *`` gives.
-* UPDATE: the rows that its WHERE selects, read just before, and what ``RETURNING *`` gives (where
-  foreign keys refer to the table, the rows that then have those keys). DuckDB 2.0.0 with several
-  threads has two faults where an UPDATE deletes and inserts, as it does for RETURNING over an
-  indexed column: it may come upon rows that it has written itself, which a bound on ``rowid``
-  keeps from it, and RETURNING may lose some of many, which then are read by their ``rowid``.
+* UPDATE: the rows that its WHERE selects, read just before, and what ``RETURNING *`` gives for few
+  rows; many are read by their ``rowid`` (where foreign keys refer to the table, by their keys).
+  DuckDB 2.0.0 with several threads has faults where an UPDATE deletes and inserts, as it does for
+  RETURNING over an indexed table: it may come upon rows that it has written itself, which a bound
+  on ``rowid`` keeps from it, and RETURNING of many loses some, or reads texts that are gone.
 * INSERT … ON CONFLICT DO UPDATE, MERGE: ``RETURNING merge_action, *`` gives the new rows; the
-  rows that they replaced are looked up by primary key in the last committed state.
+  rows that they replaced are looked up by primary key in the last committed state. Where they are
+  so many that RETURNING may have lost some, the table is compared with that state.
 * Anything else (no primary key, a volatile WHERE, triggers, text that cannot be cut apart): a copy
   of the table before, compared with the table after. Right, at the cost of the table.
 
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 
 WEIGHT = "weight"
 _FEW = 256
+_MANY = 100_000
+"""DuckDB 2.0.0's RETURNING loses updated rows of more than a row group, which has 122,880."""
 _BEFORE = "__tw_before"
 _KEYS = "__tw_keys"
 _FIRST_LOCAL = 36028797018960000
@@ -198,11 +201,22 @@ class Capture:
             return self._referenced(cut, before, text, params, target, info)
         old = self._rows(before, used(before, params), info)
         theirs = cut.text[end + len("RETURNING") :] if returning is not None else ""
-        got = self._rows(f"{text} RETURNING {alias}.*{',' if theirs else ''}{theirs}", params, info)
-        width = len(info.columns)
-        new = got.select(range(width))
-        if new.num_rows != old.num_rows:  # some were lost, so it has deleted and inserted
+        rest: pa.Table | None = None
+        if old.num_rows <= _FEW:
+            list_ = f"{alias}.*,{theirs}" if theirs else f"{alias}.*"
+            got = self._rows(f"{text} RETURNING {list_}", params, info)
+            width = len(info.columns)
+            new = got.select(range(width))
+            rest = got.select(range(width, got.num_columns)) if theirs else None
+        else:
+            query = f"{prefix}SELECT {alias}.rowid FROM {table} {condition}"
+            if source is not None:
+                query = before.replace(f"SELECT {alias}.* ", f"SELECT {alias}.rowid ", 1)
+            places = executed(self.connection.execute(query, used(query, params)))
+            rest = self._run(f"{text} RETURNING {theirs}" if theirs else text, params)
             new = self._rows(f"FROM {info.name} WHERE rowid > {last}", None, info)
+            if not new.num_rows:  # it has updated in place
+                new = self._at(places, info)
         if new.num_rows != old.num_rows:
             selected, changed = old.num_rows, new.num_rows
             raise RuntimeError(
@@ -211,8 +225,16 @@ class Capture:
         delta = pa.concat_tables(
             [weighted(old, -1), weighted(new, +1)], promote_options="permissive"
         )
-        rest = got.select(range(width, got.num_columns)) if theirs else None
-        return Outcome({target: delta}, rest, old.num_rows)
+        return Outcome({target: delta}, rest if theirs else None, old.num_rows)
+
+    def _at(self, places: pa.Table, info: TableInfo) -> pa.Table:
+        """The rows of a table at rowids."""
+        self.connection.register(_KEYS, places)
+        try:
+            query = f"FROM {info.name} WHERE rowid IN (SELECT rowid FROM {_KEYS})"
+            return self._rows(query, None, info)
+        finally:
+            self.connection.unregister(_KEYS)
 
     def _last_row(self, info: TableInfo) -> int:
         """The greatest rowid of a table that this transaction may have added rows to."""
@@ -254,6 +276,9 @@ class Capture:
         text, own = cut.returning("merge_action, *")
         got = self._rows(text, params, info)
         action, width = got.column(0), len(info.columns)
+        rest = got.select(range(1 + width, got.num_columns)) if own else None
+        if got.num_rows >= _MANY:
+            return Outcome({target: self._since_commit(info)}, rest, got.num_rows)
         rows = got.select(range(1, 1 + width))
         updated = rows.filter(pc.equal(action, "UPDATE"))
         deleted = rows.filter(pc.equal(action, "DELETE"))
@@ -261,9 +286,26 @@ class Capture:
         parts = [weighted(inserted, 1), weighted(updated, 1), weighted(deleted, -1)]
         if updated.num_rows:
             parts.append(weighted(_by_key(self.committed(), info, updated), -1))
-        rest = got.select(range(1 + width, got.num_columns)) if own else None
         delta = pa.concat_tables(parts, promote_options="permissive")
         return Outcome({target: delta}, rest, got.num_rows)
+
+    def _since_commit(self, info: TableInfo) -> pa.Table:
+        """The difference of a table, as a multiset, from what others see of it."""
+        before = executed(self.committed().execute(f"FROM {info.name}"))
+        self.connection.register(_BEFORE, before)
+        try:
+            return self._difference(_BEFORE, info)
+        finally:
+            self.connection.unregister(_BEFORE)
+
+    def _difference(self, before: str, info: TableInfo) -> pa.Table:
+        gone = self._run(f"FROM {before} EXCEPT ALL FROM {info.name}", None)
+        come = self._run(f"FROM {info.name} EXCEPT ALL FROM {before}", None)
+        assert gone is not None
+        assert come is not None
+        return pa.concat_tables(
+            [weighted(gone, -1), weighted(come, +1)], promote_options="permissive"
+        )
 
     def _appended(self, text: str, params: Any, target: str, info: TableInfo) -> Outcome:
         """COPY … FROM only appends: the new rows are those behind the last row id."""
@@ -283,13 +325,7 @@ class Capture:
         rows = self._run(text, params)
         outcome = Outcome(rows=rows)
         for key, info, before in names:
-            gone = self._run(f"FROM {before} EXCEPT ALL FROM {info.name}", None)
-            come = self._run(f"FROM {info.name} EXCEPT ALL FROM {before}", None)
-            assert gone is not None
-            assert come is not None
-            outcome.changes[key] = pa.concat_tables(
-                [weighted(gone, -1), weighted(come, +1)], promote_options="permissive"
-            )
+            outcome.changes[key] = self._difference(before, info)
         for _, _, before in names:  # after an error the rollback drops them
             con.execute(f"DROP TABLE temp.{before}").fetchall()
         if rows is not None and rows.column_names == ["Count"]:
