@@ -11,26 +11,14 @@ from typing import Any
 
 from sqlglot import exp
 
-from .statements import tokens
+from .statements import respelled
 
 _CALL = "__tw_parameter_"
 
 
 def marked(text: str) -> str:
     """`text` with a call in place of each parameter; ``?`` are numbered."""
-    pieces: list[str] = []
-    at = count = 0
-    for token in tokens(text):
-        if token.kind != "parameter":
-            continue
-        name = token.text[1:]
-        if not name:
-            count += 1
-            name = str(count)
-        pieces += [text[at : token.start], f"{_CALL}{name}()"]
-        at = token.start + len(token.text)
-    pieces.append(text[at:])
-    return "".join(pieces)
+    return respelled(text, lambda name: f"{_CALL}{name}()")
 
 
 def unmarked(tree: exp.Expr) -> exp.Expr:

@@ -94,6 +94,12 @@ def weighted(table: pa.Table, weight: int) -> pa.Table:
     return table.append_column(WEIGHT, pa.repeat(pa.scalar(weight, pa.int64()), table.num_rows))
 
 
+def _replaced(old: pa.Table, new: pa.Table) -> pa.Table:
+    """Rows that went and rows that came, as a delta."""
+    parts = [weighted(old, -1), weighted(new, +1)]
+    return pa.concat_tables(parts, promote_options="permissive")
+
+
 class Capture:
     """Runs DML on one DuckDB connection, inside a transaction that the caller has begun."""
 
@@ -145,12 +151,13 @@ class Capture:
         if kind == "truncate":
             emptied = Text(f"DELETE FROM {target_info.name}")
             return self._simple(emptied, None, target, target_info, -1)
-        if kind == "update" and not cut.volatile():
-            return self._update(cut, values, target, target_info, target in touched)
         if kind in ("upsert", "merge") and target_info.key and target not in touched:
-            return self._keyed(kind, cut, values, target, target_info)
-        if kind == "copy":
-            return self._appended(text, params, target, target_info)
+            return self._keyed(cut, values, target, target_info)
+        if "rowid" not in map(str.lower, target_info.columns):
+            if kind == "update" and not cut.volatile():
+                return self._update(cut, values, target, target_info, target in touched)
+            if kind == "copy":
+                return self._appended(text, params, target, target_info)
         return self._compare(text, params, [target])
 
     def _simple(
@@ -171,7 +178,7 @@ class Capture:
     ) -> Outcome:
         verb = cut.find("UPDATE")
         setter = cut.find("SET", verb or 0)
-        if verb is None or setter is None or "rowid" in map(str.lower, info.columns):
+        if verb is None or setter is None:
             return self._compare(cut.text, params, [target])
         source = cut.find("FROM", setter)
         where = cut.find("WHERE", setter)
@@ -181,15 +188,13 @@ class Capture:
         table = cut.text[verb + len("UPDATE") : setter].strip()
         alias = list(tokens(table))[-1].text  # the target's alias, or its own name
         condition = cut.text[where:end] if where is not None else ""
-        if source is None:
-            # where it stands in the statement: an error tells the place
-            before = f"{prefix}FROM {table} ".ljust(where or 0) + condition
-        else:
+        if source is not None:
             others = cut.text[source + len("FROM") : where if where is not None else end]
-            before = (
-                f"{prefix}SELECT {alias}.* FROM {table} WHERE {alias}.rowid IN "
-                f"(SELECT {alias}.rowid FROM {table}, {others} {condition})"
+            condition = (
+                f"WHERE {alias}.rowid IN (SELECT {alias}.rowid FROM {table}, {others} {condition})"
             )
+        # the condition where it stands in the statement: an error tells the place
+        before = f"{prefix}FROM {table} ".ljust(where or 0) + condition
         last = self._last_row(info) if touched else _FIRST_LOCAL - 1
         text = cut.text[:end]
         if where is None:
@@ -210,11 +215,10 @@ class Capture:
             rest = got.select(range(width, got.num_columns)) if theirs else None
         else:
             query = f"{prefix}SELECT {alias}.rowid FROM {table} {condition}"
-            if source is not None:
-                query = before.replace(f"SELECT {alias}.* ", f"SELECT {alias}.rowid ", 1)
             places = executed(self.connection.execute(query, used(query, params)))
-            rest = self._run(f"{text} RETURNING {theirs}" if theirs else text, params)
-            new = self._rows(f"FROM {info.name} WHERE rowid > {last}", None, info)
+            done = self._run(f"{text} RETURNING {theirs}" if theirs else text, params)
+            rest = done if theirs else None
+            new = self._behind(last, info)
             if not new.num_rows:  # it has updated in place
                 new = self._at(places, info)
         if new.num_rows != old.num_rows:
@@ -222,10 +226,11 @@ class Capture:
             raise RuntimeError(
                 f"UPDATE of {info.name}: {selected} rows selected, {changed} changed"
             )
-        delta = pa.concat_tables(
-            [weighted(old, -1), weighted(new, +1)], promote_options="permissive"
-        )
-        return Outcome({target: delta}, rest if theirs else None, old.num_rows)
+        return Outcome({target: _replaced(old, new)}, rest, old.num_rows)
+
+    def _behind(self, last: int, info: TableInfo) -> pa.Table:
+        """The rows of a table that came after the one with rowid `last`."""
+        return self._rows(f"FROM {info.name} WHERE rowid > {last}", None, info)
 
     def _at(self, places: pa.Table, info: TableInfo) -> pa.Table:
         """The rows of a table at rowids."""
@@ -258,13 +263,10 @@ class Capture:
         old = self._rows(before, used(before, params), info)
         count = self._run(text, params)
         new = _by_key(self.connection, info, old)
-        delta = pa.concat_tables(
-            [weighted(old, -1), weighted(new, +1)], promote_options="permissive"
-        )
-        return Outcome({target: delta}, None, _count(count))
+        return Outcome({target: _replaced(old, new)}, None, _count(count))
 
     def _keyed(
-        self, kind: str, cut: Text, params: dict[str, Any] | None, target: str, info: TableInfo
+        self, cut: Text, params: dict[str, Any] | None, target: str, info: TableInfo
     ) -> Outcome:
         """ON CONFLICT DO UPDATE and MERGE on a table with a primary key that they do not assign."""
         assigned = cut.assigned()
@@ -303,18 +305,13 @@ class Capture:
         come = self._run(f"FROM {info.name} EXCEPT ALL FROM {before}", None)
         assert gone is not None
         assert come is not None
-        return pa.concat_tables(
-            [weighted(gone, -1), weighted(come, +1)], promote_options="permissive"
-        )
+        return _replaced(gone, come)
 
     def _appended(self, text: str, params: Any, target: str, info: TableInfo) -> Outcome:
         """COPY … FROM only appends: the new rows are those behind the last row id."""
-        last = self.connection.execute(f"SELECT max(rowid) FROM {info.name}").fetchall()[0][0]
-        mark = -1 if last is None else last
+        last = self._last_row(info)
         count = self._run(text, params)
-        new = self._run(f"SELECT * FROM {info.name} WHERE rowid > {mark}", None)
-        assert new is not None
-        return Outcome({target: weighted(new, 1)}, None, _count(count))
+        return Outcome({target: weighted(self._behind(last, info), 1)}, None, _count(count))
 
     def _compare(self, text: str, params: Any, targets: Sequence[str]) -> Outcome:
         """Copy the tables, run, and take the difference as multisets."""

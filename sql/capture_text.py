@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-from tidewheel.sql.statements import Token, tokens
+from tidewheel.sql.statements import Token, respelled, tokens
 
 _VOLATILE = {"random", "uuid", "gen_random_uuid", "uuidv4", "uuidv7", "nextval", "setseed"}
 _DEPTH = {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}
@@ -92,19 +92,7 @@ def named_parameters(text: str, params: Any) -> tuple[str, dict[str, Any] | None
 
 @lru_cache(maxsize=64)
 def _numbered(text: str) -> str:
-    pieces: list[str] = []
-    at = used = 0
-    for token in tokens(text):
-        if token.kind != "parameter":
-            continue
-        number = token.text[1:]
-        if not number:
-            used += 1
-            number = str(used)
-        pieces += [text[at : token.start], f"$tw{number}"]
-        at = token.start + len(token.text)
-    pieces.append(text[at:])
-    return "".join(pieces)
+    return respelled(text, lambda name: f"$tw{name}")
 
 
 def used(text: str, params: dict[str, Any] | None) -> dict[str, Any] | None:

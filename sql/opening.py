@@ -16,7 +16,8 @@ _RESULTS = ("errors_as_json = true", "arrow_lossless_conversion = true")
 _PROGRESS = ("enable_progress_bar = true", "enable_progress_bar_print = false")
 _SETTABLE = (*(s.partition(" ")[0] for s in _RESULTS + _PROGRESS), *meaning.DEFAULTS)
 """What is set on the connections of a database at any time."""
-_BEFORE_LOCK = {"disabled_optimizers": "row_group_pruner", "allowed_configs": list(_SETTABLE)}
+_PRUNER = "row_group_pruner"
+_BEFORE_LOCK = {"disabled_optimizers": _PRUNER, "allowed_configs": list(_SETTABLE)}
 
 
 def connect(
@@ -87,7 +88,7 @@ def _disable_pruner(connection: duckdb.DuckDBPyConnection) -> None:
     """
     if not _current(connection, "disabled_optimizers"):
         with suppress(duckdb.Error):
-            _set(connection, "disabled_optimizers = 'row_group_pruner'")
+            _set(connection, f"disabled_optimizers = '{_PRUNER}'")
 
 
 def _keep_settable(connection: duckdb.DuckDBPyConnection) -> None:

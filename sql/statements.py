@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
@@ -121,6 +121,23 @@ def _comment_end(text: str, start: int) -> int:
         if depth == 0:
             return position
     return len(text)
+
+
+def respelled(text: str, spell: Callable[[str], str]) -> str:
+    """`text` with ``spell(name)`` in place of each parameter; ``?`` are called 1, 2 …"""
+    pieces: list[str] = []
+    at = count = 0
+    for token in tokens(text):
+        if token.kind != "parameter":
+            continue
+        name = token.text[1:]
+        if not name:
+            count += 1
+            name = str(count)
+        pieces += [text[at : token.start], spell(name)]
+        at = token.start + len(token.text)
+    pieces.append(text[at:])
+    return "".join(pieces)
 
 
 @lru_cache(maxsize=512)

@@ -113,6 +113,29 @@ def test_a_column_named_rowid() -> None:
     assert con.execute("FROM v").fetchall() == [(5,)]
 
 
+def test_copy_into_a_table_with_a_column_named_rowid(tmp_path: object) -> None:
+    con = tidewheel.connect()
+    con.execute("CREATE TABLE t (rowid BIGINT, x INTEGER); INSERT INTO t VALUES (9, 1)")
+    con.execute("CREATE MATERIALIZED VIEW v AS SELECT sum(x) AS s FROM t")
+    con.execute(f"COPY (SELECT 3 AS rowid, 5 AS x) TO '{tmp_path}/x.csv'")
+    con.execute(f"COPY t FROM '{tmp_path}/x.csv'")
+    assert con.execute("FROM v").fetchall() == [(6,)]
+
+
+def test_many_rows_with_a_query_before() -> None:
+    """The rows that WITH selects are those of the UPDATE, not their rowids."""
+    con = tidewheel.connect()
+    con.execute(
+        "CREATE TABLE t (id INTEGER, x INTEGER);INSERT INTO t SELECT range, 1 FROM range(999)"
+    )
+    con.execute("CREATE MATERIALIZED VIEW v AS SELECT count(*) AS n, sum(x) AS s FROM t")
+    con.execute(
+        "WITH c AS (SELECT t.* FROM t WHERE t.id < 700) "
+        "UPDATE t SET x = c.x + 1 FROM c WHERE c.id = t.id"
+    )
+    assert con.execute("FROM v").fetchall() == [(999, 1699)]
+
+
 def test_local_rows_begin_where_we_think() -> None:
     con = tidewheel.connect()
     con.execute("CREATE TABLE t (x INTEGER); BEGIN; INSERT INTO t VALUES (1)")
