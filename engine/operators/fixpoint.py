@@ -30,7 +30,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from tidewheel.engine.operators.forest import ABSENT, ANCHOR, NONE, Forest
+from tidewheel.engine.operators.forest import ABSENT, ANCHOR, NONE, Forest, ValuedForest
 from tidewheel.engine.operators.operator import Emission, Operator
 from tidewheel.engine.operators.rule import Rule, neighbours
 from tidewheel.engine.operators.walk import BestFirst, Narrow, Walk, below, walk_set, walk_values
@@ -75,7 +75,10 @@ class Fixpoint(Operator):
         self.anchors = Arrangement(schema, self.key, name=f"{name} anchor")
         self._plain = all(r.rewrite is None and r.members is None for r in self.rules)
         self._present = 0
-        self._forest = Forest(schema, key, value, descending, name)
+        if value is None:
+            self._forest: Forest = Forest(schema, key, name)
+        else:
+            self._forest = ValuedForest(schema, key, value, descending, name)
 
     def step(self, counters: Counters, deltas: Sequence[Delta | None]) -> list[Emission]:
         """Brings the fixpoint up to date."""
@@ -195,22 +198,26 @@ class Fixpoint(Operator):
         forest = self._forest
         rounds = 0
         narrow = Narrow(self._related) if self._plain else None
-        order = None if self.value is None else BestFirst()
+        valued = forest if isinstance(forest, ValuedForest) else None
+        order = BestFirst()
         while True:
             if self.watch is not None and any(len(w[0]) for w in waiting):
                 self.watch((rounds,))
             frontier = self._improved([w for w in waiting if len(w[0])])
             if self.rounds is not None and len(frontier):
                 self.rounds.append(((rounds,), [len(frontier)]))
-            if order is not None:
-                frontier = order(frontier, forest.place)
+            if valued is not None:
+                frontier = order(frontier, valued.place)
             if not len(frontier):
                 return
             rounds += 1
             if narrow is not None and narrow(len(frontier)):
                 walk = Walk(*self._pairs(), forest.slots.size)
-                go = walk_set if self.value is None else walk_values
-                frontier, rounds = go(walk, forest, frontier, rounds, self.watch, self.rounds)
+                args = frontier, rounds, self.watch, self.rounds
+                if valued is not None:
+                    frontier, rounds = walk_values(walk, valued, *args)
+                else:
+                    frontier, rounds = walk_set(walk, forest, *args)
             cols = forest.slots.take(frontier)
             waiting = []
             for rule in self.rules:
@@ -256,7 +263,7 @@ class Fixpoint(Operator):
     ) -> Candidates:
         """What pairs of a row and a related row derive; `targets` where these are known."""
         forest = self._forest
-        places = forest.place[sources]
+        places = forest.place_of(sources)
         if rule.rewrite is not None:
             assert rule.pairs is not None
             delta = Delta(
@@ -327,11 +334,9 @@ class Fixpoint(Operator):
                 cols = [*(rows[p] for p in rule.join), moved]
                 rule.members.insert(Delta(rule.members.schema, cols, signs, distinct=True))
         out: list[Emission] = []
-        both = np.concatenate((gone, come))
-        if len(both):
-            places = np.concatenate((forest.old[gone], forest.place[come]))
+        if len(gone) or len(come):
             signs = np.repeat(np.array([-1, 1]), (len(gone), len(come)))
-            rows = forest.rows(both, places)
+            rows = forest.changed(gone, come)
             out.append((0, counters, Delta(self.schema, rows, signs, distinct=True)))
         if forest.slots.size > 2 * self._present + 1024:
             self._compact()

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from tidewheel.engine.operators.slots import Slots, grown
@@ -16,41 +17,34 @@ ANCHOR = -1  # the parent of a row that the anchor gives
 ABSENT = -2  # the parent of a row that is not there
 TOP = np.iinfo(np.int64).max  # worse than any value: NULL, or no value yet
 NONE = np.empty(0, np.int64)
+_NARROW: Final = np.iinfo(np.int32).max  # slots that four bytes tell apart
+Numbers = npt.NDArray[np.signedinteger[Any]]
 
 
 class Forest:
-    """Per slot a row's `parent` (a slot, ANCHOR or ABSENT) and the `place` of its value.
+    """A set: per slot a row's `parent`, a slot, ANCHOR or ABSENT.
 
-    A place is an integer; the least one is the best. `key` and `value` as in `Fixpoint`. What is
-    about to change in an epoch is noted (`touch`), so that `changes` can tell what did.
+    In an epoch rows are taken out first, then others come; `changes` tells what both came to.
+    Candidates have `places` here too, which say nothing.
     """
 
-    def __init__(
-        self, schema: Schema, key: Sequence[int], value: int | None, descending: bool, name: str
-    ) -> None:
+    def __init__(self, schema: Schema, key: Sequence[int], name: str) -> None:
         self.schema = schema
         self.key = tuple(key)
         self.keys = schema.select(self.key)
-        self.value = value
-        self.descending = descending
         self.name = name
         self._clear()
 
     def _clear(self) -> None:
         self.slots = Slots(self.keys, self.name)
-        self.parent = NONE
-        self.place = NONE
-        self.was = np.empty(0, bool)  # there before this epoch, and its place: where touched
-        self.old = NONE
-        self.stamp = NONE
-        self._scratch = NONE
-        self.epoch = 0
-        self.touched: list[Int64s] = []
+        self.parent: Numbers = np.empty(0, np.int32)
+        self._scratch: Numbers = np.empty(0, np.int32)
+        self.begin()
 
     def begin(self) -> None:
         """A new epoch."""
-        self.epoch += 1
-        self.touched = []
+        self._out: list[Int64s] = []
+        self._in: list[Int64s] = []
 
     def there(self, slots: Int64s) -> Mask:
         """Which slots (-1: none) have a row."""
@@ -63,24 +57,132 @@ class Forest:
         if not n:
             return NONE
         slots = self.slots.open(cols, n)
-        size = self.slots.size
-        if len(self.parent) < size:
-            self.parent = grown(self.parent, size, ABSENT)
-            self.place = grown(self.place, size, TOP)
-            self.was = grown(self.was, size)
-            self.old = grown(self.old, size)
-            self.stamp = grown(self.stamp, size)
-            self._scratch = grown(self._scratch, size)
+        if len(self.parent) < self.slots.size:
+            self._grow(self.slots.size)
         return slots
+
+    def _grow(self, size: int) -> None:
+        kind: Any = np.int32 if size <= _NARROW else np.int64
+        self.parent = grown(self.parent.astype(kind, copy=False), size, ABSENT)
+        self._scratch = np.empty(len(self.parent), kind)
 
     def distinct(self, slots: Int64s) -> Int64s:
         """Each slot once."""
         if len(slots) <= 1:
             return slots
-        numbers = np.arange(len(slots))
+        numbers = np.arange(len(slots), dtype=self._scratch.dtype)
         self._scratch[slots] = numbers
         last = self._scratch[slots] == numbers
         return slots if last.all() else np.asarray(slots[last])
+
+    def take_out(self, slots: Int64s) -> None:
+        """Rows that are there no more."""
+        self._out.append(slots)
+        self.parent[slots] = ABSENT
+
+    def add(self, slots: Int64s, sources: Int64s | list[int]) -> None:
+        """Rows that were not there, each once."""
+        self._in.append(slots)
+        self.parent[slots] = sources
+
+    def improve(self, slots: Int64s, places: Int64s, sources: Int64s) -> Int64s:
+        """Take what is better than what is there; the slots that have it."""
+        new = self.parent[slots] == ABSENT
+        if not new.all():
+            slots, sources = slots[new], sources[new]
+        self.parent[slots] = sources
+        slots = self.distinct(slots)
+        self._in.append(slots)
+        return slots
+
+    def changes(self) -> tuple[Int64s, Int64s, Int64s]:
+        """Slots whose old row is gone, that have a new one, and that had none or have none now."""
+        out, come = (np.concatenate(p) if p else NONE for p in (self._out, self._in))
+        if not len(out) or not len(come):
+            return out, come, come if len(come) else out
+        self._scratch[come] = 0
+        self._scratch[out] = 1  # was there
+        gone = out[self.parent[out] == ABSENT]
+        come = come[self._scratch[come] == 0]
+        return gone, come, np.concatenate((gone, come))
+
+    def compact(self) -> tuple[list[Col], Int64s]:
+        """Give up the slots of rows that are not there; the keys of the others, and their slots."""
+        return self._compacted((self.parent[: self.slots.size] != ABSENT).nonzero()[0])
+
+    def _compacted(self, kept: Int64s) -> tuple[list[Col], Int64s]:
+        parents, size = self.parent[kept], self.slots.size
+        cols = self.slots.take(kept)
+        numbers = np.empty(size, np.int64)
+        numbers[kept] = np.arange(len(kept))
+        self._clear()
+        slots = self.open(cols, len(kept))
+        if len(kept):
+            self.parent[slots] = np.where(parents >= 0, numbers[parents], parents)
+        return cols, slots
+
+    # -- rows ----------------------------------------------------------------------------------
+
+    def places(self, cols: Sequence[Col]) -> Int64s:
+        """The values of rows as integers of which the least is the best."""
+        return np.broadcast_to(np.int64(0), len(cols[0]))
+
+    def place_of(self, slots: Int64s) -> Int64s:
+        """The places of the rows that slots have."""
+        return np.broadcast_to(np.int64(0), len(slots))
+
+    def rows(self, slots: Int64s, places: Int64s) -> list[Col]:
+        """The columns of rows."""
+        keys = self.slots.take(slots)
+        cols: list[Any] = [None] * len(self.schema)
+        for i, col in zip(self.key, keys, strict=True):
+            cols[i] = col
+        return cols
+
+    def changed(self, gone: Int64s, come: Int64s) -> list[Col]:
+        """The columns of the rows that were there, then of those that are."""
+        return self.rows(np.concatenate((gone, come)), NONE)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held."""
+        return self.slots.nbytes + self.parent.nbytes + self._scratch.nbytes
+
+
+class ValuedForest(Forest):
+    """A value for each key: per slot also its `place`, an integer of which the least is the best.
+
+    `value` and `descending` as in `Fixpoint`. What is about to change in an epoch is noted
+    (`touch`), so that `changes` can tell what did.
+    """
+
+    def __init__(
+        self, schema: Schema, key: Sequence[int], value: int, descending: bool, name: str
+    ) -> None:
+        self.value = value
+        self.descending = descending
+        super().__init__(schema, key, name)
+
+    def _clear(self) -> None:
+        self.place = NONE
+        self.was = np.empty(0, bool)  # there before this epoch, and its place: where touched
+        self.old = NONE
+        self.stamp = np.empty(0, np.int64)
+        self.epoch = 0
+        super()._clear()
+
+    def begin(self) -> None:
+        """A new epoch."""
+        super().begin()
+        self.epoch += 1
+        self.touched: list[Int64s] = []
+
+    def _grow(self, size: int) -> None:
+        super()._grow(size)
+        self.place = grown(self.place, size, TOP)
+        self.was = grown(self.was, size)
+        self.old = grown(self.old, size)
+        self.stamp = grown(self.stamp, size)
 
     def touch(self, slots: Int64s) -> None:
         """Note what was there before this epoch."""
@@ -100,16 +202,14 @@ class Forest:
     def improve(self, slots: Int64s, places: Int64s, sources: Int64s) -> Int64s:
         """Take what is better than what is there; the slots that have it."""
         better = self.parent[slots] == ABSENT
-        if self.value is not None:
-            better |= places < self.place[slots]
+        better |= places < self.place[slots]
         if not better.all():
             index = better.nonzero()[0]
             slots, places, sources = slots[index], places[index], sources[index]
         self.touch(slots)
-        if self.value is not None:
-            np.minimum.at(self.place, slots, places)
-            best = (places == self.place[slots]).nonzero()[0]
-            slots, sources = slots[best], sources[best]
+        np.minimum.at(self.place, slots, places)
+        best = (places == self.place[slots]).nonzero()[0]
+        slots, sources = slots[best], sources[best]
         self.parent[slots] = sources
         return self.distinct(slots)
 
@@ -119,32 +219,18 @@ class Forest:
             return NONE, NONE, NONE
         slots = self.distinct(np.concatenate(self.touched))
         was, now = self.was[slots], self.parent[slots] != ABSENT
-        if self.value is None:
-            changed = was != now
-        else:
-            changed = (was != now) | (was & (self.old[slots] != self.place[slots]))
+        changed = (was != now) | (was & (self.old[slots] != self.place[slots]))
         return slots[was & changed], slots[now & changed], slots[was != now]
 
-    def compact(self) -> tuple[list[Col], Int64s]:
-        """Give up the slots of rows that are not there; the keys of the others, and their slots."""
-        kept = (self.parent != ABSENT).nonzero()[0]
-        parents, places, size = self.parent[kept], self.place[kept], self.slots.size
-        cols = self.slots.take(kept)
-        numbers = np.empty(size, np.int64)
-        numbers[kept] = np.arange(len(kept))
-        self._clear()
-        slots = self.open(cols, len(kept))
+    def _compacted(self, kept: Int64s) -> tuple[list[Col], Int64s]:
+        places = self.place[kept]
+        cols, slots = super()._compacted(kept)
         if len(kept):
-            self.parent[slots] = np.where(parents >= 0, numbers[parents], parents)
             self.place[slots] = places
         return cols, slots
 
-    # -- values --------------------------------------------------------------------------------
-
     def places(self, cols: Sequence[Col]) -> Int64s:
-        """The value column as integers of which the least is the best."""
-        if self.value is None:
-            return np.zeros(len(cols[0]), np.int64)
+        """The value column as integers."""
         kind: Any = self.schema.kinds[self.value]
         values, nulls = kind.split(cols[self.value])
         places = values.astype(np.int64)
@@ -158,18 +244,22 @@ class Forest:
             raise OverflowError(f"{self.name}: a value at the end of its type's range")
         return np.asarray(places)
 
+    def place_of(self, slots: Int64s) -> Int64s:
+        """The places of the rows that slots have."""
+        return self.place[slots]
+
     def rows(self, slots: Int64s, places: Int64s) -> list[Col]:
         """The columns of rows."""
-        keys = self.slots.take(slots)
-        cols: list[Any] = [None] * len(self.schema)
-        for i, col in zip(self.key, keys, strict=True):
-            cols[i] = col
-        if self.value is not None:
-            cols[self.value] = self._column(places)
+        cols = super().rows(slots, places)
+        cols[self.value] = self._column(places)
         return cols
 
+    def changed(self, gone: Int64s, come: Int64s) -> list[Col]:
+        """The columns of the rows that were there, then of those that are."""
+        places = np.concatenate((self.old[gone], self.place[come]))
+        return self.rows(np.concatenate((gone, come)), places)
+
     def _column(self, places: Int64s) -> Col:
-        assert self.value is not None
         kind = self.schema.kinds[self.value]
         assert kind.dtype is not None
         nulls = places == TOP
@@ -183,5 +273,5 @@ class Forest:
     @property
     def nbytes(self) -> int:
         """Bytes held."""
-        arrays = (self.parent, self.place, self.was, self.old, self.stamp, self._scratch)
-        return self.slots.nbytes + sum(a.nbytes for a in arrays)
+        arrays = (self.place, self.was, self.old, self.stamp)
+        return super().nbytes + sum(a.nbytes for a in arrays)

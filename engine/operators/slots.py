@@ -24,7 +24,9 @@ def grown(array: Array, size: int, fill: int = 0) -> Array:
     """`array`, or a copy of at least twice its length, so that it has room for `size` items."""
     if len(array) >= size:
         return array
-    larger = np.full(max(size, 2 * len(array), 64), fill, array.dtype)
+    length = max(size, 2 * len(array), 64)
+    # (zeros take no memory until something is written there)
+    larger = np.full(length, fill, array.dtype) if fill else np.zeros(length, array.dtype)
     larger[: len(array)] = array
     return larger
 

@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from tidewheel.engine.operators.forest import ABSENT, Forest
+from tidewheel.engine.operators.forest import ABSENT, Forest, ValuedForest
 from tidewheel.engine.state.arrangement import Counters
 from tidewheel.engine.state.delta import Int64s
 
@@ -174,7 +174,7 @@ def walk_set(
     report: Rounds | None,
 ) -> tuple[Int64s, int]:
     """Spread a set from `frontier`, while few rows come in a round; what is left, and the round."""
-    absent = bytearray((forest.parent == ABSENT).tobytes())
+    absent = bytearray((forest.parent[: forest.slots.size] == ABSENT).tobytes())
     level = frontier.tolist()
     sources: list[int] = []
     found: list[int] = []
@@ -187,14 +187,13 @@ def walk_set(
     if watch is not None:
         watch((rounds,))
     come = np.array(found, np.int64)
-    forest.touch(come)
-    forest.parent[come] = sources
+    forest.add(come, sources)
     return np.array(level, np.int64), rounds
 
 
 def walk_values(
     walk: Walk,
-    forest: Forest,
+    forest: ValuedForest,
     frontier: Int64s,
     rounds: int,
     watch: Watch | None,
