@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from tidewheel.engine.arrow import pa
 from tidewheel.engine.operators.shared import SharedArrangements
+from tidewheel.planner import view_choice
 from tidewheel.planner.iterations import History, Iterations
 from tidewheel.planner.meaning import Meaning
 
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
 WEIGHT = "weight"
 Deltas = Mapping[str, "Change"]
 Path = tuple[tuple[str, str], ...]
-LARGE = 10_000
-"""Below so many changed rows nobody asks whether to compute a view anew."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +88,14 @@ class Plan(Protocol):
 
     def held(self, key: str) -> int:
         """Rows of a table or view that the view reads, as far as it knows; 0 if it does not."""
+
+    @property
+    def size(self) -> int:
+        """Rows of the view."""
+
+    @property
+    def pace(self) -> float:
+        """About how many seconds the operators take for a changed row, among many."""
 
     def difference(self, old: pa.Table, new: pa.Table) -> pa.Table:
         """`new` − `old` as a delta."""
@@ -356,9 +363,12 @@ class Maintainer:
         out: dict[str, Change] = {}
         if not moved:
             return out
-        choice = self._anew(moved) if sum(map(len, moved.values())) >= LARGE else ""
-        if choice:
-            return self._compute_anew(moved, choice, run)
+        if sum(map(len, moved.values())) >= view_choice.LARGE:
+            readers = [self.views[key] for key in self.readers(moved) if self.views[key].hot]
+            tokens = [self.views[key].token if key in self.views else key for key in moved]
+            choice = view_choice.choice(moved, readers, tokens)
+            if choice:
+                return self._compute_anew(readers, choice, run)
         self.shared.begin(run.committed)
         for view in self.ordered():
             if view.plan is None:
@@ -381,26 +391,9 @@ class Maintainer:
                 moved[view.key] = out[view.key] = delta
         return out
 
-    def _anew(self, moved: Deltas) -> str:
-        """Why all views that read what changed should be computed anew; empty if they should not.
-
-        A change passes through the operators row by row, lookups included; filling them takes
-        every row that is left once. So filling is cheaper where more rows change than are left.
-        """
-        changed = left = 0
-        for key, delta in moved.items():
-            token = self.views[key].token if key in self.views else key
-            plans = [v.plan for v in self.views.values() if v.plan is not None and key in v.reads]
-            if not plans:
-                continue
-            changed += len(delta)
-            left += max(plan.held(token) for plan in plans) + int(delta.weights.sum())
-        if changed < LARGE or changed <= left:
-            return ""
-        return f"{changed:,} rows changed, {left:,} are left"
-
-    def _compute_anew(self, moved: Deltas, choice: str, run: Run) -> dict[str, Change]:
-        readers = [v for k in self.readers(moved) if (v := self.views[k]).plan is not None]
+    def _compute_anew(
+        self, readers: Sequence[MaintainedView], choice: str, run: Run
+    ) -> dict[str, Change]:
         before = [(view, view.plan, view.plan.rows()) for view in readers if view.plan is not None]
         self.cool([view.key for view in readers])
         out: dict[str, Change] = {}

@@ -66,12 +66,12 @@ class Incremental:
         self.sink = Sink(schema)
         self.circuit.add(self.sink, stream.placed)
         self._rows: tuple[pa.Table, pa.Table] | None = None
-        self._recursive = list(_recursive(self.circuit))
+        self.recursive = list(_recursive(self.circuit))
 
     def iterations(self) -> list[Iterations]:
         """What the last step (or filling) changed in the recursive tables."""
         found: list[Iterations] = []
-        for name, op in self._recursive:
+        for name, op in self.recursive:
             if op.rounds:
                 found += _added_up(name, op.rounds)
                 op.rounds = []
@@ -270,6 +270,21 @@ class ViewPlan:
     def held(self, key: str) -> int:
         """Rows of a table or view that it reads."""
         return self._plan.held.get(key, 0) if isinstance(self._plan, Incremental) else 0
+
+    @property
+    def size(self) -> int:
+        """Rows of the view."""
+        plan = self._plan
+        return plan.sink.state_rows if isinstance(plan, Incremental) else self.rows().num_rows
+
+    @property
+    def pace(self) -> float:
+        """About how many seconds the operators take for a changed row, among many.
+
+        Measured on tables of a million rows and graphs of 500,000 edges: 0.3 to 0.7 µs where
+        nothing recurses, 0.5 to 14 µs where something does.
+        """
+        return 3e-6 if isinstance(self._plan, Incremental) and self._plan.recursive else 5e-7
 
     def difference(self, old: pa.Table, new: pa.Table) -> pa.Table:
         """`new` − `old` as a delta."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import tidewheel
-from tidewheel.planner import maintain
+from tidewheel.planner import view_choice
 
 VIEWS = {
     "sums": "SELECT g, count(*) AS n, sum(i) AS total FROM t GROUP BY g",
@@ -19,7 +19,7 @@ VIEWS = {
 
 @pytest.fixture
 def con(monkeypatch: pytest.MonkeyPatch) -> tidewheel.Connection:
-    monkeypatch.setattr(maintain, "LARGE", 100)
+    monkeypatch.setattr(view_choice, "LARGE", 100)
     con = tidewheel.connect()
     con.execute("CREATE TABLE t AS SELECT i, i // 2 AS p, i % 7 AS g FROM range(1, 301) r(i)")
     con.execute("CREATE TABLE u AS SELECT i FROM range(100) r(i)")
@@ -71,6 +71,26 @@ def test_most_stays(con: tidewheel.Connection) -> None:
     con.execute("UPDATE t SET g = g + 1 WHERE i <= 160")
     check(con)
     assert choice(con, "sums") == "320 rows changed, 300 are left"
+    con.close()
+
+
+@pytest.mark.parametrize("filling", [0.0, 100.0])
+def test_what_takes_less_time(
+    con: tidewheel.Connection, monkeypatch: pytest.MonkeyPatch, filling: float
+) -> None:
+    monkeypatch.setattr(view_choice, "_filling", lambda view: filling)
+    follow = con.subscribe("over")
+    next(follow)
+    for change in (
+        "UPDATE t SET g = g + 1 WHERE i <= 120",
+        "DELETE FROM t WHERE i % 3 = 0",
+        "INSERT INTO t SELECT i, i // 3, i % 9 FROM range(300, 420) r(i)",
+    ):
+        con.execute(change)
+        check(con)
+        chosen = choice(con, "reach")
+        assert (" anew" in chosen) == (filling == 0), chosen
+    follow.close()
     con.close()
 
 

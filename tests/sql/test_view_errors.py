@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import tidewheel
-from tidewheel.planner import maintain, view_kernels
+from tidewheel.planner import view_choice, view_kernels
 
 FAILING = {
     "incremental": "SELECT 10 // a AS q FROM t",
@@ -25,7 +25,7 @@ FAILING = {
 @pytest.mark.parametrize("query", FAILING.values(), ids=FAILING)
 def test_the_view_is_named(monkeypatch: pytest.MonkeyPatch, query: str, anew: bool) -> None:
     if anew:
-        monkeypatch.setattr(maintain, "LARGE", 1)
+        monkeypatch.setattr(view_choice, "LARGE", 1)
     con = tidewheel.connect()
     con.execute("CREATE TABLE t (a INT); CREATE TABLE u (a INT, b INT)")
     con.execute(f"CREATE MATERIALIZED VIEW v AS {query}")
