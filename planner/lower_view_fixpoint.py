@@ -1,10 +1,10 @@
-"""Recursions whose steps are joins with one relation each → one `Fixpoint` operator.
+"""Recursions whose steps join a row with one row each of some relations → one `Fixpoint` operator.
 
-What must hold, for every step: it is projections and filters over an inner equi-join of the
-recursive table with something else; each key column of what it derives is a column of the one or
-the other, taken as it is; the key of the deriving row can be told from the derived key and the
-other side's row; and a value that is minimised or maximised is the recursive table's own, plus or
-minus something. Anything else is left to the general loop.
+What must hold, for every step: it is projections and filters over inner equi-joins of the
+recursive table with others, each by columns of the recursive table; each key column of what it
+derives is a column of the one or the other, taken as it is; the key of the deriving row can be told
+from the derived key and the others' rows; and a value that is minimised or maximised is the
+recursive table's own, plus or minus something. Anything else is left to the general loop.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tidewheel.engine.operators.circuit import Node as Placed
 from tidewheel.engine.operators.fixpoint import Fixpoint
 from tidewheel.engine.operators.linear import Map
 from tidewheel.engine.operators.operator import Source
-from tidewheel.engine.operators.rule import Rule
+from tidewheel.engine.operators.rule import Related, Rule
 from tidewheel.engine.state import columns as columns_
 from tidewheel.engine.state.delta import Schema
 from tidewheel.planner import logical as L
@@ -32,12 +32,19 @@ Watch = Callable[[tuple[int, ...]], int]
 
 
 @dataclass(slots=True)
-class _Step:
-    """A step taken apart. Expressions are over `_MINE` columns and those of `other`."""
+class _Other:
+    """A relation that a step joins with the recursive table."""
 
-    other: L.Node
-    joins: list[tuple[int, exp.Expr]]  # position in the recursive table, expression over `other`
-    outputs: list[exp.Expr]
+    node: L.Node
+    joins: list[tuple[int, exp.Expr]]  # position in the recursive table, expression over `node`
+
+
+@dataclass(slots=True)
+class _Step:
+    """A step taken apart. Expressions are over `_MINE` columns and those of the others."""
+
+    others: list[_Other] = field(default_factory=list)
+    outputs: list[exp.Expr] = field(default_factory=list)
     conditions: list[exp.Expr] = field(default_factory=list)
 
 
@@ -65,7 +72,7 @@ def fixpoint(low: ViewLowering, b: L.Binding, steps: list[L.Node], watch: Watch)
         schema, tuple(key), [r for r, _ in rules], value, descending, watch,
         f"recursion {b.variable}",
     )  # fmt: skip
-    return low.circuit.add(op, anchor.placed, *(placed for _, placed in rules))
+    return low.circuit.add(op, anchor.placed, *(p for _, placed in rules for p in placed))
 
 
 def _value(b: L.Binding) -> int | None:
@@ -96,23 +103,10 @@ def _taken_apart(step: L.Node, b: L.Binding, value: int | None) -> _Step | None:
             return None
         above.append(node)
         node = node.input
-    sides = [_reads(node.left, b.variable), _reads(node.right, b.variable)]
-    if node.kind != "inner" or not node.keys or sides not in ([True, False], [False, True]):
+    found = _Step()
+    env = _joined(node, b, found)
+    if env is None or not found.others:
         return None
-    mine, other = (node.left, node.right) if sides[0] else (node.right, node.left)
-    names = _own(mine, b)
-    if names is None:
-        return None
-    found = _Step(other, [], [])
-    for key in node.keys:
-        own, theirs = (key.left, key.right) if sides[0] else (key.right, key.left)
-        at = _position(substituted(own, names))
-        if key.null_safe or at is None or at in (j for j, _ in found.joins):
-            return None
-        found.joins.append((at, theirs))
-    env: dict[str, exp.Expr] = {**names, **{c.name: column(c.name) for c in other.schema}}
-    if node.residual is not None:
-        found.conditions.append(substituted(node.residual, env))
     grouped = False
     for part in reversed(above):
         if isinstance(part, L.Filter):
@@ -142,18 +136,40 @@ def _taken_apart(step: L.Node, b: L.Binding, value: int | None) -> _Step | None:
     return found
 
 
-def _own(node: L.Node, b: L.Binding) -> dict[str, exp.Expr] | None:
-    """Columns of a chain of projections over the recursive table, in terms of `_MINE`."""
+def _joined(node: L.Node, b: L.Binding, found: _Step) -> dict[str, exp.Expr] | None:
+    """The columns of joins over the recursive table, in terms of `_MINE` and of the others.
+
+    None where another relation is met otherwise than by columns of the recursive table.
+    """
     if isinstance(node, L.RecRef):
         if len(node.columns) != len(b.columns):
             return None
         return {c.name: column(_MINE.format(i)) for i, c in enumerate(node.columns)}
-    if not isinstance(node, L.Project):
+    if isinstance(node, L.Project):
+        env = _joined(node.input, b, found)
+        return env and {e.column.name: substituted(e.expr, env) for e in node.exprs}
+    if not isinstance(node, L.Join) or node.kind != "inner" or not node.keys:
         return None
-    below = _own(node.input, b)
-    if below is None:
+    sides = [_reads(node.left, b.variable), _reads(node.right, b.variable)]
+    if sides not in ([True, False], [False, True]):
         return None
-    return {e.column.name: substituted(e.expr, below) for e in node.exprs}
+    mine, node_ = (node.left, node.right) if sides[0] else (node.right, node.left)
+    env = _joined(mine, b, found)
+    names = {c.name for c in node_.schema}
+    if env is None or any(names & {c.name for c in o.node.schema} for o in found.others):
+        return None
+    other = _Other(node_, [])
+    for key in node.keys:
+        own, theirs = (key.left, key.right) if sides[0] else (key.right, key.left)
+        at = _position(substituted(own, env))
+        if key.null_safe or at is None or at in (j for j, _ in other.joins):
+            return None
+        other.joins.append((at, theirs))
+    found.others.append(other)
+    env = {**env, **{c.name: column(c.name) for c in node_.schema}}
+    if node.residual is not None:
+        found.conditions.append(substituted(node.residual, env))
+    return env
 
 
 def _position(expression: exp.Expr) -> int | None:
@@ -187,10 +203,12 @@ def _rises(expression: exp.Expr, value: int) -> bool:
 
 def _rule(
     low: ViewLowering, b: L.Binding, schema: Schema, value: int | None, step: _Step
-) -> tuple[Rule, Placed] | None:
+) -> tuple[Rule, list[Placed]] | None:
     key = [i for i in range(len(schema)) if i != value]
     plain = value is None or _position(step.outputs[value]) == value
     if not plain and value is not None and not pa.types.is_integer(schema.types[value]):
+        return None
+    if any(at not in key for other in step.others for at, _ in other.joins):
         return None
     used = {
         c.name
@@ -198,31 +216,38 @@ def _rule(
         for c in e.find_all(exp.Column)
         if _position(c) is None
     }
-    if any(at not in key for at, _ in step.joins):
-        return None
-    joins: list[str] = []
-    extra: list[L.Named] = []
-    for i, (_, expression) in enumerate(step.joins):
-        if isinstance(expression, exp.Column):
-            joins.append(expression.name)
-        else:
-            joins.append(f"__tw_join{i}")
-            extra.append(L.Named(L.Column(joins[-1], joins[-1], ""), expression.copy()))
-    used |= set(joins)
-    kept = [L.Named(c, column(c.name)) for c in step.other.schema if c.name in used]
-    stream = low.place(L.Project(step.other, (*kept, *extra)))
-    at = {c.name: i for i, c in enumerate(stream.schema)}
-    types = stream.arrow.types
-    by_join = {j: at[name] for (j, _), name in zip(step.joins, joins, strict=True)}
-    if any(types[i] != schema.types[j] for j, i in by_join.items()):
-        return None
+    columns: list[L.Column] = []  # of all others
+    types: list[pa.DataType] = []
+    streams: list[Stream] = []
+    met: list[dict[int, int]] = []  # by relation: position in X → column
+    for n, other in enumerate(step.others):
+        joins: list[str] = []
+        extra: list[L.Named] = []
+        for i, (_, expression) in enumerate(other.joins):
+            if isinstance(expression, exp.Column):
+                joins.append(expression.name)
+            else:
+                joins.append(f"__tw_join{n}_{i}")
+                extra.append(L.Named(L.Column(joins[-1], joins[-1], ""), expression.copy()))
+        wanted = used | set(joins)
+        kept = [L.Named(c, column(c.name)) for c in other.node.schema if c.name in wanted]
+        stream = low.place(L.Project(other.node, (*kept, *extra)))
+        at = {c.name: i for i, c in enumerate(stream.schema, len(columns))}
+        met.append({j: at[name] for (j, _), name in zip(other.joins, joins, strict=True)})
+        streams.append(stream)
+        columns += stream.schema
+        types += stream.arrow.types
+        if any(types[i] != schema.types[j] for j, i in met[-1].items()):
+            return None
+    by_join = {j: i for of in reversed(met) for j, i in of.items()}
+    place = {c.name: i for i, c in enumerate(columns)}
     target: list[tuple[int, int]] = []
     passed: dict[int, int] = {}  # position in X → in the derived key
     for p, i in enumerate(key):
-        expression = step.outputs[i]
-        mine = _position(expression)
+        output = step.outputs[i]
+        mine = _position(output)
         if mine is None:
-            there = at[expression.name]
+            there = place[output.name]
         elif mine in by_join:
             there = by_join[mine]
         else:
@@ -234,8 +259,6 @@ def _rule(
         if types[there] != schema.types[i]:
             return None
         target.append((1, there))
-    if not any(side for side, _ in target):
-        return None
     source: list[tuple[int, int]] = []
     for i in key:
         if i in by_join:
@@ -247,12 +270,10 @@ def _rule(
     rewrite, pairs = None, None
     if not plain or step.conditions:
         mine_columns = [L.Column(_MINE.format(i), c.label, c.type) for i, c in enumerate(b.columns)]
-        pairs = Schema(
-            (*(c.name for c in mine_columns), *stream.arrow.names), (*schema.types, *types)
-        )
+        both = [*mine_columns, *columns]
+        pairs = Schema((c.name for c in both), (*schema.types, *types))
         scratch = Circuit()
-        placed = scratch.add(Source(pairs))
-        whole = Stream(scratch, placed, (*mine_columns, *stream.schema))
+        whole = Stream(scratch, scratch.add(Source(pairs)), tuple(both))
         if step.conditions:
             whole = filtered(whole, conjunction([c.copy() for c in step.conditions]))
         named = [
@@ -263,15 +284,18 @@ def _rule(
         if not isinstance(done, Map) or done.schema.types != schema.types:
             return None
         rewrite = done.rewrite
-    forward, forward_node = low.arrange(stream, [by_join[j] for j, _ in step.joins], False)
-    reverse, _ = low.arrange(stream, [i for side, i in target if side], True)
-    rule = Rule(
-        forward.arrangement,
-        reverse.arrangement,
-        tuple(key.index(j) for j, _ in step.joins),
-        tuple(target),
-        tuple(source),
-        rewrite,
-        pairs,
-    )
-    return rule, forward_node
+    relations: list[Related] = []
+    nodes: list[Placed] = []
+    first = 0
+    for stream, of in zip(streams, met, strict=True):
+        own = range(first, first + len(stream.schema))
+        derived = [i - first for side, i in target if side and i in own]
+        if not derived:
+            return None  # any of its rows would do
+        forward, node = low.arrange(stream, [i - first for i in of.values()], False)
+        reverse, _ = low.arrange(stream, derived, True)
+        join = tuple(key.index(j) for j in of)
+        relations.append(Related(forward.arrangement, reverse.arrangement, join))
+        nodes.append(node)
+        first += len(own)
+    return Rule(tuple(relations), tuple(target), tuple(source), rewrite, pairs), nodes

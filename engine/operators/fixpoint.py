@@ -26,25 +26,26 @@ Source: Vora, Gupta, Xu, "KickStarter" (ASPLOS 2017), section 3, dependence tree
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
 from tidewheel.engine.operators.forest import ABSENT, ANCHOR, NONE, Forest, ValuedForest
 from tidewheel.engine.operators.operator import Emission, Operator
-from tidewheel.engine.operators.rule import Rule, neighbours
+from tidewheel.engine.operators.rule import Related, Rule, neighbours
 from tidewheel.engine.operators.walk import BestFirst, Narrow, Walk, below, walk_set, walk_values
 from tidewheel.engine.state import columns as columns_
 from tidewheel.engine.state.arrangement import Arrangement, Counters
 from tidewheel.engine.state.columns import Col, Index
 from tidewheel.engine.state.delta import Delta, Int64s, KeySpec, Schema, net
+from tidewheel.engine.state.spine import Spine
 
 Candidates = tuple[Int64s, Int64s, Int64s]
 """Slots, the places of the values that they could have, and the slots that these come from."""
 
 
 class Fixpoint(Operator):
-    """Inputs: the anchor (port 0), then the delta of each rule's relation, arranged already.
+    """Inputs: the anchor (port 0), then the delta of each relation of each rule, arranged already.
 
     `key` are the positions of X's key columns in `schema`; `value` that of the value column, the
     least of which is kept (`descending`: the greatest), None for a set. NULL loses against any
@@ -64,7 +65,7 @@ class Fixpoint(Operator):
         self.schema = schema
         self.name = name
         self.rules = tuple(rules)
-        self.arity = 1 + len(self.rules)
+        self.arity = 1 + sum(len(rule.relations) for rule in self.rules)
         self.key = tuple(key)
         self.value = value
         self.descending = descending
@@ -73,7 +74,8 @@ class Fixpoint(Operator):
         for rule in self.rules:
             rule.prepare(self._keys, name)
         self.anchors = Arrangement(schema, self.key, name=f"{name} anchor")
-        self._plain = all(r.rewrite is None and r.members is None for r in self.rules)
+        self._plain = all(r.rewrite is None and not r.members for r in self.rules)
+        self._membered = [r for rule in self.rules for r in rule.members]
         self._present = 0
         if value is None:
             self._forest: Forest = Forest(schema, key, name)
@@ -95,19 +97,23 @@ class Fixpoint(Operator):
                 slots = forest.slots.find([gone.cols[i] for i in self.key], len(gone))
                 slots = slots[slots >= 0]
                 orphans.append(slots[forest.parent[slots] == ANCHOR])
-        added: list[tuple[Rule, Delta]] = []
-        for rule, delta in zip(self.rules, edges, strict=True):
-            if delta is None or not len(delta):
-                continue
-            gone, more = _split(delta)
-            if gone is not None:
-                orphans.append(self._orphans(rule, gone))
-            if more is not None:
-                added.append((rule, more))
+        added: list[tuple[Rule, Related, Delta]] = []
+        rest = iter(edges)
+        for rule in self.rules:
+            lost: dict[int, Delta] = {}
+            for i, (related, delta) in enumerate(zip(rule.relations, rest, strict=False)):
+                if delta is not None and len(delta):
+                    gone, more = _split(delta)
+                    if gone is not None:
+                        lost[i] = gone
+                    if more is not None:
+                        added.append((rule, related, more))
+            if lost:
+                orphans += self._orphans(rule, lost)
         if any(len(o) for o in orphans):
             waiting += self._pull(self._take_out(orphans))
-        for rule, delta in added:
-            waiting.append(self._derived_by(rule, delta))
+        for rule, related, delta in added:
+            waiting.append(self._derived_by(rule, related, delta))
         if come is not None:
             slots = forest.open([come.cols[i] for i in self.key], len(come))
             waiting.append((slots, forest.places(come.cols), np.full(len(come), ANCHOR)))
@@ -116,13 +122,22 @@ class Fixpoint(Operator):
 
     # -- what goes away ------------------------------------------------------------------------
 
-    def _orphans(self, rule: Rule, gone: Delta) -> Int64s:
-        """Rows that have a parent which derived them by rows that are gone."""
-        at, sources = self._sources(rule, gone)
-        targets = self._targets(rule, sources, gone.cols, at)
-        known = (targets >= 0).nonzero()[0]
-        targets = targets[known]
-        return np.asarray(targets[self._forest.parent[targets] == sources[known]])
+    def _orphans(self, rule: Rule, lost: Mapping[int, Delta]) -> list[Int64s]:
+        """Rows that have a parent which derived them by rows that are gone, by relation."""
+        found: list[Int64s] = []
+        gone: dict[int, Spine] = {}
+        if len(rule.relations) > 1:  # a derivation may have lost rows of several
+            for i, delta in lost.items():
+                layout = rule.relations[i].forward.layout
+                gone[i] = Spine(layout)
+                gone[i].insert(layout.rows(delta.negate()))
+        for i, delta in lost.items():
+            sources, related = self._meeting(rule, rule.relations[i], delta, gone)
+            targets = self._targets(rule, sources, related)
+            known = (targets >= 0).nonzero()[0]
+            targets = targets[known]
+            found.append(np.asarray(targets[self._forest.parent[targets] == sources[known]]))
+        return found
 
     def _take_out(self, orphans: list[Int64s]) -> Int64s:
         """Take rows out, with all below them in the tree of parents; all their slots."""
@@ -143,12 +158,12 @@ class Fixpoint(Operator):
             parts: list[Int64s] = []
             cols = forest.slots.take(frontier)
             for rule in self.rules:
-                found = neighbours(rule.forward, rule.by_join, cols, len(frontier))
+                found = rule.derived(cols, len(frontier))
                 if found is None:
                     continue
                 at, related = found
                 sources = frontier[at]
-                targets = self._targets(rule, sources, related, None)
+                targets = self._targets(rule, sources, related)
                 if len(targets):
                     mine = (targets >= 0) & (forest.parent[targets] == sources)
                     parts.append(targets[mine])
@@ -166,17 +181,13 @@ class Fixpoint(Operator):
             at, rows = found
             out.append((slots[at], forest.places(rows), np.full(len(at), ANCHOR)))
         for rule in self.rules:
-            found = neighbours(rule.reverse, rule.by_target, cols, len(slots))
+            found = rule.deriving(cols, len(slots))
             if found is None:
                 continue
             at, related = found
-            keys = [related[i] if side else columns_.take(cols[i], at) for side, i in rule.source]
+            keys, possible = rule.origins(cols, at, related)
             sources = forest.slots.find(keys, len(at))
-            there = forest.there(sources)
-            for i in rule.forward.key.indices:  # NULL joins nothing
-                nulls = columns_.is_null(related[i])
-                if nulls is not None:
-                    there &= ~nulls
+            there = forest.there(sources) & possible
             keep = there.nonzero()[0]
             if len(keep):
                 related = [columns_.take(c, keep) for c in related]
@@ -185,13 +196,10 @@ class Fixpoint(Operator):
 
     # -- what comes ----------------------------------------------------------------------------
 
-    def _derived_by(self, rule: Rule, come: Delta) -> Candidates:
+    def _derived_by(self, rule: Rule, one: Related, come: Delta) -> Candidates:
         """What the rows that are there derive by new rows of a relation."""
-        at, sources = self._sources(rule, come)
-        if not len(at):
-            return NONE, NONE, NONE
-        related = [columns_.take(c, at) for c in come.cols]
-        return self._values(rule, sources, related, None)
+        sources, related = self._meeting(rule, one, come, None)
+        return self._values(rule, sources, related, None) if len(sources) else (NONE, NONE, NONE)
 
     def _spread(self, waiting: list[Candidates]) -> None:
         """Round by round: better values are taken, and what they derive is offered."""
@@ -221,7 +229,7 @@ class Fixpoint(Operator):
             cols = forest.slots.take(frontier)
             waiting = []
             for rule in self.rules:
-                found = neighbours(rule.forward, rule.by_join, cols, len(frontier))
+                found = rule.derived(cols, len(frontier))
                 if found is not None:
                     waiting.append(self._values(rule, frontier[found[0]], found[1], None))
 
@@ -244,8 +252,8 @@ class Fixpoint(Operator):
         forest = self._forest
         sources: list[Int64s] = []
         targets: list[Int64s] = []
-        for rule in self.rules:
-            rows = rule.forward.contents()
+        for rule in self.rules:  # (each of one relation, see `_plain`)
+            rows = rule.relations[0].forward.contents()
             rows = rows.where(rows.weights > 0)
             if self.value is None:
                 keys = [rows.cols[i] for _, i in rule.target]
@@ -256,7 +264,7 @@ class Fixpoint(Operator):
 
     def _related(self) -> int:
         """Rows of all relations."""
-        return sum(len(rule.forward) for rule in self.rules)
+        return sum(len(r.forward) for rule in self.rules for r in rule.relations)
 
     def _values(
         self, rule: Rule, sources: Int64s, related: Sequence[Col], targets: Int64s | None
@@ -280,41 +288,52 @@ class Fixpoint(Operator):
             keys = [out.cols[i] for i in self.key]
             return forest.open(keys, len(index)), places, sources
         if targets is None:
-            keys = self._target_keys(rule, sources, related, None)
+            keys = self._target_keys(rule, sources, related)
             targets = forest.open(keys, len(sources))
         return targets, places, sources
 
     # -- slots ---------------------------------------------------------------------------------
 
-    def _sources(self, rule: Rule, delta: Delta) -> tuple[Index, Int64s]:
-        """Rows that are there and join rows of the relation: (position in `delta`, slot)."""
+    def _meeting(
+        self, rule: Rule, one: Related, delta: Delta, gone: Mapping[int, Spine] | None
+    ) -> tuple[Int64s, Sequence[Col]]:
+        """Slots of rows that meet a relation's delta, and the relations' columns beside each.
+
+        `gone`: rows of the others that count too, see `Rule.beside`.
+        """
+        at, slots = self._sources(rule, one, delta)
+        related = [columns_.take(c, at) for c in delta.cols]
+        if len(rule.relations) == 1 or not len(slots):
+            return slots, related
+        found = rule.beside(self._forest.slots.take(slots), len(slots), one, related, gone)
+        return (NONE, []) if found is None else (slots[found[0]], found[1])
+
+    def _sources(self, rule: Rule, one: Related, delta: Delta) -> tuple[Index, Int64s]:
+        """Rows that are there and join rows of a relation: (position in `delta`, slot)."""
         forest = self._forest
-        if rule.members is None:
+        if one.members is None:
             keys = [delta.cols[i] for _, i in rule.source]
             slots = forest.slots.find(keys, len(delta))
             at = forest.there(slots).nonzero()[0]
             return at, slots[at]
-        found = neighbours(rule.members, rule.forward.key, delta.cols, len(delta))
+        found = neighbours(one.members, one.forward.key, delta.cols, len(delta))
         if found is None:
             return NONE, NONE
         at, rows = found
         there = (forest.parent[rows[-1]] != ABSENT).nonzero()[0]
         return at[there], rows[-1][there]
 
-    def _targets(
-        self, rule: Rule, sources: Int64s, related: Sequence[Col], at: Index | None
-    ) -> Int64s:
-        keys = self._target_keys(rule, sources, related, at)
-        return self._forest.slots.find(keys, len(sources))
+    def _targets(self, rule: Rule, sources: Int64s, related: Sequence[Col]) -> Int64s:
+        if not len(sources):
+            return NONE
+        return self._forest.slots.find(self._target_keys(rule, sources, related), len(sources))
 
-    def _target_keys(
-        self, rule: Rule, sources: Int64s, related: Sequence[Col], at: Index | None
-    ) -> list[Col]:
+    def _target_keys(self, rule: Rule, sources: Int64s, related: Sequence[Col]) -> list[Col]:
         mine: list[Col] | None = None
         keys: list[Col] = []
         for side, i in rule.target:
             if side:
-                keys.append(related[i] if at is None else columns_.take(related[i], at))
+                keys.append(related[i])
             else:
                 if mine is None:
                     mine = self._forest.slots.take(sources)
@@ -327,12 +346,9 @@ class Fixpoint(Operator):
         forest = self._forest
         gone, come, moved = forest.changes()
         self._present += len(come) - len(gone)
-        for rule in self.rules:
-            if rule.members is not None and len(moved):
-                signs = np.where(forest.parent[moved] != ABSENT, 1, -1)
-                rows = forest.slots.take(moved)
-                cols = [*(rows[p] for p in rule.join), moved]
-                rule.members.insert(Delta(rule.members.schema, cols, signs, distinct=True))
+        if len(moved) and self._membered:
+            signs = np.where(forest.parent[moved] != ABSENT, 1, -1)
+            self._add_members(forest.slots.take(moved), moved, signs)
         out: list[Emission] = []
         if len(gone) or len(come):
             signs = np.repeat(np.array([-1, 1]), (len(gone), len(come)))
@@ -344,18 +360,21 @@ class Fixpoint(Operator):
 
     def _compact(self) -> None:
         cols, slots = self._forest.compact()
-        for rule in self.rules:
-            if rule.members is not None:
-                old = rule.members
-                rule.members = Arrangement(old.schema, old.key.indices, name=old.name)
-                if len(slots):
-                    weights = np.ones(len(slots), np.int64)
-                    members = [*(cols[p] for p in rule.join), slots]
-                    rule.members.insert(Delta(old.schema, members, weights, distinct=True))
+        for r in self._membered:
+            assert r.members is not None
+            r.members = Arrangement(r.members.schema, r.members.key.indices, name=r.members.name)
+        if len(slots):
+            self._add_members(cols, slots, np.ones(len(slots), np.int64))
+
+    def _add_members(self, cols: Sequence[Col], slots: Int64s, signs: Int64s) -> None:
+        for r in self._membered:
+            assert r.members is not None
+            mine = [*(cols[p] for p in r.join), slots]
+            r.members.insert(Delta(r.members.schema, mine, signs, distinct=True))
 
     def arrangements(self) -> Sequence[Arrangement]:
-        """The anchor; where a relation meets only a part of the key, the rows by that part."""
-        return (self.anchors, *(r.members for r in self.rules if r.members is not None))
+        """The anchor; where a relation does not tell the whole key, the rows by what it does."""
+        return (self.anchors, *(r.members for r in self._membered if r.members is not None))
 
     @property
     def state_rows(self) -> int:

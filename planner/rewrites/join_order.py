@@ -132,6 +132,10 @@ def _step(step: Node, query: Query, done: dict[int, Node]) -> Node:
     fixed = [_kept(_in_best_order(r, query, done), inside) for r in fixed]
     if None in map(_text, fixed):
         return step  # whether it grows is not known
+    if not any(isinstance(c, exp.EQ | exp.NullSafeEQ) for c in inside) and all(
+        _met(r, moving[0], rest) for r in fixed
+    ):
+        return step  # each is met by the recursive table alone: they have nothing in common
     parts = _measured_all(fixed, inside, query)
     whole = _ordered(parts, inside)
     if whole.rows > 2 * max(p.rows for p in parts):
@@ -141,6 +145,12 @@ def _step(step: Node, query: Query, done: dict[int, Node]) -> Node:
     for part in reversed(above):
         node = replace(part, input=node)
     return node
+
+
+def _met(fixed: Node, moving: Node, conditions: list[exp.Expr]) -> bool:
+    """Does a relation have a column that is to be equal to one of the recursive table?"""
+    sides = {c.name for c in fixed.schema}, {c.name for c in moving.schema}
+    return any(equi_key(c, *sides) is not None for c in conditions)
 
 
 def _below_joins(node: Join, query: Query, done: dict[int, Node]) -> Node | None:

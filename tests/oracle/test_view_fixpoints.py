@@ -32,7 +32,20 @@ VIEWS = {
     "SELECT g.b FROM r JOIN g ON g.a = r.s) FROM r",
     "same_generation": "WITH RECURSIVE g(x, y) AS (SELECT p.b, q.b FROM e p JOIN e q ON p.a = q.a "
     "UNION SELECT g.x, e.b FROM g JOIN e ON e.a = g.y AND e.w > 0) SELECT count(*) FROM g",
+    "both_sides": "WITH RECURSIVE g(x, y) AS (SELECT a, b FROM e WHERE w < 2 UNION "
+    "SELECT p.b, q.b FROM g JOIN e p ON p.a = g.x JOIN e q ON q.a = g.y) FROM g",
+    "both_sides_if": "WITH RECURSIVE g(x, y) AS (SELECT x, v FROM n UNION SELECT q.b, p.b "
+    "FROM g JOIN e p ON p.a = g.x JOIN e q ON q.a = g.y WHERE p.w <= q.w + 1) FROM g",
+    "one_column_twice": "WITH RECURSIVE g(x, y) AS (SELECT x, v FROM n UNION SELECT p.b, q.v "
+    "FROM g JOIN e p ON p.a = g.x JOIN n q ON q.x = g.x AND q.v = g.y) FROM g",
+    "both_lengths": "WITH RECURSIVE d(x, y, v) AS (SELECT a, b, abs(w) FROM e UNION "
+    "SELECT p.b, q.b, min(d.v + abs(p.w) + abs(q.w)) FROM d JOIN e p ON p.a = d.x "
+    "JOIN e q ON q.a = d.y GROUP BY p.b, q.b) FROM d",
 }
+_FIXPOINTS = [
+    "components", "paths", "bounded", "labels", "all_pairs", "named",
+    "both_sides", "both_sides_if", "one_column_twice", "both_lengths",
+]  # fmt: skip
 _value = st.integers(0, 5).map(str)
 _maybe = st.one_of(st.just("NULL"), _value, _value)
 _length = st.one_of(st.just("NULL"), st.integers(0, 4).map(str), st.integers(0, 4).map(str))
@@ -87,7 +100,7 @@ def test_fixpoints_at_length(name: str, edits: list[str], batch: int) -> None:
     check(name, edits, batch)
 
 
-@pytest.mark.parametrize("name", ["components", "paths", "bounded", "labels", "all_pairs", "named"])
+@pytest.mark.parametrize("name", _FIXPOINTS)
 def test_they_are_kept_as_fixpoints(name: str) -> None:
     with tidewheel.connect() as con:
         con.execute(SCHEMA)

@@ -15,7 +15,7 @@ from tidewheel.engine.operators import walk
 from tidewheel.engine.operators.fixpoint import Fixpoint
 from tidewheel.engine.operators.join import Arrange
 from tidewheel.engine.operators.linear import computing
-from tidewheel.engine.operators.rule import Rule
+from tidewheel.engine.operators.rule import Related, Rule
 from tidewheel.engine.state.delta import Delta, Schema
 
 NODES = 6
@@ -69,6 +69,11 @@ def arranged(schema: Schema, forward: int, reverse: int) -> tuple[Arrange, Arran
     return Arrange(schema, [forward]), Arrange(schema, [reverse], null_keys=True)
 
 
+def related(arranges: tuple[Arrange, Arrange], join: tuple[int, ...]) -> Related:
+    forward, reverse = arranges
+    return Related(forward.arrangement, reverse.arrangement, join)
+
+
 def moved(arranges: tuple[Arrange, Arrange], delta: Delta | None) -> Delta | None:
     found = [a.step((), [delta]) for a in arranges]
     return found[0][0][2] if found[0] else None
@@ -82,7 +87,7 @@ def test_a_set(text: bool, edits: list[list[tuple[Row, bool]]]) -> None:
     kind = pa.string() if text else pa.int32()
     starts, edges = Bag(Schema(("n",), (kind,))), Bag(Schema(("a", "b"), (kind, kind)))
     arranges = arranged(edges.schema, 0, 1)
-    rule = Rule(*(a.arrangement for a in arranges), (0,), ((1, 1),), ((1, 0),))
+    rule = Rule((related(arranges, (0,)),), ((1, 1),), ((1, 0),))
     op = Fixpoint(starts.schema, [0], [rule])
     held: Counter[Row] = Counter()
     for epoch in edits:
@@ -105,7 +110,7 @@ def test_pairs(edits: list[list[tuple[Row, bool]]]) -> None:
     kind = pa.int64()
     edges = Bag(Schema(("a", "b"), (kind, kind)))
     arranges = arranged(edges.schema, 0, 1)
-    rule = Rule(*(a.arrangement for a in arranges), (1,), ((0, 0), (1, 1)), ((0, 0), (1, 0)))
+    rule = Rule((related(arranges, (1,)),), ((0, 0), (1, 1)), ((0, 0), (1, 0)))
     op = Fixpoint(Schema(("x", "y"), (kind, kind)), [0, 1], [rule])
     held: Counter[Row] = Counter()
     for epoch in edits:
@@ -116,6 +121,46 @@ def test_pairs(edits: list[list[tuple[Row, bool]]]) -> None:
         held_after(held, op, [first, moved(arranges, delta)])
         want = set(edges.present())
         while more := {(x, b) for x, y in want for a, b in edges.present() if a == y} - want:
+            want |= more
+        assert {k: n for k, n in held.items() if n} == dict.fromkeys(want, 1)
+
+
+@pytest.mark.parametrize("same", [True, False], ids=["one relation twice", "two relations"])
+@settings(max_examples=100, deadline=None)
+@given(edits=EDITS)
+def test_several_relations(same: bool, edits: list[list[tuple[Row, bool]]]) -> None:
+    """Pairs go one edge further on both sides at once: each side has a relation of its own."""
+    kind = pa.int64()
+    one, two = (Bag(Schema(("a", "b"), (kind, kind))) for _ in range(2))
+    left, right = arranged(one.schema, 0, 1), arranged(two.schema, 0, 1)
+    if same:
+        two, right = one, left
+    rule = Rule(
+        (related(left, (0,)), related(right, (1,))), ((1, 1), (1, 3)), ((1, 0), (1, 2))
+    )  # fmt: skip
+    op = Fixpoint(Schema(("x", "y"), (kind, kind)), [0, 1], [rule])
+    starts, held = Bag(op.schema), Counter[Row]()
+    for epoch in edits:
+        for row, add in epoch:
+            if len(row) == 2:
+                starts.edit((node(row[0], False), row[1]), add)
+            else:
+                bag = two if row[2] % 2 else one
+                bag.edit((node(row[0], False), node(row[1], False)), add)
+        first = moved(left, one.taken())
+        second = first if same else moved(right, two.taken())
+        held_after(held, op, [starts.taken(), first, second])
+        want = set(starts.present())
+        while (
+            more := {
+                (p[1], q[1])
+                for x, y in want
+                for p in one.present()
+                for q in two.present()
+                if p[0] == x and q[0] == y and x is not None and y is not None
+            }
+            - want
+        ):
             want |= more
         assert {k: n for k, n in held.items() if n} == dict.fromkeys(want, 1)
 
@@ -138,8 +183,8 @@ def test_values(greatest: bool, many: int, edits: list[list[tuple[Row, bool]]]) 
     pairs = Schema(("n", "v", "a", "b", "w"), (kind,) * 5)
     add_up = computing([3, lambda cols, n: cols[1] + cols[4]], starts.schema)
     rules = [
-        Rule(*(a.arrangement for a in one), (0,), ((1, 1),), ((1, 0),), add_up, pairs),
-        Rule(*(a.arrangement for a in two), (0,), ((1, 0),), ((1, 1),)),
+        Rule((related(one, (0,)),), ((1, 1),), ((1, 0),), add_up, pairs),
+        Rule((related(two, (0,)),), ((1, 0),), ((1, 1),)),
     ]
     op = Fixpoint(starts.schema, [0], rules, 1, greatest)
     held: Counter[Row] = Counter()
@@ -170,7 +215,7 @@ def test_slots_of_rows_that_left_are_given_up() -> None:
     kind = pa.int64()
     edges = Bag(Schema(("a", "b"), (kind, kind)))
     arranges = arranged(edges.schema, 0, 1)
-    rule = Rule(*(a.arrangement for a in arranges), (0,), ((1, 1),), ((1, 0),))
+    rule = Rule((related(arranges, (0,)),), ((1, 1),), ((1, 0),))
     op = Fixpoint(Schema(("n",), (kind,)), [0], [rule])
     first = Delta.from_pylist(op.schema, [(0, 1)])
     for round_ in range(4):
@@ -191,7 +236,7 @@ def test_long_chains_are_walked(valued: bool) -> None:
     schema = Schema(("n", "v"), (kind, kind)) if valued else Schema(("n",), (kind,))
     edges = Bag(Schema(("a", "b"), (kind, kind)))
     arranges = arranged(edges.schema, 0, 1)
-    rule = Rule(*(a.arrangement for a in arranges), (0,), ((1, 1),), ((1, 0),))
+    rule = Rule((related(arranges, (0,)),), ((1, 1),), ((1, 0),))
     op = Fixpoint(schema, [0], [rule], 1 if valued else None)
     rows = [(0, 7), (150, 3)] if valued else [(0,)]
     first: Delta | None = Delta.from_pylist(schema, [(*r, 1) for r in rows])
@@ -233,9 +278,7 @@ def test_pairs_of_a_long_chain() -> None:
     schema = Schema(("x", "y"), (kind, kind))
     edges = Bag(Schema(("a", "b"), (kind, kind)))
     arranges = arranged(edges.schema, 0, 1)
-    rule = Rule(
-        *(a.arrangement for a in arranges), (1,), ((0, 0), (1, 1)), ((0, 0), (1, 0))
-    )  # fmt: skip
+    rule = Rule((related(arranges, (1,)),), ((0, 0), (1, 1)), ((0, 0), (1, 0)))
     op = Fixpoint(schema, [0, 1], [rule])
     length, held = 80, Counter[Row]()
     anchor: Delta | None = Delta.from_pylist(schema, [(0, 0, 1), (40, 40, 1)])
