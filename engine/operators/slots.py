@@ -7,12 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
+from tidewheel.engine.operators.dense_index import DenseIndex, Range, range_of
 from tidewheel.engine.operators.hash_index import HashIndex
 from tidewheel.engine.state import columns as columns_
 from tidewheel.engine.state.columns import Array, Col, ColumnType, Index, Mask
 from tidewheel.engine.state.delta import Int64s, KeySpec, Schema
 
-DENSE = 1 << 24  # integer keys below this are looked up in a table
 _RATIO = 4  # chunks of a column are merged unless one is this much larger than the next
 
 
@@ -32,34 +32,27 @@ def grown(array: Array, size: int, fill: int = 0) -> Array:
 
 
 class Slots:
-    """Keys (rows of `schema`) ↔ slots 0, 1, 2 …; slots are given out once and never taken back."""
+    """Keys (rows of `schema`) ↔ slots 0, 1, 2 …; slots are given out once and never taken back.
+
+    Keys of integers that lie close together are looked up in a table, others by a hash.
+    """
 
     def __init__(self, schema: Schema, name: str) -> None:
         self.spec = KeySpec(schema, range(len(schema)))
         self.name = name
         self.size = 0
         self._pools = [_pool(kind) for kind in schema.kinds]
-        self._table: Int64s | None = np.empty(0, np.int64) if self.spec.integer else None
+        self._table: DenseIndex | None = None
         self._index = HashIndex()  # where there is no table
+        self._numbers = [p for p in self._pools if isinstance(p, _Numbers) and p.signed]
+        integers = len(self._numbers) == len(schema) > 0
+        self._look = 0 if integers else None  # with so many keys a table may be worth it
 
     def find(self, cols: Sequence[Col], n: int) -> Int64s:
         """The slots of keys, -1 for one that has none."""
-        return self._find(self.spec.keys(cols, n), cols)
-
-    def _find(self, keys: Int64s, cols: Sequence[Col]) -> Int64s:
-        table = self._table
-        if table is None:
-            slots = self._index.find(keys)
-        elif len(keys) == 1:
-            key = int(keys[0])
-            return np.array([table[key] if 0 <= key < len(table) else -1], np.int64)
-        else:
-            inside = keys.view(np.uint64) < np.uint64(len(table))
-            if inside.all():
-                slots = table[keys]
-            else:
-                slots = np.full(len(keys), -1, np.int64)
-                slots[inside] = table[keys[inside]]
+        if self._table is not None:
+            return self._table.find(*self._integers(cols))
+        slots = self._index.find(self.spec.keys(cols, n))
         if not self.spec.exact(cols):
             self._check(slots, cols)
         return slots
@@ -75,40 +68,66 @@ class Slots:
 
     def open(self, cols: Sequence[Col], n: int) -> Int64s:
         """The slots of keys, new ones for those that have none."""
-        keys = self.spec.keys(cols, n)
-        if self._table is not None:
-            slots = self._find(keys, cols)
-            if self._added(slots, keys, cols):
-                return slots
-        slots, fresh = self._index.add(keys)
+        places = self._placed(cols, n)
+        if places is not None:
+            assert self._table is not None
+            slots, fresh = self._table.add(places, self.size)
+            self._append(fresh, cols)
+            return slots
+        slots, fresh = self._index.add(self.spec.keys(cols, n))
         self._append(fresh, cols)
         if not self.spec.exact(cols):
             self._check(slots, cols)
         return slots
 
-    def _added(self, slots: Int64s, keys: Int64s, cols: Sequence[Col]) -> bool:
-        """Put keys without a slot into the table; if not all can be there, there is none then."""
+    # -- the table -----------------------------------------------------------------------------
+
+    def _integers(self, cols: Sequence[Col]) -> tuple[list[Array], Mask | None]:
+        """Keys as arrays, and which have a NULL."""
+        values: list[Array] = []
+        nulls: Mask | None = None
+        for pool, col in zip(self._numbers, cols, strict=True):
+            found, missing = pool.kind.split(col)
+            values.append(found)
+            if missing is not None:
+                nulls = missing if nulls is None else nulls | missing
+        return values, nulls
+
+    def _placed(self, cols: Sequence[Col], n: int) -> Int64s | None:
+        """The places of keys in the table, which is made, or made larger, if that is worth it."""
         table = self._table
-        assert table is not None
-        missing = (slots < 0).nonzero()[0]
-        if not len(missing):
-            return True
-        wanted = keys[missing]
-        if not (self.spec.exact(cols) and wanted.min() >= 0 and wanted.max() < DENSE):
-            numbers = np.empty(self.size, np.int64)
-            old = (table >= 0).nonzero()[0]
-            numbers[table[old]] = old
-            self._index.add(numbers)
+        if table is None and (self._look is None or self.size + n < self._look):
+            return None
+        values, nulls = self._integers(cols)
+        if nulls is None and table is not None:
+            places, inside = table.places(values)
+            if inside is None:
+                return places
+        if nulls is not None or any(pool.nulls is not None for pool in self._numbers):
+            self._look, ranges = None, None
+        elif table is not None:
+            self._look, ranges = 2 * (self.size + n), table.widened(values)
+        else:
+            self._look, ranges = 2 * (self.size + n), [range_of(v) for v in values]
+            if self.size:
+                ranges = [range_of(v, r) for v, r in zip(self._kept(), ranges, strict=True)]
+        if ranges is not None and DenseIndex.worth(ranges, self.size + n):
+            table = self._table = DenseIndex(ranges)
+            self._index = HashIndex()
+            if self.size:
+                table.add(table.places(self._kept())[0], 0)
+            return table.places(values)[0]
+        if table is not None:
             self._table = None
-            return False
-        table = self._table = grown(table, int(wanted.max()) + 1, -1)
-        # Of equal keys the one that is written last has the slot.
-        table[wanted] = missing
-        fresh = missing[table[wanted] == missing]
-        table[keys[fresh]] = np.arange(self.size, self.size + len(fresh))
-        self._append(fresh, cols)
-        slots[missing] = table[wanted]
-        return True
+            every = self.take(np.arange(self.size))
+            self._index.add(self.spec.keys(every, self.size))
+            if self._index.size < self.size:
+                raise Collision(self.name)
+        return None
+
+    def _kept(self) -> list[Array]:
+        """The keys that there are, where they are integers."""
+        return [pool.values[: self.size] for pool in self._numbers]
 
     def _append(self, fresh: Index, cols: Sequence[Col]) -> None:
         if len(fresh):
@@ -123,36 +142,41 @@ class Slots:
     @property
     def nbytes(self) -> int:
         """Bytes held."""
-        index = self._index.nbytes if self._table is None else self._table.nbytes
-        return index + sum(p.nbytes for p in self._pools)
+        index = self._index if self._table is None else self._table
+        return index.nbytes + sum(p.nbytes for p in self._pools)
 
 
 class _Numbers:
     """A column of fixed width that grows."""
 
+    @property
+    def signed(self) -> bool:
+        """Are they integers, of at most 64 bits and a sign?"""
+        return self.kind.integer and self.kind.dtype != np.uint64
+
     def __init__(self, kind: columns_.FixedType) -> None:
-        self._kind = kind
-        self._values = np.empty(0, kind.dtype)
-        self._nulls: Mask | None = None
+        self.kind = kind
+        self.values = np.empty(0, kind.dtype)
+        self.nulls: Mask | None = None
 
     def append(self, at: int, col: Col) -> None:
-        values, nulls = self._kind.split(col)
-        self._values = grown(self._values, at + len(values))
-        self._values[at : at + len(values)] = values
-        if nulls is not None or self._nulls is not None:
-            self._nulls = grown(
-                np.zeros(0, bool) if self._nulls is None else self._nulls, len(self._values)
+        values, nulls = self.kind.split(col)
+        self.values = grown(self.values, at + len(values))
+        self.values[at : at + len(values)] = values
+        if nulls is not None or self.nulls is not None:
+            self.nulls = grown(
+                np.zeros(0, bool) if self.nulls is None else self.nulls, len(self.values)
             )
-            self._nulls[at : at + len(values)] = False if nulls is None else nulls
+            self.nulls[at : at + len(values)] = False if nulls is None else nulls
 
     def take(self, slots: Int64s) -> Col:
-        values = self._values[slots]
-        if self._nulls is None:
+        values = self.values[slots]
+        if self.nulls is None:
             return values
-        nulls = self._nulls[slots]
+        nulls = self.nulls[slots]
         if not nulls.any():
             return values
-        full = self._kind.dump(values)
+        full = self.kind.dump(values)
         storage = full.storage if isinstance(full, pa.ExtensionArray) else full
         bits = pa.py_buffer(np.packbits(~nulls, bitorder="little").tobytes())
         masked = pa.Array.from_buffers(storage.type, len(values), [bits, storage.buffers()[1]])
@@ -162,7 +186,7 @@ class _Numbers:
 
     @property
     def nbytes(self) -> int:
-        return int(self._values.nbytes)
+        return int(self.values.nbytes)
 
 
 class _Values:
