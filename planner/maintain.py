@@ -251,6 +251,8 @@ class MaintainedView:
     last_epoch: int | None = None
     """The last epoch that changed what it reads, and how long that took."""
     last_seconds: float = 0.0
+    last_rows: int = 0
+    """The rows of it that the last epoch changed."""
     choice: str = ""
     """Why the last epoch computed it anew; empty if its operators took the change."""
     read: tuple[object, pa.Table] | None = None
@@ -386,6 +388,7 @@ class Maintainer:
             view.last_seconds = perf_counter() - started
             view.seconds += view.last_seconds
             view.iterations.add(view.last_epoch, view.plan.iterations())
+            view.last_rows = len(delta)
             if len(delta):
                 view.changed_rows += len(delta)
                 moved[view.key] = out[view.key] = delta
@@ -408,6 +411,7 @@ class Maintainer:
             view.last_epoch = run.epoch + 1
             view.last_seconds = perf_counter() - started
             view.seconds += view.last_seconds
+            view.last_rows = delta.num_rows
             if delta.num_rows:
                 view.changed_rows += delta.num_rows
                 out[view.key] = change(delta)

@@ -146,11 +146,13 @@ class Capture:
         cut = cut_apart(named)
         if kind == "insert":
             return self._simple(cut, values, target, target_info, +1)
-        if kind == "delete":
-            return self._simple(cut, values, target, target_info, -1)
         if kind == "truncate":
-            emptied = Text(f"DELETE FROM {target_info.name}")
-            return self._simple(emptied, None, target, target_info, -1)
+            everything = f"DELETE FROM {target_info.name}"
+            return self._emptied(everything, None, target, target_info)
+        if kind == "delete":
+            if cut.find("WHERE") is cut.find("USING") is cut.find("RETURNING") is None:
+                return self._emptied(cut.text, values, target, target_info)
+            return self._simple(cut, values, target, target_info, -1)
         if kind in ("upsert", "merge") and target_info.key and target not in touched:
             return self._keyed(cut, values, target, target_info)
         if "rowid" not in map(str.lower, target_info.columns):
@@ -172,6 +174,14 @@ class Capture:
             got.select(range(width, got.num_columns)) if own else None,
             got.num_rows,
         )
+
+    def _emptied(
+        self, text: str, params: dict[str, Any] | None, target: str, info: TableInfo
+    ) -> Outcome:
+        """DELETE of all rows: RETURNING would fetch them one by one, in ten times the time."""
+        gone = self._rows(f"FROM {info.name}", None, info)
+        count = _count(self._run(text, params))
+        return Outcome({target: weighted(gone, -1)}, None, count)
 
     def _update(
         self, cut: Text, params: dict[str, Any] | None, target: str, info: TableInfo, touched: bool

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ..engine.arrow import pa
 from ..planner import explain as stages
 from ..planner.context import Context
 from ..planner.execute import Physical
@@ -24,6 +25,7 @@ from .planning import logical
 from .statements import Kind, Statement, Token, mentions_recursion, mistake, split, tokens
 
 if TYPE_CHECKING:
+    from ..planner.maintain import Maintainer
     from .views import Views
 
 _STAGES = ("LOGICAL", "DATAFLOW", "KERNELS")
@@ -195,3 +197,20 @@ def _view(statement: Statement, wish: _Wish, first: Token, views: Views) -> tupl
         anew = f" (computed anew in the last epoch: {choice})" if choice else ""
         drawing = picture.of_circuit(circuit, f"view {name}{anew}")
     return _drawn(wish, drawing)
+
+
+def told(rows: pa.Table, maintainer: Maintainer, epoch: int) -> pa.Table:
+    """What EXPLAIN ANALYZE of a change gives, and behind it what the epoch did to the views."""
+    lines = []
+    for view in maintainer.ordered():
+        if view.plan is not None and view.last_epoch == epoch:
+            how = "by its operators"
+            if view.choice or view.plan.reason:
+                how = f"computed anew: {view.choice or view.plan.reason}"
+            name = view.key.split(".", 1)[1]
+            seconds = view.last_seconds * 1000
+            lines.append(f"{name}: {view.last_rows:,} rows changed in {seconds:.2f} ms, {how}")
+    if not lines:
+        return rows
+    more = pa.table([["maintained_views"], ["\n".join(lines)]], schema=rows.schema)
+    return pa.concat_tables([rows, more])

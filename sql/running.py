@@ -136,6 +136,7 @@ class Runner:
         session = self.session
         own = not session.in_transaction
         session.views.lock_for_write()
+        epoch = session.database.epoch
         try:
             outcome = session.views.change(statement, given)
             if outcome is None:
@@ -148,7 +149,12 @@ class Runner:
                 session.views.release()
         if outcome.rows is None or not statement.rows:
             return None, outcome.count
-        return self._complete(outcome.rows, statement), outcome.count
+        rows = outcome.rows
+        if statement.words[:2] == ("EXPLAIN", "ANALYZE") and session.database.epoch > epoch:
+            from .explain import told
+
+            rows = told(rows, session.database.maintainer, session.database.epoch)
+        return self._complete(rows, statement), outcome.count
 
     def _other(self, statement: Statement, given: Parameters) -> tuple[Result | None, int]:
         """DDL and all the rest."""

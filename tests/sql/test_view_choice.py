@@ -94,6 +94,52 @@ def test_what_takes_less_time(
     con.close()
 
 
+def test_explain_analyze_of_a_change(con: tidewheel.Connection) -> None:
+    def told(sql: str) -> dict[str, str]:
+        rows = dict(con.execute(f"EXPLAIN ANALYZE {sql}").fetchall())
+        assert "Total Time" in rows["analyzed_plan"]
+        lines = rows.get("maintained_views", "").splitlines()
+        return {name: said for name, _, said in (line.partition(": ") for line in lines)}
+
+    few = told("INSERT INTO t VALUES (301, 150, 3)")
+    assert set(few) == {"main.sums", "main.over", "main.reach", "main.both"}
+    assert few["main.over"].startswith("0 rows changed in ")  # there is no other group
+    assert few["main.sums"].startswith("2 rows changed in ")
+    assert all(said.endswith("by its operators") for said in few.values())
+    many = told("DELETE FROM t")
+    assert set(many) == {"main.sums", "main.over", "main.reach", "main.both"}
+    assert many["main.sums"].startswith("7 rows changed in ")
+    assert all(s.endswith("computed anew: 301 rows changed, 0 are left") for s in many.values())
+    check(con)
+    con.execute("BEGIN")
+    assert told("INSERT INTO t VALUES (1, 2, 3)") == {}  # they follow at the COMMIT
+    con.execute("COMMIT")
+    check(con)
+    con.execute("DROP TABLE u CASCADE")
+    con.execute("DROP TABLE t CASCADE")
+    con.execute("CREATE TABLE t (i INTEGER)")
+    assert told("INSERT INTO t VALUES (1)") == {}
+    con.close()
+
+
+@pytest.mark.parametrize("sql", ["DELETE FROM t", "TRUNCATE t", "DELETE FROM t AS x RETURNING x.i"])
+def test_all_rows_go(con: tidewheel.Connection, sql: str) -> None:
+    con.execute("BEGIN")
+    con.execute("INSERT INTO t VALUES (900, 1, 2), (901, 1, 2)")
+    con.execute("DELETE FROM t WHERE i = 5")
+    cursor = con.execute(sql)
+    assert (len(cursor.fetchall()) if "RETURNING" in sql else cursor.rowcount) == 301
+    con.execute("INSERT INTO t VALUES (5, 0, 1)")
+    con.execute("COMMIT")
+    check(con)
+    assert con.execute("FROM sums").fetchall() == [(1, 1, 5)]
+    con.execute(sql)
+    check(con)
+    with pytest.raises(tidewheel.ProgrammingError):
+        con.execute("DELETE FROM t", [1])
+    con.close()
+
+
 def test_a_failure_is_undone(con: tidewheel.Connection) -> None:
     con.execute("CREATE MATERIALIZED VIEW inverse AS SELECT 1 // (min(i) - 299) AS x FROM t")
     with pytest.raises(tidewheel.Error):
