@@ -43,7 +43,7 @@ class DenseIndex:
         return prod(map(_room, ranges)) <= min(MOST, max(_LEAST, SPARSE * keys))
 
     def widened(self, cols: Sequence[Array]) -> list[Range]:
-        """The ranges with some more keys; below the least one, if that is new, there is room too."""
+        """The ranges with some more keys; below a new least one there is room too."""
         found: list[Range] = []
         for values, known in zip(cols, self.ranges, strict=True):
             low, high = range_of(values, known)
@@ -103,4 +103,3 @@ class DenseIndex:
 def _room(r: Range) -> int:
     span = r[1] - r[0] + 1
     return span + span // _ROOM + _ROOM
-

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from tidewheel.engine.operators.dense_index import DenseIndex, Range, range_of
+from tidewheel.engine.operators.dense_index import DenseIndex, range_of
 from tidewheel.engine.operators.hash_index import HashIndex
 from tidewheel.engine.state import columns as columns_
 from tidewheel.engine.state.columns import Array, Col, ColumnType, Index, Mask
