@@ -10,8 +10,7 @@ import sys
 from types import FrameType
 from typing import Any
 
-import pyarrow as pa
-
+from ..engine.arrow import pa
 from .statements import split, tokens
 from .view_text import is_name, unquoted
 
@@ -29,7 +28,8 @@ def caller() -> FrameType | None:
 
 
 def _inside(frame: FrameType) -> bool:
-    return str(frame.f_globals.get("__name__", "")).partition(".")[0] == _PACKAGE
+    module = str(frame.f_globals.get("__name__", ""))
+    return module.partition(".")[0] == _PACKAGE or module == "contextlib"  # ours, left by an error
 
 
 def _unnamed(frame: FrameType) -> bool:
@@ -47,6 +47,18 @@ def found(script: str, frame: FrameType | None) -> dict[str, object]:
     for scope in (frame.f_globals, frame.f_locals):
         variables.update((n, scope[n]) for n in names & scope.keys())
     return {n: v for n, v in variables.items() if is_table(v)}
+
+
+def hint(name: str) -> str | None:
+    """What to do if a table `name` that is not there is a variable of the caller's."""
+    frame = caller()
+    if frame is None:
+        return None
+    value = frame.f_locals.get(name, frame.f_globals.get(name))
+    if not is_table(value):
+        return None
+    kind = type(value).__name__
+    return f'{name} is a {kind} of yours: con.register("{name}", {name}) or SET python_scan = on'
 
 
 def is_table(value: object) -> bool:

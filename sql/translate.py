@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import duckdb
@@ -9,12 +10,14 @@ import duckdb
 from tidewheel.planner.maintain import failed_view
 
 from ..engine.operators.budget import RecursionInterrupted, RecursionLimitError
-from . import diagnose, error_place, errors, hidden
+from . import diagnose, error_place, errors, hidden, python_scan
 from . import safe_mode as safe
 from .statements import Statement, tokens
 
 if TYPE_CHECKING:
     from .session import Session
+
+_NO_TABLE = re.compile(r"Table with name (\w+) does not exist")
 
 
 def translated(
@@ -49,6 +52,8 @@ def translated(
     found = diagnose.translate(error, report, statement, names, as_written)
     if session.safe_mode:
         safe.explain(found)
+    elif report.kind == "Catalog" and (name := _NO_TABLE.match(str(found))):
+        found.hint = python_scan.hint(name[1]) or found.hint
     return found
 
 

@@ -192,8 +192,18 @@ def test_tables_go_before_variables(scanning: tidewheel.Connection) -> None:
 
 def test_variables_are_tables_only_on_demand(connection: tidewheel.Connection) -> None:
     frame = pd.DataFrame({"a": [1]})
-    with pytest.raises(tidewheel.ProgrammingError, match="frame"):
+    number = 7
+    with pytest.raises(tidewheel.ProgrammingError, match="frame") as caught:
         connection.execute("from frame")
+    cure = 'frame is a DataFrame of yours: con.register("frame", frame) or SET python_scan = on'
+    assert caught.value.hint == cure
+    with pytest.raises(tidewheel.ProgrammingError) as caught:
+        connection.execute("create materialized view v as select * from at_module_level")
+    assert "at_module_level is a DataFrame of yours" in (caught.value.hint or "")
+    with pytest.raises(tidewheel.ProgrammingError) as caught:
+        connection.execute("from number")
+    assert "yours" not in (caught.value.hint or "")
+    del number
     connection.execute("set python_scan = on")
     assert connection.execute("from frame").fetchall() == [(1,)]
     connection.execute("reset python_scan")
