@@ -26,7 +26,8 @@ Source: Vora, Gupta, Xu, "KickStarter" (ASPLOS 2017), section 3, dependence tree
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Final
 
 import numpy as np
 
@@ -40,6 +41,7 @@ from tidewheel.engine.state.columns import Col, Index
 from tidewheel.engine.state.delta import Delta, Int64s, KeySpec, Schema, net
 from tidewheel.engine.state.spine import Spine
 
+_AT_ONCE: Final = 1 << 16
 Candidates = tuple[Int64s, Int64s, Int64s]
 """Slots, the places of the values that they could have, and the slots that these come from."""
 
@@ -204,14 +206,12 @@ class Fixpoint(Operator):
     def _spread(self, waiting: list[Candidates]) -> None:
         """Round by round: better values are taken, and what they derive is offered."""
         forest = self._forest
-        rounds = 0
         narrow = Narrow(self._related) if self._plain else None
         valued = forest if isinstance(forest, ValuedForest) else None
         order = BestFirst()
+        rounds = 0
+        frontier = self._offered([waiting], rounds)
         while True:
-            if self.watch is not None and any(len(w[0]) for w in waiting):
-                self.watch((rounds,))
-            frontier = self._improved([w for w in waiting if len(w[0])])
             if self.rounds is not None and len(frontier):
                 self.rounds.append(((rounds,), [len(frontier)]))
             if valued is not None:
@@ -226,17 +226,33 @@ class Fixpoint(Operator):
                     frontier, rounds = walk_values(walk, valued, *args)
                 else:
                     frontier, rounds = walk_set(walk, forest, *args)
-            cols = forest.slots.take(frontier)
-            waiting = []
-            for rule in self.rules:
-                found = rule.derived(cols, len(frontier))
-                if found is not None:
-                    waiting.append(self._values(rule, frontier[found[0]], found[1], None))
+            frontier = self._offered(map(self._derived, _pieces(frontier)), rounds)
+
+    def _derived(self, slots: Int64s) -> list[Candidates]:
+        """What rows derive."""
+        cols = self._forest.slots.take(slots)
+        out: list[Candidates] = []
+        for rule in self.rules:
+            found = rule.derived(cols, len(slots))
+            if found is not None:
+                out.append(self._values(rule, slots[found[0]], found[1], None))
+        return out
+
+    def _offered(self, offers: Iterable[list[Candidates]], rounds: int) -> Int64s:
+        """The slots that have something better, of what is offered in a round."""
+        better: list[Int64s] = []
+        for waiting in offers:
+            some = [w for w in waiting if len(w[0])]
+            if some and not better and self.watch is not None:
+                self.watch((rounds,))
+            if some:
+                better.append(self._improved(some))
+        if len(better) < 2:
+            return better[0] if better else NONE
+        return self._forest.distinct(np.concatenate(better))
 
     def _improved(self, waiting: list[Candidates]) -> Int64s:
         """Take what is better than what is there; the slots that have it."""
-        if not waiting:
-            return NONE
         slots, places, sources = (
             waiting[0]
             if len(waiting) == 1
@@ -385,6 +401,11 @@ class Fixpoint(Operator):
     def state_bytes(self) -> int:
         """Bytes held."""
         return self._forest.nbytes + super().state_bytes
+
+
+def _pieces(slots: Int64s) -> Iterator[Int64s]:
+    """Slots a part at a time: what these derive shall need no more memory than what is kept."""
+    return (slots[begin : begin + _AT_ONCE] for begin in range(0, len(slots), _AT_ONCE))
 
 
 def _split(delta: Delta) -> tuple[Delta | None, Delta | None]:

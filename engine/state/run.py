@@ -401,10 +401,14 @@ def _sorted_integers(rows: Rows) -> Rows | None:
     bits = (int(rest.max()) - lows[1]).bit_length()
     if (int(rows.keys.max()) - lows[0]).bit_length() + bits > 62:
         return None
-    packed = ((rows.keys - lows[0]) << bits) | (rest - lows[1])
+    # ((key - low) << bits) | (rest - low), in place: what overflows on the way comes back
+    packed = rows.keys << bits
+    packed += rest
+    packed -= np.int64(_wrapped((lows[0] << bits) + lows[1]))
     packed.sort()
     packed, weights = _counted(packed, weight)
-    keys = (packed >> bits) + lows[0]
+    keys = packed >> bits
+    keys += lows[0]
     packed &= (1 << bits) - 1
     packed += lows[1]
     cols: list[Col] = [None, None]
@@ -413,6 +417,11 @@ def _sorted_integers(rows: Rows) -> Rows | None:
         assert dtype is not None
         cols[spec.indices[0]] = values.astype(dtype, copy=False)
     return Rows(layout, keys, packed, None, None, weights, cols)
+
+
+def _wrapped(value: int) -> int:
+    """An integer modulo 2^64, as one with a sign."""
+    return ((value + (1 << 63)) & ((1 << 64) - 1)) - (1 << 63)
 
 
 def merge_runs(runs: Sequence[Rows]) -> Rows:
