@@ -32,6 +32,7 @@ from typing import Final
 import numpy as np
 
 from tidewheel.engine.operators.forest import ABSENT, ANCHOR, NONE, Forest, ValuedForest
+from tidewheel.engine.operators.members import Members
 from tidewheel.engine.operators.operator import Emission, Operator
 from tidewheel.engine.operators.rule import Related, Rule, neighbours
 from tidewheel.engine.operators.walk import BestFirst, Narrow, Walk, below, walk_set, walk_values
@@ -74,15 +75,21 @@ class Fixpoint(Operator):
         self.watch = watch
         self._keys = schema.select(self.key)
         for rule in self.rules:
-            rule.prepare(self._keys, name)
+            rule.prepare(self._keys)
         self.anchors = Arrangement(schema, self.key, name=f"{name} anchor")
-        self._plain = all(r.rewrite is None and not r.members for r in self.rules)
-        self._membered = [r for rule in self.rules for r in rule.members]
+        relations = [r for rule in self.rules for r in rule.relations]
+        self._plain = all(r.rewrite is None for r in self.rules) and all(r.tells for r in relations)
+        self._joins = {r.join for r in relations if not r.tells}
         self._present = 0
         if value is None:
             self._forest: Forest = Forest(schema, key, name)
         else:
             self._forest = ValuedForest(schema, key, value, descending, name)
+        self._index()
+
+    def _index(self) -> None:
+        """Slots by the columns that relations meet, where their rows do not tell the whole key."""
+        self._members = {join: Members(self._forest.slots, join) for join in self._joins}
 
     def step(self, counters: Counters, deltas: Sequence[Delta | None]) -> list[Emission]:
         """Brings the fixpoint up to date."""
@@ -327,17 +334,13 @@ class Fixpoint(Operator):
     def _sources(self, rule: Rule, one: Related, delta: Delta) -> tuple[Index, Int64s]:
         """Rows that are there and join rows of a relation: (position in `delta`, slot)."""
         forest = self._forest
-        if one.members is None:
-            keys = [delta.cols[i] for _, i in rule.source]
+        if one.tells:
+            at, keys = None, [delta.cols[i] for _, i in rule.source]
             slots = forest.slots.find(keys, len(delta))
-            at = forest.there(slots).nonzero()[0]
-            return at, slots[at]
-        found = neighbours(one.members, one.forward.key, delta.cols, len(delta))
-        if found is None:
-            return NONE, NONE
-        at, rows = found
-        there = (forest.parent[rows[-1]] != ABSENT).nonzero()[0]
-        return at[there], rows[-1][there]
+        else:
+            at, slots = self._members[one.join].find(delta.cols, one.forward.key, len(delta))
+        there = forest.there(slots).nonzero()[0]
+        return there if at is None else at[there], slots[there]
 
     def _targets(self, rule: Rule, sources: Int64s, related: Sequence[Col]) -> Int64s:
         if not len(sources):
@@ -360,37 +363,25 @@ class Fixpoint(Operator):
 
     def _finish(self, counters: Counters) -> list[Emission]:
         forest = self._forest
-        gone, come, moved = forest.changes()
+        gone, come = forest.changes()
         self._present += len(come) - len(gone)
-        if len(moved) and self._membered:
-            signs = np.where(forest.parent[moved] != ABSENT, 1, -1)
-            self._add_members(forest.slots.take(moved), moved, signs)
+        for members in self._members.values():
+            members.extend()
         out: list[Emission] = []
         if len(gone) or len(come):
             signs = np.repeat(np.array([-1, 1]), (len(gone), len(come)))
             rows = forest.changed(gone, come)
             out.append((0, counters, Delta(self.schema, rows, signs, distinct=True)))
         if forest.slots.size > 2 * self._present + 1024:
-            self._compact()
+            forest.compact()
+            self._index()
+            for members in self._members.values():
+                members.extend()
         return out
 
-    def _compact(self) -> None:
-        cols, slots = self._forest.compact()
-        for r in self._membered:
-            assert r.members is not None
-            r.members = Arrangement(r.members.schema, r.members.key.indices, name=r.members.name)
-        if len(slots):
-            self._add_members(cols, slots, np.ones(len(slots), np.int64))
-
-    def _add_members(self, cols: Sequence[Col], slots: Int64s, signs: Int64s) -> None:
-        for r in self._membered:
-            assert r.members is not None
-            mine = [*(cols[p] for p in r.join), slots]
-            r.members.insert(Delta(r.members.schema, mine, signs, distinct=True))
-
     def arrangements(self) -> Sequence[Arrangement]:
-        """The anchor; where a relation does not tell the whole key, the rows by what it does."""
-        return (self.anchors, *(r.members for r in self._membered if r.members is not None))
+        """The anchor."""
+        return (self.anchors,)
 
     @property
     def state_rows(self) -> int:
@@ -400,7 +391,8 @@ class Fixpoint(Operator):
     @property
     def state_bytes(self) -> int:
         """Bytes held."""
-        return self._forest.nbytes + super().state_bytes
+        members = sum(m.nbytes for m in self._members.values())
+        return self._forest.nbytes + members + super().state_bytes
 
 
 def _pieces(slots: Int64s) -> Iterator[Int64s]:

@@ -95,22 +95,22 @@ class Forest:
         self._in.append(slots)
         return slots
 
-    def changes(self) -> tuple[Int64s, Int64s, Int64s]:
-        """Slots whose old row is gone, that have a new one, and that had none or have none now."""
+    def changes(self) -> tuple[Int64s, Int64s]:
+        """Slots whose old row is gone, and those that have a new one."""
         out, come = (np.concatenate(p) if p else NONE for p in (self._out, self._in))
+        self.begin()
         if not len(out) or not len(come):
-            return out, come, come if len(come) else out
+            return out, come
         self._scratch[come] = 0
         self._scratch[out] = 1  # was there
-        gone = out[self.parent[out] == ABSENT]
-        come = come[self._scratch[come] == 0]
-        return gone, come, np.concatenate((gone, come))
+        return out[self.parent[out] == ABSENT], come[self._scratch[come] == 0]
 
-    def compact(self) -> tuple[list[Col], Int64s]:
-        """Give up the slots of rows that are not there; the keys of the others, and their slots."""
-        return self._compacted((self.parent[: self.slots.size] != ABSENT).nonzero()[0])
+    def compact(self) -> None:
+        """Give up the slots of rows that are not there."""
+        self._keep((self.parent[: self.slots.size] != ABSENT).nonzero()[0])
 
-    def _compacted(self, kept: Int64s) -> tuple[list[Col], Int64s]:
+    def _keep(self, kept: Int64s) -> Int64s:
+        """Keep the rows of some slots; their slots from now on."""
         parents, size = self.parent[kept], self.slots.size
         cols = self.slots.take(kept)
         numbers = np.empty(size, np.int64)
@@ -119,7 +119,7 @@ class Forest:
         slots = self.open(cols, len(kept))
         if len(kept):
             self.parent[slots] = np.where(parents >= 0, numbers[parents], parents)
-        return cols, slots
+        return slots
 
     # -- rows ----------------------------------------------------------------------------------
 
@@ -213,21 +213,22 @@ class ValuedForest(Forest):
         self.parent[slots] = sources
         return self.distinct(slots)
 
-    def changes(self) -> tuple[Int64s, Int64s, Int64s]:
-        """Slots whose old row is gone, that have a new one, and that had none or have none now."""
+    def changes(self) -> tuple[Int64s, Int64s]:
+        """Slots whose old row is gone, and those that have a new one."""
         if not self.touched:
-            return NONE, NONE, NONE
+            return NONE, NONE
         slots = self.distinct(np.concatenate(self.touched))
         was, now = self.was[slots], self.parent[slots] != ABSENT
         changed = (was != now) | (was & (self.old[slots] != self.place[slots]))
-        return slots[was & changed], slots[now & changed], slots[was != now]
+        return slots[was & changed], slots[now & changed]
 
-    def _compacted(self, kept: Int64s) -> tuple[list[Col], Int64s]:
+    def _keep(self, kept: Int64s) -> Int64s:
+        """Keep the rows of some slots; their slots from now on."""
         places = self.place[kept]
-        cols, slots = super()._compacted(kept)
+        slots = super()._keep(kept)
         if len(kept):
             self.place[slots] = places
-        return cols, slots
+        return slots
 
     def places(self, cols: Sequence[Col]) -> Int64s:
         """The value column as integers."""

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-import pyarrow as pa
 
 from tidewheel.engine.operators.linear import Rewrite
 from tidewheel.engine.state import columns as columns_
@@ -24,8 +23,8 @@ class Related:
 
     `forward` arranges it by the columns that these are matched with; `reverse` by those that
     stand in the derived key. The rest is known once it is part of a rule: `first`, where its
-    columns begin among those of all relations, and `members`, X's slots by the columns in `join`,
-    where the relation's row does not tell the whole key of X's row.
+    columns begin among those of all relations, and `tells`: does its row tell the whole key of
+    X's row?
     """
 
     forward: Arrangement
@@ -34,7 +33,7 @@ class Related:
     first: int = 0
     by_join: KeySpec = field(init=False)
     by_target: KeySpec = field(init=False)
-    members: Arrangement | None = None
+    tells: bool = False
 
     @property
     def width(self) -> int:
@@ -59,24 +58,18 @@ class Rule:
     rewrite: Rewrite | None = None
     pairs: Schema | None = None
 
-    def prepare(self, keys: Schema, name: str) -> None:
+    def prepare(self, keys: Schema) -> None:
         """Once the schema of X's key is known."""
         first = 0
-        told = len(self.relations) == 1 and all(side for side, _ in self.source)
+        tells = len(self.relations) == 1 and all(side for side, _ in self.source)
         for r in self.relations:
             r.first, mine = first, range(first, first + r.width)
             r.by_join = KeySpec(keys, r.join)
             r.by_target = KeySpec(
                 keys, [p for p, (side, i) in enumerate(self.target) if side and i in mine]
             )
-            if not told:
-                r.members = Arrangement(_slots_by(keys, r.join), range(len(r.join)), name=name)
+            r.tells = tells
             first += r.width
-
-    @property
-    def members(self) -> Sequence[Related]:
-        """The relations for which X's slots are kept."""
-        return [r for r in self.relations if r.members is not None]
 
     def derived(self, cols: Sequence[Col], n: int) -> Pairs | None:
         """Rows of the relations that rows of X, `cols` of its key, are joined with."""
@@ -138,11 +131,6 @@ class Rule:
 
 Pairs = tuple[Index, Sequence[Col]]
 """The position of each pair among the rows that were asked for, and the relations' columns."""
-
-
-def _slots_by(keys: Schema, join: Sequence[int]) -> Schema:
-    names, types = ([part[p] for p in join] for part in (keys.names, keys.types))
-    return Schema((*names, "__tw_slot"), (*types, pa.int64()))
 
 
 def _joined(

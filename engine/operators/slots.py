@@ -38,6 +38,7 @@ class Slots:
     """
 
     def __init__(self, schema: Schema, name: str) -> None:
+        self.schema = schema
         self.spec = KeySpec(schema, range(len(schema)))
         self.name = name
         self.size = 0
