@@ -38,10 +38,7 @@ def limited(
     limit, offset = tree.args.get("limit"), tree.args.get("offset")
     count = start = None
     if limit is not None:
-        options = limit.args.get("limit_options")
-        if not isinstance(limit, exp.Limit) or options or limit.args.get("offset"):
-            raise NotTaken("LIMIT in percent, or FETCH")
-        count = limit.expression
+        count = _count(limit)
     if offset is not None:
         start = offset.expression
     for part in (count, start):
@@ -52,6 +49,19 @@ def limited(
     if count is None and start is None:
         return TopK(node, tuple(keys)) if keys else node
     return TopK(node, tuple(keys), count, start) if keys else _first(node, count, start)
+
+
+def _count(limit: exp.Expr) -> exp.Expr:
+    """How many rows a LIMIT, or a FETCH FIRST, lets through."""
+    options = limit.args.get("limit_options")
+    if options and any(options.args.get(k) for k in ("percent", "with_ties")):
+        raise NotTaken("LIMIT in percent, or WITH TIES")
+    if limit.args.get("offset"):
+        raise NotTaken("LIMIT with its OFFSET before a comma")
+    count: exp.Expr | None = limit.args.get(
+        "count" if isinstance(limit, exp.Fetch) else "expression"
+    )
+    return exp.Literal.number(1) if count is None else count
 
 
 def row_numbers(

@@ -377,9 +377,8 @@ def _unwrapped(tree: exp.Expr) -> exp.Expr:
 
 
 def _relabelled(columns: Sequence[Column], labels: Sequence[str]) -> tuple[Column, ...]:
-    names = deduplicated([*labels, *(c.label for c in columns[len(labels) :])])
-    if len(names) != len(columns):
-        raise NotTaken("more column names than columns")
+    given = labels[: len(columns)]  # DuckDB ignores names beyond the columns of a CTE
+    names = deduplicated([*given, *(c.label for c in columns[len(labels) :])])
     return tuple(Column(c.name, n, c.type) for c, n in zip(columns, names, strict=True))
 
 

@@ -40,7 +40,7 @@ _KINDS: dict[str, type[errors.Error]] = {
     "FATAL": errors.OperationalError,
     "INTERRUPT": errors.Interrupted,
 }
-_DATA = re.compile(r"Division by zero|Malformed JSON|Overflow|out of range")
+_DATA = re.compile(r"Division by zero|Malformed JSON|Overflow|out of range|Could not parse string")
 _FILE = re.compile(r"No magic bytes|not a valid|too small to be a Parquet|Failed to read|footer")
 _PREFIX = re.compile(r"^([A-Za-z][A-Za-z ]*?) Error: ", re.MULTILINE)
 _QUOTED = re.compile(r'"((?:[^"]|"")+)"')

@@ -19,6 +19,7 @@ import duckdb
 from tidewheel.engine.arrow import pa
 
 from ..planner.maintain import MaintainedView, Maintainer
+from .view_text import as_written
 
 _NAMED = re.compile(r"\btidewheel_(?:views|vertices|iterations)\b", re.IGNORECASE)
 
@@ -99,7 +100,7 @@ def _views(view: MaintainedView) -> Rows:
     vertices = plan.statistics() if plan is not None else []
     yield (
         *_names(view),
-        view.sql,
+        as_written(view.sql)[0],
         sorted(view.reads),
         ", ".join(f"{name} = '{value}'" for name, value in view.home.meaning) or None,
         plan is not None,

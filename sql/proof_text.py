@@ -16,7 +16,7 @@ from sqlglot import exp, parse_one
 from sqlglot.errors import SqlglotError
 
 from ..planner.dialect import Tidewheel
-from . import recursion
+from . import recursion, view_text
 from .parse_trees import same_query
 from .recursion_branches import prelude
 from .recursion_tables import Cte, Span
@@ -49,11 +49,9 @@ class Reading:
 
     @cached_property
     def body(self) -> Span:
-        """The view's own query. Where its columns were named, that is inside of a WITH clause."""
-        for with_ in self.opened.scan.withs:
-            if with_.head.start == 0 and with_.ctes[0].label == "__tw_view":
-                return with_.ctes[0].body
-        return Span(0, len(self.opened.scan.text))
+        """The view's own query, without the names that its columns got."""
+        text, start = view_text.as_written(self.opened.scan.text)
+        return Span(start, start + len(text))
 
     def tree(self, span: Span) -> exp.Query:
         """The query at `span`. Raises Opaque where sqlglot would not write it as it is."""

@@ -62,17 +62,10 @@ class Texts:
         self.cutter = cutter
 
     def named(self, member: Member, described: Sequence[tuple[str, str]]) -> tuple[Column, ...]:
-        """The columns of a member: the names that are given, then those of its query."""
-        given = member.cte.columns
-        if len(given) > len(described):
-            raise errors.ProgrammingError(
-                f'table "{member.cte.label}" has {len(described)} columns, '
-                f"but {len(given)} names are given",
-                hint="Give at most one name per column.",
-                text=self.scan.text,
-                position=member.cte.name.start,
-                length=len(member.cte.label),
-            )
+        """The columns of a member: the names that are given, then those of its query (names
+        beyond its columns name nothing, as in DuckDB).
+        """
+        given = member.cte.columns[: len(described)]
         labels = [*given, *(label for label, _ in described[len(given) :])]
         return tuple(
             Column(f"{member.variable}_{i}", label, t)
@@ -126,11 +119,11 @@ class Texts:
         try:
             # (what changes rows must not do so now)
             self.describe(text if asked else f"EXPLAIN {text}")
-        except duckdb.Error:
-            pass
+        except duckdb.Error as whole:
+            nowhere = found.message in str(whole)
         else:
             return Native(correlated)
-        if self.is_around(found.message, span):
+        if not nowhere and self.is_around(found.message, span):
             return correlated
         return type(found)(found.message, hint=found.hint, text=text, position=start, length=length)
 

@@ -187,10 +187,9 @@ class Runner:
             return found
         with session.database.reading:
             session.views.prepare(statement.text)
-        if statement.words == ("SHOW", "TABLES"):
-            # not the names under which views' rows are registered
-            text = f"SELECT * FROM ({statement.text}) WHERE NOT starts_with(name, '__tw_')"
-            return self._duckdb(dataclasses.replace(statement, text=text), given)
+        listing = _listing(statement)
+        if listing is not None:
+            return self._duckdb(dataclasses.replace(statement, text=listing), given)
         if statement.words[0] in _NO_DDL:
             found = self._duckdb(statement, given)
         else:
@@ -317,6 +316,25 @@ def _is_table_as(statement: Statement) -> bool:
     return words[0] == "CREATE" and "TABLE" in words[1:5]
 
 
+def _listing(statement: Statement) -> str | None:
+    """SQL for a statement that lists the tables, without those that keep views; else None."""
+    words = statement.words
+    text = _PRAGMAS.get(words[1:]) if words[0] == "PRAGMA" else statement.text
+    if text is None or words[0] not in ("SHOW", "DESCRIBE", "DESC", "PRAGMA"):
+        return None
+    if words[1:] in ((), ("ALL", "TABLES"), ("SHOW_TABLES_EXPANDED",)):
+        kept = "NOT starts_with(name, '__tw_') AND schema <> '__tidewheel'"
+    elif words[1:] == ("SHOW_TABLES",) or words[1:3] in (("TABLES",), ("TABLES", "FROM")):
+        kept = "NOT starts_with(name, '__tw_')"
+    else:
+        return None
+    return f"SELECT * FROM ({text}\n) WHERE {kept}"
+
+
+_PRAGMAS: dict[tuple[str, ...], str] = {
+    ("SHOW_TABLES",): "SHOW TABLES",
+    ("SHOW_TABLES_EXPANDED",): "SHOW ALL TABLES",
+}
 _NO_DDL = (
     "DESCRIBE", "DESC", "SUMMARIZE", "SHOW", "PREPARE", "COMMENT", "EXPORT", "ANALYZE", "VACUUM",
     "CHECKPOINT",

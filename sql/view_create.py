@@ -98,8 +98,7 @@ class Creation(Epochs):
             self._do(f"CREATE VIEW {target} AS {select}")
             sql = parsed.query
             if parsed.columns or columns != rows.column_names:
-                listed = ", ".join(map(quote, columns))
-                sql = f"WITH __tw_view({listed}) AS ({sql}\n) SELECT * FROM __tw_view"
+                sql = view_text.with_columns(sql, columns)
             self._do(
                 f"INSERT INTO {SCHEMA}.views "
                 f"SELECT ?, ?, coalesce(max(position), 0) + 1, ?, ?, ? FROM {SCHEMA}.views",

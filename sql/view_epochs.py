@@ -204,9 +204,11 @@ class Epochs(Reading):
         view = self._maintainer.views.get(maintain.failed_view(error) or "")
         if view is None or not isinstance(error, duckdb.Error):
             return None
+        text, start = view_text.as_written(view.sql)
         try:
             Maintenance(self).of(view)(view.sql)
         except (errors.DataError, errors.ProgrammingError) as told:
+            told.move(view.sql, text, -start)
             told.add_note(f"{maintain.FAILED_VIEW}{view.key}")
             return told
         except (errors.Error, duckdb.Error):

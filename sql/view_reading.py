@@ -16,7 +16,7 @@ import duckdb
 from tidewheel.engine.arrow import Exchanged, pa
 from tidewheel.engine.kernels.duckdb import arrow_types
 from tidewheel.planner.maintain import MaintainedView
-from tidewheel.sql import errors, functions, introspection
+from tidewheel.sql import errors, functions, introspection, view_text
 from tidewheel.sql.reads import Names
 from tidewheel.sql.statements import tokens
 from tidewheel.sql.view_home import Homes, own_settings
@@ -171,7 +171,12 @@ class Reading(Homes):
     def _run(self, view: MaintainedView) -> pa.Table:
         """What the view's query gives here and now."""
         with self.there(view):
-            return self.host_query(view.sql, view.reads)
+            try:
+                return self.host_query(view.sql, view.reads)
+            except errors.Error as error:
+                text, start = view_text.as_written(view.sql)
+                error.move(view.sql, text, -start)
+                raise
 
     def host_query(self, sql: str, reads: Iterable[str]) -> pa.Table:
         """Run a view's query here and now; the views that it reads are registered first."""

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
 from tidewheel.sql import errors
+from tidewheel.sql.capture import quote
 from tidewheel.sql.statements import Statement, Token, tokens, writing_cte
 
 
@@ -36,6 +39,21 @@ class ViewName:
     if_exists: bool = False
     cascade: bool = False
     rest: tuple[str, ...] = ()
+
+
+_LEAD = "SELECT * FROM (\n"
+_NAMES = re.compile(r'\n\) AS named\((?:"(?:[^"]|"")*"(?:, )?)+\)\Z')
+
+
+def with_columns(query: str, columns: Iterable[str]) -> str:
+    """A view's query with its columns named."""
+    return f"{_LEAD}{query}\n) AS named({', '.join(map(quote, columns))})"
+
+
+def as_written(sql: str) -> tuple[str, int]:
+    """A view's query as the user wrote it, without `with_columns`, and where it begins."""
+    end = _NAMES.search(sql) if sql.startswith(_LEAD) else None
+    return (sql, 0) if end is None else (sql[len(_LEAD) : end.start()], len(_LEAD))
 
 
 class _Cursor:

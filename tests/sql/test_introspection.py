@@ -39,7 +39,7 @@ def test_views(con: tidewheel.Connection) -> None:
         ("memory", "main", "walk", ["memory.main.e"], True, "incremental", 1, 2, 1, True, True),
     ]
     reason = "SELECT reason FROM TideWheel_Views() WHERE maintenance = 'recompute'"
-    assert con.execute(reason).fetchall() == [("LIMIT in percent, or FETCH",)]
+    assert con.execute(reason).fetchall() == [("LIMIT in percent, or WITH TIES",)]
     con.execute("DROP MATERIALIZED VIEW some; DROP MATERIALIZED VIEW walk")
     con.execute(
         "CREATE VIEW kept_by_us AS WITH RECURSIVE a (n) AS (SELECT 0 UNION SELECT n + 1 FROM b "
@@ -150,8 +150,43 @@ def test_through_plain_views_and_in_transactions(con: tidewheel.Connection) -> N
     con.execute("FROM tidewheel_iterations()")
     con.execute("CREATE TABLE kept AS FROM tidewheel_views()")
     assert con.execute("SELECT count(*) FROM kept").fetchall() == [(3,)]
-    tables = [row[0] for row in con.execute("SHOW TABLES").fetchall()]
-    assert not [name for name in tables if name.startswith(("__tw", "tidewheel"))]
+
+
+@pytest.mark.parametrize(
+    "listing",
+    [
+        "SHOW TABLES",
+        "SHOW TABLES FROM main -- all",
+        "DESCRIBE TABLES",
+        "PRAGMA show_tables;",
+        "SHOW ALL TABLES",
+        "SHOW",
+        "DESCRIBE",
+        "PRAGMA show_tables_expanded",
+    ],
+)
+def test_lists_of_tables_show_what_the_user_made(con: tidewheel.Connection, listing: str) -> None:
+    con.execute("FROM tidewheel_views()")
+    con.execute("FROM walk")
+    listed = con.execute(listing)
+    at = [column[0] for column in listed.description].index("name")
+    assert sorted(row[at] for row in listed.fetchall()) == sorted(
+        row[0]
+        for row in con.execute(
+            "SELECT table_name FROM duckdb_tables() WHERE schema_name = 'main' UNION ALL "
+            "SELECT view_name FROM duckdb_views() WHERE NOT internal AND NOT temporary"
+        ).fetchall()
+    )
+
+
+def test_a_query_is_shown_as_it_was_written(con: tidewheel.Connection) -> None:
+    con.execute("CREATE MATERIALIZED VIEW named(x, y) AS\nSELECT s,  d -- so\nFROM e")
+    con.execute("CREATE MATERIALIZED VIEW twice AS SELECT * FROM e JOIN e f ON e.s = f.d")
+    shown = con.execute("SELECT sql FROM tidewheel_views() WHERE view_name IN ('named', 'twice')")
+    assert sorted(shown.fetchall()) == [
+        ("SELECT * FROM e JOIN e f ON e.s = f.d",),
+        ("SELECT s,  d -- so\nFROM e",),
+    ]
 
 
 def test_a_maintained_view_cannot_read_them(con: tidewheel.Connection) -> None:

@@ -48,6 +48,7 @@ def test_the_view_is_named(monkeypatch: pytest.MonkeyPatch, query: str, anew: bo
         ("SELECT x.a FROM t x\nJOIN t y ON x.a = y.b::INT", "y.b::INT", "Could not convert"),
         ("SELECT a // 0 AS q, sum(a) AS s FROM t GROUP BY 1", "//", "(a // 0)"),
         ("SELECT a FROM t WHERE\n\tb::DATE > '2020-01-01'", "b::DATE", "invalid date"),
+        ("SELECT a, b::INT AS a FROM t", "b::INT", "Could not convert"),
     ],
 )
 def test_the_place_is_told_as_it_was_written(query: str, place: str, message: str) -> None:
@@ -74,6 +75,14 @@ def test_the_place_is_told_as_it_was_written(query: str, place: str, message: st
         assert caught.value.line == 3 + query.count("\n")
         assert "CAST(" not in str(caught.value)
         assert "SELECT *" not in str(caught.value)
+
+
+def test_a_function_that_refuses_its_text_names_no_plan() -> None:
+    with tidewheel.connect() as con:
+        con.execute("CREATE TABLE t (b VARCHAR); INSERT INTO t VALUES ('x')")
+        with pytest.raises(tidewheel.DataError, match="Could not parse") as caught:
+            con.execute("CREATE MATERIALIZED VIEW v AS SELECT strptime(b, '%Y') AS y FROM t")
+        assert (caught.value.source_line or "").startswith("CREATE MATERIALIZED VIEW")
 
 
 def test_views_outlive_an_internal_error_of_duckdb(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -80,4 +80,6 @@ select a, (select c from u where u.a = t.a order by c desc nulls last limit 1) m
 select a,b,count(*) n,grouping_id(a,b) i from t group by cube(a,b);
 select a, (select count(*) from u where u.a = t.a and u.y < t.x) n from t;
 select t.a, l.c from t left join lateral (select c from u where u.a = t.a and u.c <> t.b order by c limit 1) l on true;
+select * from t order by a, b, d, x fetch first 3 rows only;
 select a, (select sum(u.y * t.a) from u where u.c = t.b) s from t;
+with q(n, m, more) as (select count(*), max(a) from t) select n, m from q;
