@@ -176,7 +176,33 @@ class Runner:
                 if result is not None:
                     result.buffer()  # it reads what is there for this block alone
                 return result, count
+        if statement.words[:2] in (("EXPORT", "DATABASE"), ("IMPORT", "DATABASE")):
+            return self._transfer(statement, given)
         return self._ddl(statement, given)
+
+    def _transfer(self, statement: Statement, given: Parameters) -> tuple[Result | None, int]:
+        """EXPORT or IMPORT DATABASE, its maintained views included."""
+        from . import transfer
+
+        if statement.words[0] == "EXPORT":
+            found = self._ddl(statement, given)
+            transfer.finish_export(self.session.views, statement)
+            return found
+        views = transfer.exported(self.session.views, statement)
+        own = bool(views) and not self.session.in_transaction
+        if own:
+            self.transaction(split("BEGIN")[0])
+        try:
+            found = self._ddl(statement, given)
+            for view in views:
+                transfer.make(self.session.views, view, lambda s: self.run(s, None, False))
+        except BaseException:
+            if own:
+                self.transaction(split("ROLLBACK")[0])
+            raise
+        if own:
+            self.transaction(split("COMMIT")[0])
+        return found
 
     def _ddl(self, statement: Statement, given: Parameters) -> tuple[Result | None, int]:
         session = self.session

@@ -1,0 +1,133 @@
+"""EXPORT DATABASE and IMPORT DATABASE where there are maintained views.
+
+DuckDB writes what it knows: the tables, and of a maintained view one over rows that only this
+process has, which no IMPORT could make. So the views that are ours, and those that read them, are
+taken out of its `schema.sql`; `maintained_views.json` beside it has them, each behind what it
+reads. IMPORT makes them once the tables are there, in the same transaction.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+
+from ..planner.maintain import Home
+from .statements import Statement, split, tokens
+from .view_registry import SCHEMA, row_name
+from .view_text import is_name, unquoted
+
+if TYPE_CHECKING:
+    from .views import Views
+
+FILE = "maintained_views.json"
+
+
+def finish_export(views: Views, statement: Statement) -> None:
+    """Put right what DuckDB's EXPORT has written."""
+    folder = _path(statement, views.host.connection)
+    schema = folder / "schema.sql"
+    if not schema.is_file() or SCHEMA not in schema.read_text():
+        (folder / FILE).unlink(missing_ok=True)  # of an earlier export to the same place
+        return
+    parts = list(tokens(statement.text))
+    database = parts[2].text + "." if statement.words[3:4] == ("TO",) else ""
+    found = views.host.connection.execute(
+        f"SELECT token, sql, plain, home FROM {database}{SCHEMA}.views"
+    ).fetchall()
+    ours = {row_name(token): tuple(rest) for token, *rest in found}
+    kept, moved = _divided(split(schema.read_text()), ours)
+    _write(schema, kept)
+    load = folder / "load.sql"
+    copies = split(load.read_text())
+    for copy in copies:
+        if _about_catalog(copy):
+            _path(copy, views.host.connection).unlink(missing_ok=True)
+    _write(load, [copy.text for copy in copies if not _about_catalog(copy)])
+    (folder / FILE).write_text(json.dumps(moved, indent=1))
+
+
+def exported(views: Views, statement: Statement) -> list[dict[str, Any]]:
+    """The views beside the tables that an IMPORT is about to read."""
+    file = _path(statement, views.host.connection) / FILE
+    return json.loads(file.read_text()) if file.is_file() else []
+
+
+def make(views: Views, found: Mapping[str, Any], run: Callable[[Statement], object]) -> None:
+    """Make one of them, where and under the settings that it was made; `run` runs a statement."""
+    home = here = views.home()
+    if "path" in found:
+        path = tuple((d or here.path[0][0], s) for d, s in found["path"])
+        home = Home(path, tuple(found["settings"].items()))
+    with views.at(home):
+        run(split(found["statement"])[0])
+
+
+@dataclass(slots=True)
+class _View:
+    """A view that DuckDB's export has: its name, how it is made anew, the names in its query."""
+
+    name: str
+    made: dict[str, Any]
+    words: set[str]
+    ours: bool
+
+
+def _divided(
+    schema: Sequence[Statement], ours: Mapping[str, tuple[str, bool, str]]
+) -> tuple[list[str], list[dict[str, Any]]]:
+    """What of DuckDB's statements stays, and the views, each behind those that it may read."""
+    kept = [s.text for s in schema if s.words[:2] != ("CREATE", "VIEW") and not _about_catalog(s)]
+    found = [_view(s, ours) for s in schema if s.words[:2] == ("CREATE", "VIEW")]
+    moved = [view for view in found if view.ours]
+    while more := [v for v in found if v not in moved and v.words & {m.name for m in moved}]:
+        moved += more
+    reads = {
+        i: {j for j, other in enumerate(moved) if j != i and other.name in view.words}
+        for i, view in enumerate(moved)
+    }
+    try:
+        order = list(TopologicalSorter(reads).static_order())
+    except CycleError:  # through a word that is no view's name
+        order = list(reads)
+    kept += [view.made["statement"] for view in found if view not in moved]
+    return kept, [moved[i].made for i in order]
+
+
+def _view(statement: Statement, ours: Mapping[str, tuple[str, bool, str]]) -> _View:
+    parts = list(tokens(statement.text))
+    names = {unquoted(t) for t in parts if is_name(t)}
+    name = unquoted(parts[4 if parts[3].text == "." else 2]).lower()
+    row = next((ours[n] for n in names if n in ours), None)
+    if row is None:
+        return _View(name, {"statement": statement.text}, {n.lower() for n in names}, False)
+    sql, plain, home = row
+    verb = "CREATE VIEW" if plain else "CREATE MATERIALIZED VIEW"
+    at = next(t.start for t in parts if t.kind == "word" and t.text.upper() == "AS")
+    target = statement.text[parts[2].start : at].strip()
+    words = {unquoted(t).lower() for t in tokens(sql) if is_name(t)}
+    return _View(name, {"statement": f"{verb} {target} AS {sql}", **json.loads(home)}, words, True)
+
+
+def _about_catalog(statement: Statement) -> bool:
+    """Does it make, or fill, the catalog of views?"""
+    at = 1 if statement.words[0] == "COPY" else 2
+    parts = list(tokens(statement.text))
+    return len(parts) > at and unquoted(parts[at]) == SCHEMA
+
+
+def _write(file: Path, statements: Sequence[str]) -> None:
+    file.write_text("".join(f"{text};\n" for text in statements))
+
+
+def _path(statement: Statement, connection: duckdb.DuckDBPyConnection) -> Path:
+    """The file or folder that a statement names."""
+    quoted = (t.text for t in tokens(statement.text) if t.kind in ("string", "dollar"))
+    text = next(text for text in quoted if not text.startswith('"'))
+    ((path,),) = connection.execute(f"SELECT {text}").fetchall()
+    return Path(path).expanduser()
