@@ -143,8 +143,9 @@ class Runner:
                 session.views.prepare(statement.text)
                 return self._duckdb(statement, given)
         finally:
-            if statement.words[1:3] == ("FROM", "DATABASE"):  # COPY makes tables, too
+            if statement.words[1:3] == ("FROM", "DATABASE"):  # COPY makes tables and views, too
                 session.catalog.changed()
+                session.database.catalog_version += 1
             if own:
                 session.views.release()
         if outcome.rows is None or not statement.rows:

@@ -121,3 +121,23 @@ def test_without_views(made: tidewheel.Connection, tmp_path: Path) -> None:
         con.execute(f"IMPORT DATABASE '{tmp_path}'")
         assert con.execute("SELECT count(*) FROM e").fetchall() == [(3,)]
     made.close()
+
+
+def test_a_copied_database(made: tidewheel.Connection, tmp_path: Path) -> None:
+    made.execute(f"ATTACH '{tmp_path / 'copy.db'}' AS copy")
+    made.execute("SELECT * FROM v")
+    made.execute("COPY FROM DATABASE memory TO copy")
+    made.execute("INSERT INTO copy.e VALUES (3, 4)")
+    with pytest.raises(tidewheel.NotSupportedError, match="opens copy as a database of its own"):
+        made.execute("FROM copy.v")
+    before = rows(made)
+    made.execute("DETACH copy")
+    with tidewheel.connect(tmp_path / "copy.db") as con:
+        assert con.execute("FROM v ORDER BY x").fetchall() == [(1,), (2,), (3,), (4,)]
+        con.execute("DELETE FROM e WHERE a = 3")
+        con.execute("CREATE MACRO own(x) AS x")
+        assert con.execute("VERIFY VIEW v").fetchall() == []
+        assert [con.execute(f"FROM {n} ORDER BY ALL").fetchall() for n in VIEWS[::2]] == before[
+            :3:2
+        ]
+    made.close()
