@@ -31,7 +31,7 @@ from typing import Final
 
 import numpy as np
 
-from tidewheel.engine.operators.forest import ABSENT, ANCHOR, NONE, Forest, ValuedForest
+from tidewheel.engine.operators.forest import ANCHOR, NONE, Forest, ValuedForest
 from tidewheel.engine.operators.members import Members
 from tidewheel.engine.operators.operator import Emission, Operator
 from tidewheel.engine.operators.rule import Related, Rule, neighbours
