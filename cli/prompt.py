@@ -18,7 +18,7 @@ from pygments.lexers.sql import SqlLexer
 
 from ..sql import errors
 from .dot_commands import COMMANDS
-from .shell import complete
+from .shell import complete, meant
 
 if TYPE_CHECKING:
     from .shell import Shell
@@ -116,7 +116,7 @@ def make_session(shell: Shell) -> PromptSession[str]:
     @keys.add("enter")
     def _enter(event: KeyPressEvent) -> None:
         buffer = event.current_buffer
-        text = buffer.text
+        text = meant(buffer.text)
         if not text.strip() or text.lstrip().startswith(".") or complete(text):
             buffer.validate_and_handle()
         else:

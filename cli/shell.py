@@ -246,11 +246,22 @@ class Shell:
             if not text.strip():
                 continue
             try:
-                self.run(text)
+                self.run(meant(text))
             except KeyboardInterrupt:
                 click.echo("Interrupted", err=True)
             except SystemExit:
                 return
+
+
+def meant(text: str) -> str:
+    """What is typed, or the dot-command for what other shells call it."""
+    return _ELSEWHERE.get(text.strip().rstrip(";").lower(), text)
+
+
+_ELSEWHERE = {
+    "exit": ".exit", "quit": ".exit", "\\q": ".exit", "help": ".help", "\\?": ".help",
+    "\\d": ".tables", "\\dt": ".tables",
+}  # fmt: skip
 
 
 def complete(text: str) -> bool:

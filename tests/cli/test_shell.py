@@ -125,6 +125,17 @@ def test_ctrl_c_keeps_the_shell_and_ctrl_d_leaves(spawn: Spawn) -> None:
     assert shell.child.exitstatus == 0
 
 
+def test_words_of_other_shells(spawn: Spawn) -> None:
+    shell = spawn()
+    shell.type("help")
+    shell.see(".watch [VIEW|off]")
+    shell.type("CREATE TABLE exits (quit INT);")
+    shell.type("\\d")
+    shell.see("exits  ")
+    shell.type("exit")
+    shell.child.expect(pexpect.EOF, timeout=TIMEOUT)
+
+
 def test_a_progress_line_tells_iteration_delta_and_rows(spawn: Spawn) -> None:
     shell = spawn("--no-init")
     shell.type(
