@@ -50,13 +50,16 @@ class Run(Protocol):
     shared: SharedArrangements
     """The arrangements that views share."""
 
-    def __call__(self, sql: str) -> pa.Table:
-        """The result of a query; views that it names are read at the epoch being made."""
+    def __call__(self, sql: str, keys: pa.Table | None = None) -> pa.Table:
+        """The result of a query; views that it names are read at the epoch being made.
+
+        `keys` is a table for it (see `engine.operators.shared.Read`).
+        """
 
     def row(self, sql: str) -> Sequence[Any]:
         """The only row of a query."""
 
-    def committed(self, sql: str) -> pa.Table:
+    def committed(self, sql: str, keys: pa.Table | None = None) -> pa.Table:
         """The result of a query over base tables as they were before the epoch being made."""
 
     def arrow(self, types: Sequence[str]) -> list[pa.DataType]:

@@ -8,7 +8,7 @@ these statements where they keep them, or have no statement of their own.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +18,7 @@ from tidewheel.engine.operators.circuit import Circuit, Node
 from tidewheel.engine.operators.join import Arrange, Join
 from tidewheel.engine.operators.linear import Map
 from tidewheel.engine.operators.ranged import RangeJoin
-from tidewheel.engine.operators.shared import Read, SharedArrangements
+from tidewheel.engine.operators.shared import KEYS, Read, SharedArrangements
 from tidewheel.engine.operators.tally import Tally
 from tidewheel.engine.operators.topk import Ordered
 from tidewheel.engine.state.delta import Delta, KeySpec, Schema, consolidate
@@ -60,6 +60,8 @@ class Contents:
         """Of the tables behind the sources."""
         self.read: Read | None = None
         """Runs a query over tables as they were before the present turn, as the view means it."""
+        self.asked: set[Node] = set()
+        """Arrangements that wait until operators have what asks them for rows."""
         self._gives: dict[Node, str] = {}
         self._gets: dict[Node, Callable[[Run], Delta | None]] = {}
         self._sizes: dict[str, tuple[int, int]] = {}
@@ -100,7 +102,7 @@ class Contents:
         given, op = self._gives.get(source), node.op
         assert isinstance(op, Ordered)
         stored = self.tables(source) is not None and given is not None
-        again = stored or isinstance(self._origin(source).op, Join)
+        again = stored or isinstance(self.origin(source).op, Join)
         if given is None or not again or registry is None or not First.possible(op):
             return
 
@@ -192,7 +194,7 @@ class Contents:
         nodes = [n for n in circuit.nodes if n is not None]
         # Two sides that are kept, and sorted, meet as fast; what comes out is nearly sorted then.
         # But what waits would have to be read for them if it is not a statement that joins it.
-        left_out = {n for n in nodes if isinstance(n.op, Join) and self._kept(n)}
+        left_out = {n for n in nodes if isinstance(n.op, Join) and self.kept(n)}
         left_out -= self._under_waiting(nodes)
         while True:
             served: set[Node] = set()
@@ -213,16 +215,16 @@ class Contents:
                 return served
             left_out |= more
 
-    def _kept(self, join: Node) -> bool:
+    def kept(self, join: Node) -> bool:
         """If both sides of a join are kept: are its pairs narrow, or wanted row by row?"""
-        return len(join.op.schema) <= _NARROW or self._by_row(join)
+        return join not in self._gives or len(join.op.schema) <= _NARROW or self._by_row(join)
 
     def _under_waiting(self, nodes: Sequence[Node]) -> set[Node]:
         """Joins with a side that waits, and what goes on to them by statements alone."""
         found: set[Node] = set()
         for node in reversed(nodes):
             op, behind = node.op, [wire.node for wire in node.inputs]
-            if node in found or any(_waits(n) for n in behind):
+            if node in found or any(_waits(n) and n not in self.asked for n in behind):
                 found.add(node)
                 if isinstance(op, Join | Arrange) or node in self._gives:
                     found.update(behind)
@@ -256,7 +258,8 @@ class Contents:
                 op.begun = True
             elif isinstance(op, Arrange) and node.inputs[0].node in served:
                 if not self._only(node, served):
-                    circuit.push(node, rows(node.inputs[0].node))
+                    if node not in self.asked:
+                        circuit.push(node, rows(node.inputs[0].node))
                 elif not op.has_all:
                     op.step((), [rows(node.inputs[0].node)])
                     op.arrangement.settle()
@@ -279,7 +282,7 @@ class Contents:
 
     def counted_in(self, node: Node, part: float) -> str:
         """A statement that counts what maps make of `part` of a table's rows, picked at random."""
-        origin, query = self._gives[self._origin(node)], self._gives[node]
+        origin, query = self._gives[self.origin(node)], self._gives[node]
         if part < 1:
             some = f"{origin} TABLESAMPLE SYSTEM ({part * 100:.6f}%) REPEATABLE (1)"
             query = query.replace(origin, some)
@@ -290,7 +293,7 @@ class Contents:
         found = [self._tables.get(source) for source in sources(node)]
         return None if None in found else frozenset(filter(None, found))
 
-    def _origin(self, node: Node) -> Node:
+    def origin(self, node: Node) -> Node:
         """Where maps begin that lead to `node`."""
         while node in self._gives and isinstance(node.op, Map):
             node = node.inputs[0].node
@@ -298,13 +301,19 @@ class Contents:
 
     def find(self, node: Node, key: Sequence[int], read: Read, keys: Delta) -> Delta | None:
         """What `collect` gives, but with one of some keys in the columns `key`."""
-        schema = node.op.schema
-        names = [f"c{i}" for i in range(len(schema))]
-        condition = _any_of([names[i] for i in key], [row[:-1] for row in keys.to_pylist()])
-        if condition is None:
+        schema, sought = node.op.schema, keys.schema
+        everywhere = KeySpec(sought, range(len(sought)))
+        alike = all(map(_sought_alike, sought.types))
+        if not key or not alike or everywhere.nulls(keys.cols) is not None:
             return None
-        query = f"SELECT * FROM ({_named(self._gives[node], names)}) WHERE {condition}"
-        return as_delta(read(query), schema)
+        names = [f"c{i}" for i in range(len(schema))]
+        table = keys.to_arrow(None).rename_columns([f"k{i}" for i in range(len(key))])
+        on = " AND ".join(f"t.{names[i]} = k.k{j}" for j, i in enumerate(key))
+        # DuckDB would make all rows distinct before it looks for some
+        once = isinstance(node.op, Tally)
+        given = self._gives[node.inputs[0].node if once else node]
+        query = f"SELECT {'DISTINCT ' if once else ''}* FROM ({given}) AS t({', '.join(names)})"
+        return as_delta(read(f"{query} SEMI JOIN {KEYS} AS k ON {on}", table), schema)
 
     def collect(self, node: Node, read: Read) -> Delta:
         """What `node` gives of the rows that `read` finds in its tables."""
@@ -334,19 +343,9 @@ def sources(*nodes: Node) -> set[Node]:
     return {node for node in seen if not node.inputs}
 
 
-def _any_of(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> str | None:
-    """A condition for one of some rows of values; None where it is not certain to be one."""
-    if not names or not all(isinstance(v, int | str) for row in rows for v in row):
-        return None
-    texts = [[_literal(v) for v in row] for row in dict.fromkeys(rows)]
-    if len(names) == 1:
-        return f"{names[0]} IN ({', '.join(t for (t,) in texts)})"
-    each = (" AND ".join(f"{n} = {t}" for n, t in zip(names, row, strict=True)) for row in texts)
-    return " OR ".join(f"({e})" for e in each)
-
-
-def _literal(value: int | str) -> str:
-    return "'" + value.replace("'", "''") + "'" if isinstance(value, str) else str(value)
+def _sought_alike(kind: pa.DataType) -> bool:
+    """Are values of a type, given to DuckDB, equal to those of its tables that operators find?"""
+    return any(is_(kind) for is_ in (pa.types.is_integer, pa.types.is_string, pa.types.is_date32))
 
 
 def _column(of: tuple[int, int]) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Final
 
+from tidewheel.engine.operators import shared
 from tidewheel.engine.operators.circuit import Circuit, Node
 from tidewheel.engine.operators.join import Arrange, Join
 from tidewheel.engine.operators.linear import Concat, Map
@@ -18,25 +19,34 @@ from tidewheel.planner import view_fill
 from tidewheel.planner.maintain import Run
 from tidewheel.planner.view_fill import Contents, sources
 
-FEWER: Final = 8
 LOOKED_AT: Final = 500_000  # rows of a table, to find out how many of them a filter leaves
 
 
 def put_off(circuit: Circuit, contents: Contents, registry: SharedArrangements, run: Run) -> None:
     """Leave out the state by which only a change of something much smaller finds its partners.
 
-    Of other tables, that is: a change of the same table would ask at once.
+    How many rows the other side has may not be known before operators have computed them: then they
+    ask when they have, for what all of them find, and that decides.
     """
     sizes = Sizes(contents, run)
+    asking: set[Node] = set()
     for node in circuit.nodes:
-        if node is None or not isinstance(node.op, Arrange):
+        if node is None or not isinstance(node.op, Arrange) or node in asking:
             continue
         given = node.inputs[0].node
-        others = [_other(reader, port) for reader, port, _ in node.readers[0]]
-        if contents.given(given) is None or not all(_apart(contents, given, o) for o in others):
+        joins = [(reader, _other(reader, port)) for reader, port, _ in node.readers[0]]
+        stored = all(o is not None and contents.tables(o) is not None for _, o in joins)
+        if not stored or contents.given(given) is None or contents.tables(given) is None:
             continue
         many = sizes(given)
-        if many >= view_fill.MANY and all(sizes(o) * FEWER <= many for o in others if o):
+        if many < view_fill.MANY:
+            continue
+        known = ((j, o) for j, o in joins if o is not None)
+        more = {j: o for j, o in known if sizes(_behind(o)) * shared.FEWER > many}
+        wanted = not more or not _guessed(contents, given)
+        if wanted and all(_asks(contents, j, o) for j, o in more.items()):
+            asking.update(more.values())
+            contents.asked.update([node] if more else [])
             key = node.op.arrangement.key.indices
             collect, find = partial(contents.collect, given), partial(contents.find, given, key)
             # whole tables are the same for all views
@@ -45,15 +55,26 @@ def put_off(circuit: Circuit, contents: Contents, registry: SharedArrangements, 
 
 
 def _other(join: Node, port: int) -> Node | None:
-    """What the other side of a join comes from; None for other operators."""
-    return join.inputs[1 - port].node.inputs[0].node if isinstance(join.op, Join) else None
+    """The other side of a join; None for other operators, and where that side waits."""
+    if not isinstance(join.op, Join):
+        return None
+    other = join.inputs[1 - port].node
+    return None if isinstance(other.op, Arrange) and other.op.arrangement.waiting else other
 
 
-def _apart(contents: Contents, given: Node, other: Node | None) -> bool:
-    """Do both sides of a join follow from stored tables, and not from the same ones?"""
-    theirs = None if other is None else contents.tables(other)
-    mine = contents.tables(given)
-    return mine is not None and theirs is not None and not mine & theirs
+def _behind(arranged: Node) -> Node:
+    return arranged.inputs[0].node
+
+
+def _asks(contents: Contents, join: Node, arranged: Node) -> bool:
+    """Does a join get the rows of a side from operators, and nobody knows how many they are?"""
+    assert isinstance(join.op, Join)
+    return not join.op.ranged and contents.kept(join) and _guessed(contents, _behind(arranged))
+
+
+def _guessed(contents: Contents, node: Node) -> bool:
+    """Is it a guess how many rows there are?"""
+    return contents.given(node) is None or isinstance(contents.origin(node).op, Join)
 
 
 class Sizes:

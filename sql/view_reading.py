@@ -15,6 +15,7 @@ import duckdb
 
 from tidewheel.engine.arrow import Exchanged, pa
 from tidewheel.engine.kernels.duckdb import arrow_types
+from tidewheel.engine.operators.shared import KEYS
 from tidewheel.planner.maintain import MaintainedView
 from tidewheel.sql import errors, functions, introspection, view_text
 from tidewheel.sql.reads import Names
@@ -268,8 +269,8 @@ class Maintenance:
     def there(self) -> AbstractContextManager[None]:
         return nullcontext() if self._view is None else self._views.there(self._view)
 
-    def __call__(self, sql: str) -> pa.Table:
-        with self._provided():
+    def __call__(self, sql: str, keys: pa.Table | None = None) -> pa.Table:
+        with self._provided(), _registered(self._views.host.connection, keys):
             return self._views.host.table(sql)
 
     def row(self, sql: str) -> Sequence[Any]:
@@ -283,14 +284,15 @@ class Maintenance:
                 self._views.provide(self._view)
             yield
 
-    def committed(self, sql: str) -> pa.Table:
+    def committed(self, sql: str, keys: pa.Table | None = None) -> pa.Table:
         view = self._view
         there = nullcontext() if view is None else self._views.at(view.home)
         with there, self._views.host.connection.cursor() as apart:
             apart.execute("SET arrow_lossless_conversion = true")
             if view is not None:  # of its own the connection has the settings of no session
                 apart.execute(own_settings(view.home)).fetchall()
-            return apart.sql(sql).to_arrow_table()
+            with _registered(apart, keys):
+                return apart.sql(sql).to_arrow_table()
 
     def bind(self, sql: str) -> Node:
         with self.there():
@@ -301,3 +303,15 @@ class Maintenance:
     def arrow(self, types: Sequence[str]) -> list[pa.DataType]:
         with self.there():
             return arrow_types(self._views.host.connection, types)
+
+
+@contextmanager
+def _registered(connection: duckdb.DuckDBPyConnection, keys: pa.Table | None) -> Iterator[None]:
+    """Let queries read `keys`."""
+    if keys is not None:
+        connection.register(KEYS, keys)
+    try:
+        yield
+    finally:
+        if keys is not None:
+            connection.unregister(KEYS)

@@ -82,6 +82,9 @@ class _Found(Waiting):
     def read(self) -> Delta:
         return self._found(self._rows.read())
 
+    def worth(self, keys: int) -> bool:
+        return self._rows.worth(keys)
+
     def find(self, keys: Delta) -> Delta | None:
         rows = self._rows.find(keys)
         return None if rows is None else self._found(rows)
@@ -131,11 +134,13 @@ class Join(Operator):
             return self._meet(0, left, self._keys(0, left), counters)
         if first and right is not None and self.right.waiting:
             return self._meet(1, right, self._keys(1, right), counters)
-        if first and left is not None and not counters:
+        late = left is None and right is not None and self.left.ends(len(right))
+        if first and (left is not None or late) and not counters:
             run = self.left.spine.single
             if run is not None:  # the same rows, sorted: neighbours meet the same rows
                 return self._meet(0, run.delta(), run.keys, counters)
-            right = None
+            if left is not None:
+                right = None
         if left is None or right is None:
             side, delta = (0, left) if right is None else (1, right)
             assert delta is not None

@@ -20,12 +20,19 @@ if TYPE_CHECKING:
     from tidewheel.engine.state.delta import Delta
 
 
-Read = Callable[[str], "pa.Table"]
-"""Runs a query."""
+KEYS: Final = "__tw_keys"
+
+
+class Read(Protocol):
+    """Runs a query, in which `KEYS` is a table of `keys` if there are any."""
+
+    def __call__(self, sql: str, keys: pa.Table | None = None) -> pa.Table: ...
 
 
 TIMES: Final = 32
+MANY: Final = 64  # keys; who changes so many at once will do so again, and is soon better served
 ROW: Final = 5e-8  # seconds to read a row and keep it, at least
+FEWER: Final = 8  # so many times the rows there must be, or it is quicker to read them all
 
 
 class Reads(Protocol):
@@ -38,8 +45,9 @@ class Reads(Protocol):
 class Later:
     """The rows of an arrangement that waits: `collect` reads them when somebody asks.
 
-    A few keys are looked for by `find`, which goes through the tables: until that took about as
-    long as to read and sort all `rows`, as nobody knows whether they will be asked for again.
+    Much fewer keys than `rows` are looked for by `find`, which goes through the tables: until that
+    took about as long as to read and sort all rows, as nobody knows whether they will be asked for
+    again. What is asked while the view is filled does not count.
     """
 
     def __init__(
@@ -54,6 +62,8 @@ class Later:
         self._reads = reads
         self._collect = collect
         self._find = find
+        self._begun = registry.turn
+        self._rows = rows
         self._left = TIMES
         self._seconds = rows * ROW
 
@@ -67,15 +77,20 @@ class Later:
         assert self._reads.read is not None
         return self._collect(self._reads.read)
 
+    def worth(self, keys: int) -> bool:
+        """Should so many keys be looked for, or all rows be read?"""
+        return self._left > 0 and self._seconds > 0 and keys * FEWER <= self._rows
+
     def find(self, keys: Delta) -> Delta | None:
         """Those of them that have one of some keys, more perhaps; None if all should be read."""
-        if self._left <= 0 or self._seconds <= 0:
+        if not self.worth(len(keys)):
             return None
         assert self._reads.read is not None
         started = perf_counter()
         found = self._find(self._reads.read, keys)
-        self._left -= 1
-        self._seconds -= perf_counter() - started
+        if self.turn != self._begun:
+            self._left -= 1 if len(keys) <= MANY else (TIMES + 1) // 2
+            self._seconds -= perf_counter() - started
         return found
 
 

@@ -8,7 +8,7 @@ delta; a reader that needs what was there before subtracts it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -19,7 +19,6 @@ from tidewheel.engine.state.run import Layout, Rank, Rows, concat_rows
 from tidewheel.engine.state.spine import Spine
 
 Counters = tuple[int, ...]
-_ASKED: Final = 64  # keys that are sought in a table rather than in a kept copy of it
 
 
 class Waiting(Protocol):
@@ -27,6 +26,9 @@ class Waiting(Protocol):
 
     def read(self) -> Delta:
         """The rows that were there before the present turn."""
+
+    def worth(self, keys: int) -> bool:
+        """Should so many keys be looked for, or all rows be read?"""
 
     def find(self, keys: Delta) -> Delta | None:
         """Those of them that have one of some keys, more perhaps; None if all should be read."""
@@ -93,6 +95,10 @@ class Arrangement:
         """Does it hold nothing until it is read?"""
         return self._waiting is not None
 
+    def ends(self, keys: int) -> bool:
+        """Does it wait, but not if so many keys are asked for?"""
+        return self._waiting is not None and not self._waiting.worth(keys)
+
     def wait(self, rows: Waiting) -> None:
         """Hold nothing, what comes in this turn included, until somebody reads it.
 
@@ -148,7 +154,7 @@ class Arrangement:
         self, cols: Sequence[Col], spec: KeySpec, n: int, posted: Delta | None
     ) -> Spine | None:
         """What some keys find, `posted` included, of rows that it waits for and goes on to."""
-        if self._waiting is None or n > _ASKED:
+        if self._waiting is None:
             return None
         schema = self.schema.select(self.key.indices)
         found = self._waiting.find(

@@ -96,11 +96,13 @@ def test_all_shapes_made_over_rows(threads: int, before: list[str], edits: list[
 @given(
     before=st.lists(EDITS, min_size=8, max_size=20), edits=st.lists(EDITS, min_size=4, max_size=8)
 )
-@pytest.mark.parametrize("batch", [1, 3])
-def test_all_shapes_with_state_that_waits(batch: int, before: list[str], edits: list[str]) -> None:
+@pytest.mark.parametrize(("batch", "fewer"), [(1, 0), (3, 0), (1, 1)])
+def test_all_shapes_with_state_that_waits(
+    batch: int, fewer: int, before: list[str], edits: list[str]
+) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(view_fill, "MANY", 0)
-        patch.setattr(view_waiting, "FEWER", 0)
+        patch.setattr(shared, "FEWER", fewer)
         patch.setattr(view_waiting, "LOOKED_AT", 2)
         patch.setattr(shared, "TIMES", 4 - batch)
         patch.setattr(shared, "ROW", 1)

@@ -12,7 +12,7 @@ import pytest
 import tidewheel
 from tidewheel.engine.operators import shared
 from tidewheel.engine.operators.join import Arrange
-from tidewheel.planner import view_fill, view_waiting
+from tidewheel.planner import view_fill
 
 from .test_views import rows
 
@@ -36,6 +36,9 @@ SHAPES = {
     "itself": "SELECT a.id, b.id AS other FROM item a JOIN item b ON a.o = b.q JOIN ord o ON o.o = a.o",
     "named": "SELECT c.c, n.n FROM cust c JOIN nation n ON c.name = n.name",
     "folded": "SELECT i.id, c.c FROM item i JOIN cust c ON i.p = c.name",
+    "large": "SELECT o.o, i.id, i.q FROM ord o, item i WHERE o.o = i.o AND o.o IN (SELECT o FROM item GROUP BY o HAVING sum(q) > 80)",
+    "others": f"SELECT i.id FROM item i JOIN ord o USING (o) WHERE {ORD} AND i.q > 4 AND EXISTS (FROM item j WHERE j.o = i.o AND j.q <> i.q)",
+    "alone": "SELECT i.id FROM item i JOIN ord o USING (o) WHERE o.c = 1 AND NOT EXISTS (FROM item j WHERE j.o = i.o AND j.q > i.q)",
     "of_view": "SELECT v.s, o.o FROM v_chain v JOIN ord o ON o.c = v.n JOIN item i ON i.o = o.o",
 }  # fmt: skip
 WAITING = {
@@ -48,6 +51,9 @@ WAITING = {
     "calculated",
     "by_day",
     "highest",
+    "large",
+    "others",
+    "alone",
 }
 
 
@@ -104,7 +110,7 @@ def test_what_waits_is_found_as_it_was(
 ) -> None:
     """Whoever changes whatever, in one transaction or one after the other, refused or rolled back."""
     monkeypatch.setattr(view_fill, "MANY", 10)
-    monkeypatch.setattr(view_waiting, "FEWER", 2)
+    monkeypatch.setattr(shared, "FEWER", 2)
     monkeypatch.setattr(shared, "TIMES", times)
     monkeypatch.setattr(shared, "ROW", 1)
     rng = random.Random(seed)

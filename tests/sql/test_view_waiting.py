@@ -99,6 +99,25 @@ def test_keys_of_any_type(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
         assert con.execute("VERIFY VIEW w").fetchall() == []
 
 
+def test_many_keys_are_looked_for_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(view_fill, "MANY", 100)
+    monkeypatch.setattr(shared, "ROW", 1)
+    with tidewheel.connect() as con:
+        con.execute("CREATE TABLE dim AS SELECT i AS k, 'd' || i AS name FROM range(100) t(i)")
+        con.execute("CREATE TABLE fact AS SELECT i AS id, i % 120 AS k FROM range(2000) t(i)")
+        query = "SELECT f.id, d.name FROM fact f JOIN dim d ON d.k = f.k"
+        con.execute(f"CREATE MATERIALIZED VIEW v AS {query}")
+        rows = []
+        for _ in range(3):
+            con.execute("UPDATE dim SET name = name || 'x'")
+            con.execute("INSERT INTO fact VALUES (2000, 7)")
+            got = con.execute("FROM v ORDER BY ALL").fetchall()
+            assert got == con.execute(f"{query} ORDER BY ALL").fetchall()
+            rows.append(kept(con))
+        assert rows[:2] == [100, 100]
+        assert rows[2] > 2000
+
+
 def test_one_row_of_a_dimension(con: tidewheel.Connection) -> None:
     for k in (5, 6):
         con.execute("INSERT INTO dim VALUES (?, ?)", [k, "new"])
