@@ -163,9 +163,9 @@ class Accumulate(Operator):
 
     def _insert(self, sums: Rows | None, terms: Rows | None) -> None:
         if sums is not None:
-            self.sums.spine.insert(sums)
+            self.sums.spine.insert_run(sums)
         if terms is not None and self.terms is not None:
-            self.terms.spine.insert(terms)
+            self.terms.spine.insert_run(terms)
 
     def _at(self, arrangement: Arrangement, keys: Int64s, counters: Counters) -> Rows | None:
         rows = arrangement.fetch(keys)

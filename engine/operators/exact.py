@@ -146,14 +146,14 @@ def integers_to_arrow(
         if isinstance(values, list):
             if any(not -bound < v < bound for v in values):
                 raise OverflowError(f"sum out of the range of {kind}")
-            raw = b"".join(v.to_bytes(16, "little", signed=True) for v in values)
+            raw = pa.py_buffer(b"".join(v.to_bytes(16, "little", signed=True) for v in values))
         else:
             pairs = np.empty((n, 2), np.int64)
             pairs[:, 0] = values
             pairs[:, 1] = values >> 63
-            raw = pairs.tobytes()
+            raw = pa.py_buffer(pairs)
         mask = _bitmap(valid)
-        array = pa.Array.from_buffers(storage, n, [mask, pa.py_buffer(raw)])
+        array = pa.Array.from_buffers(storage, n, [mask, raw])
         if storage is not kind:
             return pa.ExtensionArray.from_storage(kind, array)
         return array

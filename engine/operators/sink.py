@@ -41,7 +41,7 @@ class Sink(Operator):
         self._layout = Layout(schema, range(len(schema)))
         self._leaves: list[_Leaf] = []
         self._bounds = np.empty(0, np.int64)  # the first hash of each leaf but the first
-        self._waiting: list[Delta] = []
+        self._waiting: list[Delta | Rows] = []
         self._fresh: list[Delta] = []
         self._table: pa.Table | None = None
 
@@ -57,9 +57,15 @@ class Sink(Operator):
         fresh, self._fresh = self._fresh, []
         if not fresh:
             return Delta.empty(self.schema)
-        delta = consolidate(concat(fresh))
-        if len(delta):
-            self._waiting.append(delta)
+        delta = concat(fresh)
+        kept: Delta | Rows
+        if len(delta) <= LEAF or delta.distinct:
+            kept = delta = consolidate(delta)
+        else:  # `rows` will want them sorted
+            kept = sort_rows(self._layout.rows(delta))
+            delta = Delta(self.schema, kept.cols, kept.weights, True)
+        if len(kept):
+            self._waiting.append(kept)
             self._table = None
         return delta
 
@@ -79,10 +85,11 @@ class Sink(Operator):
         return self._table
 
     def _merge(self) -> None:
-        delta = concat(self._waiting)
-        self._waiting = []
-        change = self._layout.rows(delta)
-        if len(self._leaves) <= 1 or len(change) > LEAF * len(self._leaves) // 4:
+        waiting, self._waiting = self._waiting, []
+        change = concat_rows([self._rows(part) for part in waiting])
+        if not self._leaves and isinstance(waiting[0], Rows) and len(waiting) == 1:
+            self._leaves = self._split(change)
+        elif len(self._leaves) <= 1 or len(change) > LEAF * len(self._leaves) // 4:
             everything = concat_rows([*(leaf.rows for leaf in self._leaves), change])
             self._leaves = self._split(sort_rows(everything))
         else:
@@ -102,6 +109,9 @@ class Sink(Operator):
                 raise ValueError(f"{self.name}: a row was taken away that was not there")
         firsts = [int(leaf.rows.keys[0]) for leaf in self._leaves[1:]]
         self._bounds = np.array(firsts, np.int64)
+
+    def _rows(self, part: Delta | Rows) -> Rows:
+        return part if isinstance(part, Rows) else self._layout.rows(part)
 
     def _split(self, rows: Rows) -> list[_Leaf]:
         n = len(rows)

@@ -93,7 +93,7 @@ class Tally(Operator):
             old = rows.weights[:, m:]
             weights = self.count(old + rows.weights[:, :m]) - self.count(old)
             n = len(rows)
-        self.counts.spine.insert(change)
+        self.counts.spine.insert_run(change)
         index = weights.nonzero()[0]
         if not len(index):
             return []

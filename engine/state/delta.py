@@ -295,6 +295,7 @@ def _consolidated(delta: Delta) -> Delta:
 
 
 _TINY: Final = 12
+_FEW: Final = 1024
 
 
 def _consolidate_tiny(delta: Delta) -> Delta:
@@ -320,7 +321,7 @@ def _consolidate_tiny(delta: Delta) -> Delta:
 
 def unique(keys: Int64s) -> Int64s:
     """Distinct keys, sorted. (NumPy's own hashes them first, which takes many times as long.)"""
-    if len(keys) <= 1:
+    if len(keys) <= 1 or (len(keys) > _FEW and (keys[1:] > keys[:-1]).all()):
         return keys
     ordered = np.sort(keys)
     return ordered[begins(ordered)]
