@@ -26,7 +26,7 @@ from tidewheel.engine.state.order import begins
 from tidewheel.planner import logical as L
 from tidewheel.planner.maintain import Run
 from tidewheel.planner.text import defined, identifier, to_sql
-from tidewheel.planner.view_heads import First
+from tidewheel.planner.view_heads import First, Size
 from tidewheel.planner.view_sums import Sums, columns, groups_alike
 
 
@@ -64,7 +64,7 @@ class Contents:
         """Arrangements that wait until operators have what asks them for rows."""
         self._gives: dict[Node, str] = {}
         self._gets: dict[Node, Callable[[Run], Delta | None]] = {}
-        self._sizes: dict[str, tuple[int, int]] = {}
+        self._sizes: dict[str, Size] = {}
         self._tables: dict[Node, str] = {}
         self._reads: dict[Node, int] = {}  # how many tables
 

@@ -7,7 +7,7 @@ To sort millions of rows takes many times as long as DuckDB needs for the few th
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -26,6 +26,15 @@ _MOST: Final = 100_000  # rows of a head
 _MIN, _MAX = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 
 
+class Size(NamedTuple):
+    """Rows, groups (nearly), rows with a NULL in their group's name, and as the value."""
+
+    rows: int
+    groups: int
+    nameless: int
+    valueless: int
+
+
 class First:
     """What an `Ordered` gets from the rows of `query`, whose columns are called `names`.
 
@@ -39,7 +48,7 @@ class First:
         query: str,
         names: Sequence[str],
         rest: Rest,
-        sizes: dict[str, tuple[int, int]],
+        sizes: dict[str, Size],
     ) -> None:
         self._op = op
         self._sizes = sizes
@@ -62,41 +71,66 @@ class First:
         group = [self._names[i] for i in op.input.key.indices]
         if self._rows > _MOST:
             return None
-        rows, groups = self._size(run, group)
-        if groups * self._rows * PART > rows:
+        size = self._size(run, group)
+        if size.groups * self._rows * PART > size.rows:
             return None
         schema = op.input.schema
         counted = all(map(groups_alike, schema.types))
-        table = run(self._statement(group, counted))
+        alone = not group and not (op.ranking.order.nulls_first and size.valueless)
+        table = run(self._whole(size, counted)) if alone else None
+        if not table:  # or so many values are NULL that the others do not fill a head
+            table = run(self._statement(group, counted, size))
         weights = table.columns[-2].to_numpy() if counted else np.ones(len(table), np.int64)
-        size = table.columns[-1].to_numpy()
-        return self._kept(Delta(schema, columns(table, schema), weights), size)
+        sizes = table.columns[-1].to_numpy()
+        return self._kept(Delta(schema, columns(table, schema), weights), sizes)
 
-    def _size(self, run: Run, group: Sequence[str]) -> tuple[int, int]:
-        """Rows and, nearly, groups."""
-        groups = f"{OWN}approx_count_distinct({OWN}hash({', '.join(group)}))" if group else "1"
-        query = f"SELECT {OWN}count(*), {groups} FROM ({self._query})"
+    def _size(self, run: Run, group: Sequence[str]) -> Size:
+        value = self._names[self._op.ranking.order.column]
+        groups, nulls = "1", "0"
+        if group:
+            groups = f"{OWN}approx_count_distinct({OWN}hash({', '.join(group)}))"
+            null = " OR ".join(f"{g} IS NULL" for g in group)
+            nulls = f"{OWN}count(*) FILTER ({null})"
+        items = f"{OWN}count(*), {groups}, {nulls}, {OWN}count(*) - {OWN}count({value})"
+        query = f"SELECT {items} FROM ({self._query})"
         if query not in self._sizes:
-            rows, different = run.row(query)
-            self._sizes[query] = rows, different
+            self._sizes[query] = Size(*run.row(query))
         return self._sizes[query]
 
-    def _statement(self, group: Sequence[str], counted: bool) -> str:
+    def _whole(self, size: Size, counted: bool) -> str:
+        """`_statement` for one group of all rows; it finds none where a head has NULLs."""
+        order, depth = self._op.ranking.order, self._rows
+        value = self._names[order.column]
+        first, before = ("max", ">=") if order.descending else ("min", "<=")
+        ends = f"SELECT {OWN}list_extract({OWN}{first}({value}, {depth}), {depth})"
+        within = f"g.{value} {before} ({ends} FROM ({self._query}))"
+        count = [f"{OWN}count(*)"] if counted else []
+        chosen = ", ".join([*(f"g.{n}" for n in self._names), *count, f"{size.rows}::BIGINT"])
+        query = f"SELECT {chosen} FROM ({self._query}) AS g WHERE {within}"
+        return f"{query} GROUP BY ALL" if counted else query
+
+    def _statement(self, group: Sequence[str], counted: bool, size: Size) -> str:
         """The rows up to the place that ends the head of their group; last, the group's rows."""
         order, depth = self._op.ranking.order, self._rows
         value = self._names[order.column]
         first, before = ("max", ">=") if order.descending else ("min", "<=")
+        equal = "IS NOT DISTINCT FROM" if size.nameless else "="  # which is quicker
+        # without NULLs it is quicker to compare with what is always there
+        full = f"THEN {OWN}list_extract(__tw_first, {depth})"
+        last = f"CASE WHEN {OWN}len(__tw_first) = {depth} {full} END"
+        if not size.valueless:
+            last = f"{OWN}list_extract(__tw_first, -1)"
         by = f" GROUP BY {', '.join(group)}" if group else ""
         ends = (
-            f"SELECT * EXCLUDE (__tw_first), CASE WHEN {OWN}len(__tw_first) = {depth} "
-            f"THEN {OWN}list_extract(__tw_first, {depth}) END AS __tw_last FROM (SELECT "
+            f"SELECT * EXCLUDE (__tw_first), {last} AS __tw_last FROM (SELECT "
             f"{', '.join([*group, f'{OWN}{first}({value}, {depth})'])} AS __tw_first, "
             f"{OWN}count(*) AS __tw_size FROM ({self._query}){by})"
         )
-        same = "".join(f"g.{g} IS NOT DISTINCT FROM e.{g} AND " for g in group)
-        within = f"e.__tw_last IS NULL OR g.{value} {before} e.__tw_last"
-        if order.nulls_first:
-            within += f" OR g.{value} IS NULL"
+        same = "".join(f"g.{g} {equal} e.{g} AND " for g in group)
+        within = f"g.{value} {before} e.__tw_last"
+        if size.valueless:
+            within += " OR e.__tw_last IS NULL"
+            within += f" OR g.{value} IS NULL" if order.nulls_first else ""
         chosen = [f"g.{n}" for n in self._names]
         count = [f"{OWN}count(*)"] if counted else []
         query = (

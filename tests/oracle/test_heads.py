@@ -123,11 +123,14 @@ def heads(con: tidewheel.Connection, view: str) -> int:
 
 
 @pytest.mark.parametrize(("seed", "most"), [(0, 20), (1, 50), (2, 1 << 16)])
-def test_heads_run_out(monkeypatch: pytest.MonkeyPatch, seed: int, most: int) -> None:
+@pytest.mark.parametrize("nulls", [True, False])
+def test_heads_run_out(monkeypatch: pytest.MonkeyPatch, seed: int, most: int, nulls: bool) -> None:
     """Whatever goes and comes, what comes first is right, whether it is kept or has to be read."""
     monkeypatch.setattr(state, "WHOLE", most)
     rng = random.Random(seed)
     filled = f"INSERT INTO t VALUES {', '.join(made(rng, i) for i in range(120))}"
+    if not nulls:
+        filled = filled.replace("NULL)", "'2024-01-01')").replace("NULL", "2")
     oracle = duckdb.connect()
     with tidewheel.connect() as con:
         for at in (con, oracle):
