@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
@@ -16,6 +17,7 @@ _RESULTS = ("errors_as_json = true", "arrow_lossless_conversion = true")
 _PROGRESS = ("enable_progress_bar = true", "enable_progress_bar_print = false")
 _SETTABLE = (*(s.partition(" ")[0] for s in _RESULTS + _PROGRESS), *meaning.DEFAULTS)
 """What is set on the connections of a database at any time."""
+_HELD = re.compile(r"Could not set lock on file.*Conflicting lock is held in (.*\))", re.DOTALL)
 _PRUNER = "row_group_pruner"
 _BEFORE_LOCK = {"disabled_optimizers": _PRUNER, "allowed_configs": list(_SETTABLE)}
 
@@ -45,6 +47,14 @@ def connect(
         raise errors.OperationalError(
             f"{database} is open in this process with another configuration",
             hint="its connections share safe_mode, read_only and DuckDB's own settings",
+        ) from None
+    except duckdb.IOException as error:
+        held = _HELD.search(str(error))
+        if held is None:
+            raise
+        raise errors.OperationalError(
+            f"{database} is open in another process ({held[1]})",
+            hint="close it there; several processes may have it open if all say read_only=True",
         ) from None
     if "disabled_optimizers" not in theirs:
         _disable_pruner(connection)

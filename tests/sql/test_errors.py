@@ -1,5 +1,7 @@
 """Every mistake of a user is one error: class, place, hint; afterwards the next statement works."""
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -264,3 +266,20 @@ def test_a_reserved_word_as_a_column_is_named(shared: tidewheel.Connection, colu
     with pytest.raises(tidewheel.ProgrammingError, match=f'at or near "{column}"') as caught:
         shared.execute(f"CREATE TABLE reserved (a int, {column} int, c date)")
     assert caught.value.hint == f'{column} is a keyword; as a name it is written "{column}"'
+
+
+def test_a_file_that_another_process_has_open(tmp_path: Path) -> None:
+    file = tmp_path / "a.db"
+    program = "import duckdb, sys; con = duckdb.connect(sys.argv[1]); print(1, flush=True); input()"
+    command = [sys.executable, "-c", program, str(file)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdout is not None
+        other.stdout.readline()
+        with pytest.raises(tidewheel.OperationalError, match="another process") as caught:
+            tidewheel.connect(file)
+        assert str(file) in caught.value.message
+        assert str(other.pid) in caught.value.message
+        assert "read_only=True" in (caught.value.hint or "")
+        other.communicate(b"\n")
+    with tidewheel.connect(file) as con:
+        assert con.execute("SELECT 42").fetchall() == [(42,)]
