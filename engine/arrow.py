@@ -6,10 +6,11 @@ text (`planner.direct.Rows`) never loads it. All others import it as usual.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-__all__ = ["Exchanged", "empty", "pa"]
+__all__ = ["Exchanged", "decoded", "empty", "pa", "with_leaves"]
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -29,6 +30,35 @@ else:
 def empty(schema: pa.Schema) -> pa.Table:
     """A table without rows. (`Schema.empty_table` does not know unions.)"""
     return pa.table([pa.nulls(0, field.type) for field in schema], schema)
+
+
+def decoded(table: pa.Table) -> pa.Table:
+    """`table` with the values of its dictionaries: DuckDB 2.0 does not read all that it writes."""
+    types = [with_leaves(t, _value) for t in table.schema.types]
+    if types == table.schema.types:
+        return table
+    return table.cast(pa.schema([f.with_type(t) for f, t in zip(table.schema, types, strict=True)]))
+
+
+def _value(kind: pa.DataType) -> pa.DataType:
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
+def with_leaves(kind: pa.DataType, leaf: Callable[[pa.DataType], pa.DataType]) -> pa.DataType:
+    """A type, nested or not, with `leaf` of each type in it that is not nested."""
+
+    def of(field: pa.Field) -> pa.Field:
+        return field.with_type(with_leaves(field.type, leaf))
+
+    if pa.types.is_map(kind):
+        return pa.map_(of(kind.key_field), of(kind.item_field))
+    if pa.types.is_fixed_size_list(kind):
+        return pa.list_(of(kind.value_field), kind.list_size)
+    if pa.types.is_list(kind):
+        return pa.list_(of(kind.value_field))
+    if pa.types.is_struct(kind):
+        return pa.struct([of(field) for field in kind])
+    return leaf(kind)
 
 
 class Exchanged:

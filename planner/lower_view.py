@@ -9,6 +9,7 @@ What has no rule here raises `NoDeltaRule` with the reason; the view is then rec
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
@@ -41,6 +42,10 @@ from tidewheel.planner.view_kernels import (
     linear_schema,
     statements,
 )
+
+# Types that come back from Arrow as others: as VARCHAR, STRUCT and BLOB. (The name of a STRUCT's
+# field has a space behind it.)
+_CHANGED = re.compile(r"\b(?:ENUM\(|(?:VARIANT|GEOMETRY)\b(?=$|[,)\[(]))")
 
 
 class NoDeltaRule(Exception):
@@ -125,6 +130,11 @@ class ViewLowering:
             rule = LOWER.get(type(node))
             if rule is None:
                 raise NoDeltaRule(f"{type(node).__name__} has no delta rule")
+            for c in node.schema:
+                changed = _CHANGED.search(c.type)
+                if changed is not None:
+                    kind = changed[0].rstrip("(")
+                    raise NoDeltaRule(f"{c.label} has {kind}, which Arrow does not carry unchanged")
             found = self._streams[key] = rule(self, node)
             self._kept.append(node)
         return found

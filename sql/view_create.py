@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -9,16 +10,22 @@ from typing import TYPE_CHECKING
 import duckdb
 
 from tidewheel.engine.arrow import pa
-from tidewheel.sql import errors, introspection, plain_view, view_text
+from tidewheel.sql import errors, hidden, introspection, plain_view, view_text
 from tidewheel.sql.capture import quote
 from tidewheel.sql.reads import Names, Relation, pivots_by_data, rowid, unstable_call
-from tidewheel.sql.statements import Statement, tokens, writing_cte
+from tidewheel.sql.statements import Statement, mentions_recursion, tokens, writing_cte
 from tidewheel.sql.view_epochs import Epochs
 from tidewheel.sql.view_reading import Maintenance
 from tidewheel.sql.view_registry import CATALOG, SCHEMA, row_name
 
 if TYPE_CHECKING:
     from tidewheel.planner import logical as L
+
+
+# Types that Arrow has others for: DuckDB's view casts to them, or no view can have them. (The name
+# of a STRUCT's field has a space behind it.)
+_CHANGED = re.compile(r"\b(?:(?:ENUM|TUPLE)\(|GEOMETRY\b(?=$|[,)\[(]))")
+_VARIANT = re.compile(r"\bVARIANT\b(?=$|[,)\[])")
 
 
 class Creation(Epochs):
@@ -85,16 +92,25 @@ class Creation(Epochs):
             elif relation is None:
                 self._hides(names, key)
             if plain is not None:
-                rows = plain_view.no_rows(con, plain)
+                rows, types = plain_view.no_rows(con, plain), [c.type for c in plain]
             else:
                 read = frozenset(names.reads(parsed.query, self._keys()))
                 known = names if kept and relation is None else None
-                rows = self._no_rows(parsed.query, read, known)
+                rows, types = self._no_rows(parsed.query, read, known)
             columns = self._columns(rows, parsed, statement)
+            for column, kind in zip(columns, types, strict=True):
+                if plain is None and _VARIANT.search(kind):
+                    raise errors.NotSupportedError(
+                        f"a maintained view can't keep {column}, which is a VARIANT",
+                        hint="cast it to JSON, VARCHAR, or the type that its values have",
+                        text=statement.script,
+                        position=parsed.query_at,
+                    )
+            items = ", ".join(map(_typed, columns, types))
             token = f"{key.split('.', 1)[1]}~{secrets.token_hex(4)}"
             con.register(row_name(token), rows.rename_columns(columns))
             self._registered[token] = None
-            select = f"SELECT {', '.join(map(quote, columns))} FROM {quote(row_name(token))}"
+            select = f"SELECT {items} FROM {quote(row_name(token))}"
             self._do(f"CREATE VIEW {target} AS {select}")
             sql = parsed.query
             if parsed.columns or columns != rows.column_names:
@@ -114,8 +130,10 @@ class Creation(Epochs):
                     con.register(row_name(token), filled.rows().rename_columns(columns))
                     self._do(f"CREATE OR REPLACE VIEW {target} AS {select}")
 
-    def _no_rows(self, sql: str, reads: frozenset[str], names: Names | None) -> pa.Table:
-        """A table of a query's columns: its rows come when the view is filled.
+    def _no_rows(
+        self, sql: str, reads: frozenset[str], names: Names | None
+    ) -> tuple[pa.Table, list[str]]:
+        """A table of a query's columns, and their types: its rows come when the view is filled.
 
         `names`: the catalog, if nothing has changed it since it was read.
         """
@@ -126,10 +144,17 @@ class Creation(Epochs):
                 bound = self.host.bind(sql, names)
                 self._bound = (sql, bound)  # it is wanted again when the view is filled
                 if bound.schema:  # else it is kept whole, and only DuckDB knows its columns
-                    return plain_view.no_rows(self.host.connection, list(bound.schema))
+                    columns = list(bound.schema)
+                    rows = plain_view.no_rows(self.host.connection, columns)
+                    return rows, [c.type for c in columns]
             except (errors.Error, duckdb.Error):
                 pass
-        return self.host_query(sql, reads)  # also for its error
+        rows = self.host_query(sql, reads)  # also for its error
+        types = [""] * rows.num_columns
+        # (what only Tidewheel can run would end the transaction)
+        if any(f.metadata or _loses(f.type) for f in rows.schema) and not mentions_recursion(sql):
+            types = [t for _, t in hidden.describe(self.host.connection, sql, None)]
+        return rows, types
 
     def _columns(
         self, rows: pa.Table, parsed: view_text.CreateView, statement: Statement
@@ -241,6 +266,21 @@ class Creation(Epochs):
         database = qualifiers[0] if len(qualifiers) == 2 else names.database
         target = ".".join(map(quote, (database, schema, name)))
         return None, f"{database}.{schema}.{name}".lower(), target
+
+
+def _typed(name: str, kind: str) -> str:
+    """A view's column, of its type again where Arrow has another one for it."""
+    if not _CHANGED.search(kind):
+        return quote(name)
+    return f"CAST({quote(name)} AS {kind}) AS {quote(name)}"
+
+
+def _loses(kind: pa.DataType) -> bool:
+    """May an Arrow type stand for another one of DuckDB's?"""
+    if pa.types.is_struct(kind) and kind.num_fields and kind[0].name == "element1":
+        return True
+    inner = (kind.field(i) for i in range(kind.num_fields))
+    return pa.types.is_dictionary(kind) or any(f.metadata or _loses(f.type) for f in inner)
 
 
 def _distinct(names: Sequence[str]) -> list[str]:

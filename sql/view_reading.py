@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import duckdb
 
-from tidewheel.engine.arrow import Exchanged, pa
+from tidewheel.engine.arrow import Exchanged, decoded, pa
 from tidewheel.engine.kernels.duckdb import arrow_types
 from tidewheel.engine.operators.shared import KEYS
 from tidewheel.planner.maintain import MaintainedView
@@ -173,7 +173,7 @@ class Reading(Homes):
         """What the view's query gives here and now."""
         with self.there(view):
             try:
-                return self.host_query(view.sql, view.reads)
+                return decoded(self.host_query(view.sql, view.reads))
             except errors.Error as error:
                 text, start = view_text.as_written(view.sql)
                 error.move(view.sql, text, -start)
@@ -271,7 +271,7 @@ class Maintenance:
 
     def __call__(self, sql: str, keys: pa.Table | None = None) -> pa.Table:
         with self._provided(), _registered(self._views.host.connection, keys):
-            return self._views.host.table(sql)
+            return decoded(self._views.host.table(sql))
 
     def row(self, sql: str) -> Sequence[Any]:
         with self._provided():

@@ -17,6 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tidewheel.engine.arrow import with_leaves
 from tidewheel.engine.state import hashing
 from tidewheel.engine.state.hashing import U64
 
@@ -397,8 +398,25 @@ def _equal_arrow(a: pa.Array, b: pa.Array) -> Mask:
 
 
 def _python(array: pa.Array) -> list[Any]:
-    """Python values; those of a UNION with their member, in which alone two may differ."""
-    return [_tagged(v) for v in array] if _has_union(array.type) else array.to_pylist()
+    """Python values; those of a UNION with their member, in which alone two may differ.
+
+    Dates and times are numbers: Python's have no infinity.
+    """
+    if _has_union(array.type):
+        return [_tagged(v) for v in array]
+    kind = _counted(array.type)
+    values: list[Any] = (array if kind == array.type else array.cast(kind)).to_pylist()
+    return values
+
+
+@functools.cache
+def _counted(kind: pa.DataType) -> pa.DataType:
+    def leaf(t: pa.DataType) -> pa.DataType:
+        if not pa.types.is_temporal(t) or pa.types.is_interval(t):
+            return t
+        return pa.int32() if t.bit_width == 32 else pa.int64()
+
+    return with_leaves(kind, leaf)
 
 
 def _tagged(value: Any) -> Any:
@@ -410,6 +428,8 @@ def _tagged(value: Any) -> Any:
         return {name: _tagged(value[name]) for name in value}
     if isinstance(value, pa.ListScalar):
         return [_tagged(v) for v in value.values]
+    if pa.types.is_temporal(value.type) and not pa.types.is_interval(value.type):
+        return value.value
     return value.as_py()
 
 

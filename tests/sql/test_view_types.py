@@ -1,0 +1,84 @@
+"""Columns of maintained views have the types of their queries, also those that Arrow lacks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import duckdb
+import pytest
+
+import tidewheel
+
+TABLE = """
+CREATE TYPE mood AS ENUM ('low', 'mid', 'high');
+CREATE TABLE t (k INT, m mood, l mood[], v VARIANT, d DATE, g GEOMETRY);
+INSERT INTO t VALUES (1, 'high', ['low'], 7, 'infinity', 'POINT(1 2)'),
+    (2, 'low', [], 'x', NULL, NULL),
+    (3, 'mid', NULL, [1], '-infinity', 'POINT(0 0)'), (4, NULL, NULL, NULL, '2026-01-01', NULL)
+"""
+QUERIES = [
+    "SELECT k, m, l FROM t",
+    "SELECT m, count(*) AS n FROM t GROUP BY m",
+    "SELECT k, rank() OVER (ORDER BY m) AS r FROM t",
+    "SELECT max(m) AS best, list(m ORDER BY m) AS every FROM t",
+    "SELECT {'inner': m} AS s, k FROM t ORDER BY m LIMIT 2",
+    "SELECT k, g FROM t",
+    "SELECT (k, m::VARCHAR) AS pair FROM t",
+    "SELECT k, v::VARCHAR AS text FROM t",
+    "SELECT a.k, b.k AS other FROM t a JOIN t b ON a.v::VARCHAR < b.v::VARCHAR",
+    "SELECT list(d ORDER BY d) AS days, {'d': max(d)} AS latest FROM t",
+    "SELECT DISTINCT [d, d] AS twice FROM t",
+    "SELECT a.k, b.k AS other FROM t a JOIN t b ON [a.d] = [b.d]",
+]
+CHANGES = [
+    "INSERT INTO t VALUES (5, 'mid', [], 'y', 'infinity', 'POINT(5 5)')",
+    "INSERT INTO t SELECT k + 10, m, l, v, d, g FROM t WHERE k < 4",
+    "UPDATE t SET m = 'high', d = NULL WHERE k = 2",
+    "DELETE FROM t WHERE k IN (1, 12)",
+]
+
+
+def answer(con: tidewheel.Connection | duckdb.DuckDBPyConnection, sql: str) -> list[str]:
+    return sorted(map(repr, con.execute(sql).fetchall()))
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_types_and_rows_are_those_of_the_query(query: str, tmp_path: Path) -> None:
+    duck = duckdb.connect()
+    duck.execute(TABLE)
+    described = [row[:2] for row in duck.execute(f"DESCRIBE {query}").fetchall()]
+    con = tidewheel.connect(tmp_path / "types.db")
+    con.execute(f"{TABLE}; CREATE MATERIALIZED VIEW v AS {query}")
+    con.execute("BEGIN; CREATE MATERIALIZED VIEW w AS FROM v; COMMIT")
+    for change in ["SELECT 1", *CHANGES]:
+        con.execute(change)
+        duck.execute(change)
+        for view in ("v", "w"):
+            assert answer(con, f"FROM {view}") == answer(duck, query)
+            assert con.execute(f"VERIFY VIEW {view}").fetchall() == []
+            assert [row[:2] for row in con.execute(f"DESCRIBE {view}").fetchall()] == described
+    con.close()
+    with tidewheel.connect(tmp_path / "types.db") as con:
+        assert answer(con, "FROM w") == answer(duck, query)
+        assert [row[:2] for row in con.execute("DESCRIBE v").fetchall()] == described
+
+
+def test_an_enum_of_a_view_has_its_order() -> None:
+    with tidewheel.connect() as con:
+        con.execute(f"{TABLE}; CREATE MATERIALIZED VIEW v AS SELECT k, m FROM t WHERE k < 4")
+        assert con.execute("SELECT m FROM v ORDER BY m").fetchall() == [
+            ("low",),
+            ("mid",),
+            ("high",),
+        ]
+        assert con.execute("SELECT max(m) FROM v").fetchone() == ("high",)
+
+
+@pytest.mark.parametrize("query", ["SELECT v FROM t", "SELECT k, [v] AS variants FROM t"])
+@pytest.mark.parametrize("begin", ["", "BEGIN;"])
+def test_a_variant_is_refused(query: str, begin: str) -> None:
+    with tidewheel.connect() as con:
+        con.execute(TABLE)
+        with pytest.raises(tidewheel.NotSupportedError, match="which is a VARIANT") as caught:
+            con.execute(f"{begin} CREATE MATERIALIZED VIEW w AS {query}")
+        assert "cast it" in (caught.value.hint or "")
