@@ -27,7 +27,9 @@ def _join(low: ViewLowering, node: L.Join) -> Stream:
                      f"{node.kind} join")  # fmt: skip
         low.contents.semi(found, right.placed, right_key)
         if node.kind == "anti":
-            found = minus(circuit, left.placed, found)
+            joined = found
+            found = minus(circuit, left.placed, joined)
+            low.contents.anti(found, joined)
         return with_columns(low, Stream(circuit, found, left.schema), node.schema)
     by_left: Arrange
     by_right: Arrange
@@ -78,8 +80,11 @@ def _join(low: ViewLowering, node: L.Join) -> Stream:
         else:
             there = matched(circuit, stream.placed, pairs.placed, at)
         lonely = minus(circuit, stream.placed, there, "without a match")
+        low.contents.anti(lonely, there)
         parts.append(padded(circuit, lonely, schema, offset))
+    joined = placed
     placed = circuit.add(Concat(schema, len(parts), f"{node.kind} join"), *parts)
+    low.contents.outer(placed, joined, node.kind)
     return with_columns(low, Stream(circuit, placed, pairs.schema), node.schema)
 
 

@@ -1,7 +1,7 @@
 """How a new view's circuit gets its first rows.
 
 What DuckDB can compute from tables, it computes, in one statement, in parallel: filters,
-projections, inner and semi joins, distinct rows and the sums of groups. Operators get the rows of
+projections, joins by keys, distinct rows and the sums of groups. Operators get the rows of
 these statements where they keep them, or have no statement of their own.
 """
 
@@ -63,6 +63,7 @@ class Contents:
         self.asked: set[Node] = set()
         """Arrangements that wait until operators have what asks them for rows."""
         self._gives: dict[Node, str] = {}
+        self._antis: dict[Node, str] = {}
         self._gets: dict[Node, Callable[[Run], Delta | None]] = {}
         self._sizes: dict[str, Size] = {}
         self._tables: dict[Node, str] = {}
@@ -142,10 +143,18 @@ class Contents:
 
     def join(self, node: Node, kind: str = "JOIN") -> None:
         """A join of what two arrangements get."""
+        query = self._pairs(node, kind)
+        if query is not None:
+            self._gives[node] = query
+
+    def _pairs(self, node: Node, kind: str, alone: Node | None = None) -> str | None:
+        """What a join gives; or only rows `alone` of the side that `kind` keeps, padded."""
         op = node.op
         assert isinstance(op, Join)
         behind = [arranged.node.inputs[0].node for arranged in node.inputs]
         given = [self._gives.get(n) for n in behind]
+        if alone is not None:
+            given[kind == "RIGHT JOIN"] = self._gives.get(alone)
         schemas = [n.op.schema for n in behind]
         keys = op.left.key.indices, op.right.key.indices
         reads = self._reads[node] = sum(self._reads.get(n, 1) for n in behind)
@@ -154,7 +163,7 @@ class Contents:
             or reads > _JOINED
             or not all(groups_alike(op.left.schema.types[i]) for i in keys[0])
         ):
-            return
+            return None
         arrange = node.inputs[0].node.op
         same = "IS NOT DISTINCT FROM" if isinstance(arrange, Arrange) and arrange.null_keys else "="
         sides = [
@@ -166,9 +175,9 @@ class Contents:
             if isinstance(op, RangeJoin)
             else [f"l.l{i} {same} r.r{j}" for i, j in zip(*keys, strict=True)]
         )
-        on = " AND ".join(conditions) or "true"
+        on = " AND ".join(conditions) or "true" if alone is None else "false"
         chosen = ", ".join(map(_column, op.columns))
-        self._gives[node] = f"SELECT {chosen} FROM {sides[0]} {kind} {sides[1]} ON {on}"
+        return f"SELECT {chosen} FROM {sides[0]} {kind} {sides[1]} ON {on}"
 
     def semi(self, join: Node, right: Node, key: Sequence[int]) -> None:
         """A semi join with the keys that `right` has (see `outer.semi`)."""
@@ -183,8 +192,33 @@ class Contents:
         self._gives[keys] = f"SELECT {chosen} FROM ({_named(given, names)})"
         self._gives[once] = self._gives[keys]  # a semi join asks for no distinct keys
         self.join(join, "SEMI JOIN")
+        anti = self._pairs(join, "ANTI JOIN")
+        if anti is not None:
+            self._antis[join] = anti
         self._gives[once] = f"SELECT DISTINCT * FROM ({self._gives[keys]})"
         self.counted(once, keys)
+
+    def anti(self, lonely: Node, join: Node) -> None:
+        """What a semi join leaves of its left side (see `outer.minus`)."""
+        if join in self._antis:
+            negated = lonely.inputs[1].node
+            self._gives[negated] = self._gives[join]  # wanted by `lonely` alone
+            self._gives[lonely] = self._antis[join]
+            self._reads[lonely] = self._reads[join]
+
+    def outer(self, node: Node, join: Node, kind: str) -> None:
+        """The pairs of a join and, padded, rows that are in none: the inputs of `node`."""
+        pairs, *padded = [wire.node for wire in node.inputs]
+        if pairs is not join:
+            return
+        kinds = ("LEFT JOIN", "RIGHT JOIN") if kind == "full" else (f"{kind.upper()} JOIN",)
+        texts = [self._pairs(join, k, p.inputs[0].node) for k, p in zip(kinds, padded, strict=True)]
+        query = self._pairs(join, f"{kind.upper()} JOIN")
+        for n, text in zip([*padded, node], [*texts, query], strict=True):
+            if text is None:
+                return
+            self._gives[n] = text
+            self._reads[n] = self._reads[join]
 
     def served(self, circuit: Circuit) -> set[Node]:
         """The operators whose first output DuckDB computes: they need not be stepped for it.

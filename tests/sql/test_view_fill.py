@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import tidewheel
 from tidewheel.engine.operators.accumulate import Accumulate
+from tidewheel.engine.operators.linear import Concat
 
 
 def decimal(unscaled: int, scale: int) -> str:
@@ -156,6 +157,45 @@ def test_sums_and_squares_of_the_smallest_doubles(value: str) -> None:
         con.execute("INSERT INTO t VALUES (1, 1)")
         con.execute("DELETE FROM t WHERE x = 1")
         assert con.execute("VERIFY VIEW v").fetchall() == []
+
+
+@pytest.mark.parametrize("kind", ["LEFT", "RIGHT", "FULL", "ANTI"])
+@pytest.mark.parametrize("same", ["=", "IS NOT DISTINCT FROM"])
+@pytest.mark.parametrize("empty", ["", "a", "b"])
+def test_outer_and_anti_joins_are_filled_by_a_statement(kind: str, same: str, empty: str) -> None:
+    joined = f"a {kind} JOIN b ON a.k {same} b.k AND a.t {same} b.t"
+    shown = "a.x, a.k" if kind == "ANTI" else "a.x, a.k, b.k AS bk, b.y"
+    sums = "count(*), sum(a.x)" if kind == "ANTI" else "count(*), sum(a.x), sum(b.y), count(b.k)"
+    queries = {
+        "rows": f"SELECT {shown} FROM {joined}",
+        "sums": f"SELECT a.k, {sums} FROM {joined} GROUP BY a.k",
+        "twice": f"SELECT c.k, j.x FROM (SELECT {shown} FROM {joined}) j LEFT JOIN b c USING (k)",
+    }
+    rows = "(VALUES (1, 'p'), (1, 'p'), (2, 'q'), (NULL, 'r'), (NULL, NULL), ({n}, 'p')) v(k, t)"
+    with tidewheel.connect() as con, duckdb.connect() as oracle:
+        for at in (con, oracle):
+            for table, column, n in (("a", "x", 3), ("b", "y", 4)):
+                made = f"SELECT *, k * 7 + {n} AS {column} FROM {rows.format(n=n)}"
+                at.execute(f"CREATE TABLE {table} AS {made} WHERE {table != empty}")
+        for name, query in queries.items():
+            con.execute(f"CREATE MATERIALIZED VIEW v_{name} AS {query}")
+        circuit, _ = con._session.views.circuit("memory.main.v_sums")
+        assert circuit is not None
+        joins = [n for n in circuit.nodes if n is not None and isinstance(n.op, Concat)]
+        assert joins
+        assert not any(n.steps for n in joins)
+        for change in (
+            "SELECT 1",
+            "DELETE FROM b WHERE k = 1",
+            "INSERT INTO b FROM a",
+            "UPDATE a SET k = 4, x = 9 WHERE k = 2 OR k IS NULL AND t IS NULL",
+            "DELETE FROM a",
+        ):
+            for at in (con, oracle):
+                at.execute(change)
+            for name, query in queries.items():
+                got = sorted(map(str, con.execute(f"FROM v_{name}").fetchall()))
+                assert got == sorted(map(str, oracle.execute(query).fetchall())), change
 
 
 @pytest.mark.parametrize("few", [True, False])
