@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidewheel.engine.operators.circuit import Circuit, Loop, Node
+from tidewheel.engine.operators.join import Join
 from tidewheel.engine.operators.keyed import Keyed
 from tidewheel.engine.operators.operator import Operator
 from tidewheel.engine.operators.sink import Sink
@@ -93,6 +94,9 @@ class Incremental:
             put_off(self.circuit, self._low.contents, run.shared, run)
         self._low.contents.fill(self.circuit, run)
         self._advance()
+        for node in self.circuit.nodes:
+            if node is not None and isinstance(node.op, Join):
+                node.op.begun = True  # one side may wait for the other, which is empty
 
     def _push(self, node: Node, table: pa.Table) -> None:
         if table.num_rows:

@@ -118,6 +118,22 @@ def test_many_keys_are_looked_for_twice(monkeypatch: pytest.MonkeyPatch) -> None
         assert rows[2] > 2000
 
 
+@pytest.mark.parametrize("order", ["f.k = g.k", "g.k = f.k"])
+def test_nobody_asked_when_the_view_was_filled(monkeypatch: pytest.MonkeyPatch, order: str) -> None:
+    monkeypatch.setattr(view_fill, "MANY", 100)
+    groups = "(SELECT k FROM fact GROUP BY k HAVING sum(id) > 100000)"
+    for tables in (f"{groups} g, fact f", f"fact f, {groups} g"):
+        with tidewheel.connect() as con:
+            con.execute("CREATE TABLE fact AS SELECT i AS id, i % 50 AS k FROM range(1000) t(i)")
+            query = f"SELECT f.id, g.k FROM {tables} WHERE {order}"
+            con.execute(f"CREATE MATERIALIZED VIEW v AS {query}")
+            for change in ("INSERT INTO fact VALUES (200000, 7)", "DELETE FROM fact WHERE k = 8"):
+                con.execute(change)
+                got = con.execute("FROM v ORDER BY ALL").fetchall()
+                assert got == con.execute(f"{query} ORDER BY ALL").fetchall()
+                assert len(got) == 21
+
+
 def test_one_row_of_a_dimension(con: tidewheel.Connection) -> None:
     for k in (5, 6):
         con.execute("INSERT INTO dim VALUES (?, ?)", [k, "new"])
