@@ -15,6 +15,7 @@ import duckdb
 from tidewheel.engine.arrow import pa
 
 from . import errors
+from .types import is_variant
 
 _local = threading.local()
 
@@ -65,6 +66,8 @@ def _column(t: pa.DataType) -> Column | None:
         return _dates
     if pa.types.is_timestamp(t) and t.tz is None and t.unit != "ns":
         return _timestamps
+    if pa.types.is_time64(t) and t.unit == "us":
+        return _times
     return pa.Array.to_pylist if _plain(t) else None
 
 
@@ -128,6 +131,16 @@ def _timestamps(column: pa.Array) -> list[Any]:
     return _through_numpy(column, pa.int64(), _FIRST_DAY * scale, (_LAST_DAY + 1) * scale - 1)
 
 
+def _times(column: pa.Array) -> list[Any]:
+    import pyarrow.compute as pc
+
+    last = pc.max(column.cast(pa.int64())).as_py()
+    if last is not None and last >= _PER_DAY["us"]:  # 24:00:00, for pyarrow 00:00:00
+        raise OverflowError
+    found: list[Any] = column.to_pylist()
+    return found
+
+
 def _through_numpy(column: pa.Array, raw: pa.DataType, first: int, last: int) -> list[Any]:
     """Dates and times by NumPy, which turns what Python cannot hold into plain integers."""
     import pyarrow.compute as pc
@@ -144,7 +157,7 @@ class RowConverter:
 
     def __init__(self, schema: pa.Schema) -> None:
         self._schema = schema
-        self._columns = [_column(t) for t in schema.types]
+        self._columns = [None if is_variant(f) else _column(f.type) for f in schema]
         self._through_duckdb = [i for i, c in enumerate(self._columns) if c is None]
 
     def rows(self, batch: pa.RecordBatch) -> list[tuple[Any, ...]]:

@@ -7,7 +7,7 @@ from html import escape
 import pyarrow as pa
 
 from .convert import to_text
-from .types import NUMBER, describe, sql_name
+from .types import NUMBER, describe, sql_name_of
 
 ROWS = 40
 """How many rows are shown."""
@@ -20,7 +20,7 @@ def html(schema: pa.Schema, batches: list[pa.RecordBatch], known_total: bool) ->
     """
     table = pa.Table.from_batches(batches, schema)
     shown = to_text(table.slice(0, ROWS))
-    columns = describe((f.name, sql_name(f.type)) for f in schema)
+    columns = describe((f.name, sql_name_of(f)) for f in schema)
     styles = ["text-align: right" if c[1] == NUMBER else "text-align: left" for c in columns]
     head = "".join(
         f'<th style="{style}">{escape(c[0])}<br><small>{escape(c[1])}</small></th>'

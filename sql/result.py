@@ -12,7 +12,7 @@ from typing import IO, Any, Protocol, TypeVar
 from ..engine.arrow import pa
 from ..planner.direct import Held
 from .convert import to_text
-from .types import sql_name
+from .types import sql_name_of
 
 BUFFER_BYTES = 256 << 20
 """How much of a result is kept in memory when it must make way for another statement."""
@@ -74,7 +74,7 @@ class Result:
         """Names and types, as DuckDB names them."""
         if isinstance(self._made, Held):
             return self._made.columns
-        return [(field.name, sql_name(field.type)) for field in self.schema]
+        return [(field.name, sql_name_of(field)) for field in self.schema]
 
     @property
     def open(self) -> bool:

@@ -48,6 +48,22 @@ def _names() -> dict[pa.DataType, str]:
 _OPAQUE = {"time_tz": "TIME WITH TIME ZONE"}
 
 
+def is_variant(field: pa.Field) -> bool:
+    """Is a field a VARIANT, or has it one inside? Only the metadata tell it from a STRUCT."""
+    told = (field.metadata or {}).get(b"ARROW:extension:name")
+    inner = (field.type.field(i) for i in range(field.type.num_fields))
+    return told == b"arrow.parquet.variant" or any(map(is_variant, inner))
+
+
+def sql_name_of(field: pa.Field) -> str:
+    """DuckDB's name of the type of a result's column."""
+    told = (field.metadata or {}).get(b"ARROW:extension:name")
+    return _TOLD.get(told or b"") or sql_name(field.type)
+
+
+_TOLD = {b"arrow.parquet.variant": "VARIANT", b"geoarrow.wkb": "GEOMETRY"}
+
+
 def sql_name(t: pa.DataType) -> str:
     """DuckDB's name of a type in its lossless Arrow form; an ENUM's values are not part of it."""
     if t in (names := _names()):
@@ -68,14 +84,14 @@ def sql_name(t: pa.DataType) -> str:
     if pa.types.is_dictionary(t):
         return "ENUM"
     if pa.types.is_fixed_size_list(t):
-        return f"{sql_name(t.value_type)}[{t.list_size}]"
+        return f"{sql_name_of(t.value_field)}[{t.list_size}]"
     if pa.types.is_list(t) or pa.types.is_large_list(t):
-        return f"{sql_name(t.value_type)}[]"
+        return f"{sql_name_of(t.value_field)}[]"
     if pa.types.is_map(t):
-        return f"MAP({sql_name(t.key_type)}, {sql_name(t.item_type)})"
+        return f"MAP({sql_name(t.key_type)}, {sql_name_of(t.item_field)})"
     if pa.types.is_struct(t) or pa.types.is_union(t):
         word = "STRUCT" if pa.types.is_struct(t) else "UNION"
-        fields = (f"{_quoted(f.name)} {sql_name(f.type)}".strip() for f in t)
+        fields = (f"{_quoted(f.name)} {sql_name_of(f)}".strip() for f in t)
         return f"{word}({', '.join(fields)})"
     return str(t)
 

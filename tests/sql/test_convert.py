@@ -57,6 +57,11 @@ VALUES = [
     "true",
     "'é\\n'",
     "1::bignum",
+    "'24:00:00'::time",
+    "7::variant",
+    "[{'a': 'x'::variant}]",
+    "map {'k': [1, 2]::variant}",
+    "'POINT(1 2)'::geometry",
     "null",
 ]
 
