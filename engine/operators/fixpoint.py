@@ -334,6 +334,8 @@ class Fixpoint(Operator):
     def _sources(self, rule: Rule, one: Related, delta: Delta) -> tuple[Index, Int64s]:
         """Rows that are there and join rows of a relation: (position in `delta`, slot)."""
         forest = self._forest
+        if not forest.slots.size:
+            return NONE, NONE
         if one.tells:
             at, keys = None, [delta.cols[i] for _, i in rule.source]
             slots = forest.slots.find(keys, len(delta))

@@ -45,6 +45,7 @@ class Forest:
         """A new epoch."""
         self._out: list[Int64s] = []
         self._in: list[Int64s] = []
+        self._first = not self.slots.size  # then all that will be there has come
 
     def there(self, slots: Int64s) -> Mask:
         """Which slots (-1: none) have a row."""
@@ -97,8 +98,9 @@ class Forest:
 
     def changes(self) -> tuple[Int64s, Int64s]:
         """Slots whose old row is gone, and those that have a new one."""
+        if self._first:
+            return NONE, self._present()
         out, come = (np.concatenate(p) if p else NONE for p in (self._out, self._in))
-        self.begin()
         if not len(out) or not len(come):
             return out, come
         self._scratch[come] = 0
@@ -107,7 +109,10 @@ class Forest:
 
     def compact(self) -> None:
         """Give up the slots of rows that are not there."""
-        self._keep((self.parent[: self.slots.size] != ABSENT).nonzero()[0])
+        self._keep(self._present())
+
+    def _present(self) -> Int64s:
+        return np.flatnonzero(self.parent[: self.slots.size] != ABSENT)
 
     def _keep(self, kept: Int64s) -> Int64s:
         """Keep the rows of some slots; their slots from now on."""
@@ -186,6 +191,8 @@ class ValuedForest(Forest):
 
     def touch(self, slots: Int64s) -> None:
         """Note what was there before this epoch."""
+        if self._first:
+            return
         fresh = slots[self.stamp[slots] != self.epoch]
         if len(fresh):
             self.stamp[fresh] = self.epoch
@@ -201,8 +208,9 @@ class ValuedForest(Forest):
 
     def improve(self, slots: Int64s, places: Int64s, sources: Int64s) -> Int64s:
         """Take what is better than what is there; the slots that have it."""
-        better = self.parent[slots] == ABSENT
-        better |= places < self.place[slots]
+        better = places < self.place[slots]
+        if len(places) and places.max() == TOP:
+            better |= self.parent[slots] == ABSENT
         if not better.all():
             index = better.nonzero()[0]
             slots, places, sources = slots[index], places[index], sources[index]
@@ -215,6 +223,8 @@ class ValuedForest(Forest):
 
     def changes(self) -> tuple[Int64s, Int64s]:
         """Slots whose old row is gone, and those that have a new one."""
+        if self._first:
+            return NONE, self._present()
         if not self.touched:
             return NONE, NONE
         slots = self.distinct(np.concatenate(self.touched))

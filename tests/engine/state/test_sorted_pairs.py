@@ -38,6 +38,24 @@ def test_sorted_by_value(key: int, weight: int, kind: pa.DataType, low: int) -> 
     assert len(got) == len(rows)
 
 
+@pytest.mark.parametrize("lows", [(0, 0, 0), (-(1 << 62), 1 << 61, 5), (-9, -(1 << 63), 1 << 63)])
+def test_more_columns(lows: tuple[int, ...]) -> None:
+    """The key in the middle, and values at the ends of their types."""
+    schema = Schema(("a", "b", "c"), (pa.int64(), pa.int64(), pa.uint64()))
+    rng = np.random.default_rng(5)
+    cols = [
+        (rng.integers(0, 9, 6_000) + np.array(low).astype(dtype)).astype(dtype)
+        for low, dtype in zip(lows, (np.int64, np.int64, np.uint64), strict=True)
+    ]
+    rows = sort_rows(Layout(schema, [1]).rows(Delta(schema, cols, np.ones(6_000, np.int64))))
+    want = Counter(zip(*(c.tolist() for c in cols), strict=True))
+    got = zip(*(c.tolist() for c in rows.cols), strict=True)
+    assert dict(zip(got, rows.weights.tolist(), strict=True)) == want
+    assert len(rows) == len(want)
+    assert (np.diff(rows.keys) >= 0).all()
+    assert (rows.keys == rows.cols[1]).all()
+
+
 @pytest.mark.parametrize("weight", [1, -2])
 def test_one_column(weight: int) -> None:
     schema = Schema(("a",), (pa.int32(),))
