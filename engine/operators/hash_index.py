@@ -43,6 +43,8 @@ class HashIndex:
         """The numbers of keys, and their places, or those where they would be put."""
         places = self._home(keys)
         numbers = self._table[places].astype(np.int64)
+        if len(numbers) and numbers.max() < 0:
+            return numbers, places
         other = self._keys[numbers] != keys
         other &= numbers >= 0
         todo = other.nonzero()[0]

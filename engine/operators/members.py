@@ -49,8 +49,21 @@ class Members:
             self._add((np.concatenate((other[0], one[0])), np.concatenate((other[1], one[1]))))
 
     def _add(self, run: Run) -> None:
-        order = argsort(run[0])
-        self._runs.append((run[0][order], run[1][order]))
+        keys, slots = run
+        bits = self._size.bit_length()
+        low = int(keys.min())
+        if (int(keys.max()) - low).bit_length() + bits > 62:
+            order = argsort(keys)
+            self._runs.append((keys[order], slots[order]))
+            return
+        words = keys - low  # a slot behind its key, in one word: no index, no gathering
+        words <<= bits
+        words |= slots
+        words.sort()
+        slots = (words & ((1 << bits) - 1)).astype(slots.dtype, copy=False)
+        words >>= bits
+        words += low
+        self._runs.append((words, slots))
 
     def find(self, cols: Sequence[Col], spec: KeySpec, n: int) -> tuple[Index, Int64s]:
         """Slots that have the values that `spec` takes from `cols`: (position there, slot)."""
