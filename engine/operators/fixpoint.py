@@ -42,7 +42,8 @@ from tidewheel.engine.state.columns import Col, Index
 from tidewheel.engine.state.delta import Delta, Int64s, KeySpec, Schema, net
 from tidewheel.engine.state.spine import Spine
 
-_AT_ONCE: Final = 1 << 16
+_FIRST: Final = 1 << 12  # rows whose neighbours are looked up at once, before it is known
+_AT_ONCE: Final = 1 << 18  # how many there are; so many are wanted
 Candidates = tuple[Int64s, Int64s, Int64s]
 """Slots, the places of the values that they could have, and the slots that these come from."""
 
@@ -120,7 +121,9 @@ class Fixpoint(Operator):
             if lost:
                 orphans += self._orphans(rule, lost)
         if any(len(o) for o in orphans):
-            waiting += self._pull(self._take_out(orphans))
+            out = self._take_out(orphans)
+            for begin in range(0, len(out), _FIRST):
+                waiting += self._pull(out[begin : begin + _FIRST])
         for rule, related, delta in added:
             waiting.append(self._derived_by(rule, related, delta))
         if come is not None:
@@ -233,7 +236,18 @@ class Fixpoint(Operator):
                     frontier, rounds = walk_values(walk, valued, *args)
                 else:
                     frontier, rounds = walk_set(walk, forest, *args)
-            frontier = self._offered(map(self._derived, _pieces(frontier)), rounds)
+            frontier = self._offered(self._derived_in_parts(frontier), rounds)
+
+    def _derived_in_parts(self, slots: Int64s) -> Iterator[list[Candidates]]:
+        """What rows derive, of a part of them at a time, so that it needs little memory."""
+        begin, size = 0, _FIRST
+        while begin < len(slots):
+            some = slots[begin : begin + size]
+            out = self._derived(some)
+            yield out
+            begin += size
+            made = sum(len(w[0]) for w in out)
+            size = min(4 * size, 1 + _AT_ONCE * len(some) // max(made, 1))
 
     def _derived(self, slots: Int64s) -> list[Candidates]:
         """What rows derive."""
@@ -395,11 +409,6 @@ class Fixpoint(Operator):
         """Bytes held."""
         members = sum(m.nbytes for m in self._members.values())
         return self._forest.nbytes + members + super().state_bytes
-
-
-def _pieces(slots: Int64s) -> Iterator[Int64s]:
-    """Slots a part at a time: what these derive shall need no more memory than what is kept."""
-    return (slots[begin : begin + _AT_ONCE] for begin in range(0, len(slots), _AT_ONCE))
 
 
 def _split(delta: Delta) -> tuple[Delta | None, Delta | None]:
