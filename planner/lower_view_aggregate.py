@@ -352,7 +352,7 @@ def _has_row_for_no_rows() -> None:
 
 import pyarrow as pa  # noqa: E402
 
-_NOTHING = pa.table({"a": pa.array([], pa.int32())})
+_NOTHING = pa.table({"a": pa.nulls(0, pa.int32())})  # (pa.array of a list imports pandas)
 
 
 def _is_grouping(expression: exp.Expr) -> bool:

@@ -20,6 +20,7 @@ from tidewheel.engine.state.order import argsort, begins
 from tidewheel.engine.state.rowwise import Row, RowColumns
 
 WEIGHT: Final = "weight"
+_WEIGHTS: Final = column_type(pa.int64())  # (pa.array imports pandas)
 _WORD: Final = 48  # bytes of a small Python object
 
 
@@ -179,7 +180,7 @@ class Delta:
         arrays = [k.dump(c) for k, c in zip(self.schema.kinds, self.cols, strict=True)]
         names = list(self.schema.names)
         if weight is not None:
-            arrays.append(pa.array(self.weights))
+            arrays.append(_WEIGHTS.dump(self.weights))
             names.append(weight)
         if not arrays:
             return pa.table({"": pa.nulls(len(self))}).select([])

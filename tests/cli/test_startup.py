@@ -19,6 +19,17 @@ import sys, tidewheel
 with tidewheel.connect() as connection:
     assert connection.execute("{QUERY}").fetchall() == [(1, "x")]
 """
+VIEW = """
+import tidewheel
+con = tidewheel.connect()
+con.execute("CREATE TABLE e (a INT, b INT)")
+con.execute("INSERT INTO e VALUES (0, 1), (1, 2)")
+step = "SELECT b FROM t JOIN e ON a = x"
+query = f"WITH RECURSIVE t(x) AS (SELECT 0 UNION {step}) SELECT count(*), sum(x) FROM t"
+con.execute(f"CREATE MATERIALIZED VIEW v AS {query}")
+assert con.execute("FROM v").fetchall() == [(3, 3)]
+import sys
+"""
 SHOW = """
 print("LOADED", *(m for m in sys.modules if m == "tidewheel" or "." not in m
                   or m in ("pyarrow.compute", "tidewheel.engine.scheduler", "rich.console")))
@@ -43,6 +54,11 @@ def test_a_first_query_through_the_db_api_loads_nothing_heavy() -> None:
     loaded = _loaded(CURSOR)
     assert {"duckdb", "tidewheel"} <= loaded
     assert not loaded & {*HEAVY, "click", "rich", "tidewheel.engine.scheduler"}
+
+
+def test_a_first_maintained_view_loads_no_pandas() -> None:
+    """Which `pyarrow.array` does, also of an array or an empty list."""
+    assert "pandas" not in _loaded(VIEW)
 
 
 def test_the_package_runs_as_a_module() -> None:
