@@ -1,5 +1,6 @@
 """A running statement ends when it is told to, and the connection lives on."""
 
+import hashlib
 import os
 import signal
 import socket
@@ -54,6 +55,26 @@ def test_ctrl_c(connection: tidewheel.Connection, sql: str) -> None:
     with pytest.raises(KeyboardInterrupt):
         connection.execute(sql).fetchall()
     assert connection.execute("select count(*) from t").fetchall() == [(0,)]
+
+
+def test_a_call_that_goes_on_is_told_again() -> None:
+    """DuckDB forgets an interrupt that comes just before its call."""
+    told = 0
+
+    def interrupt() -> None:
+        nonlocal told
+        told += 1
+
+    soon(lambda: os.kill(os.getpid(), signal.SIGINT))
+    # a long call that knows nothing of signals
+    with pytest.raises(KeyboardInterrupt), sigint.Watch(interrupt) as watch:
+        hashlib.pbkdf2_hmac("sha256", b"", b"", 8_000_000)
+    assert watch.fired
+    assert told >= 2
+    before = told
+    with sigint.Watch(interrupt):  # the next one is not meant
+        hashlib.pbkdf2_hmac("sha256", b"", b"", 2_000_000)
+    assert told == before
 
 
 def test_an_interrupt_of_unknown_origin_is_no_ctrl_c(connection: tidewheel.Connection) -> None:
