@@ -42,6 +42,7 @@ class Reading(Homes):
 
     def _wanted(self, text: str) -> set[str]:
         """Keys of views that a text may read, and the functions of `introspection`."""
+        self._forget_dropped()
         text += f" {self.executed(text)}"
         wanted = set(introspection.named(text))
         if not self._maintainer.views:
@@ -53,6 +54,18 @@ class Reading(Homes):
         for token in tokens(text):
             wanted |= words.get(token.text.strip("\"'").lower(), frozenset())
         return wanted
+
+    def _forget_dropped(self) -> None:
+        """Let go of the rows of views that another connection has dropped."""
+        version = self.database.catalog_version
+        if self._swept == version or self.implicit or self.host.in_transaction:
+            return
+        self._swept = version
+        tokens = {view.token for view in self._maintainer.views.values()}
+        for token in [*self._registered]:
+            if token not in tokens:
+                del self._registered[token]
+                self.host.connection.unregister(row_name(token))
 
     def executed(self, text: str) -> str:
         """The PREPARE of what an EXECUTE runs; empty for any other text."""

@@ -89,6 +89,8 @@ class Registry:
         self._start_epoch = -1
         self._registered: dict[str, pa.Table | Exchanged | None] = {}
         """By a view's token: one that is dropped and made anew is another one."""
+        self._swept = 0
+        """The catalog version since which nothing is registered for a view that is gone."""
         self._own_rows: dict[str, pa.Table] = {}
         self._catalog: tuple[tuple[int, int], Names] | None = None
         self._words: tuple[int, dict[str, frozenset[str]]] = (-1, {})

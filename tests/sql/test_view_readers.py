@@ -48,3 +48,21 @@ def test_readers_see_one_epoch_and_lose_none() -> None:
     assert con.execute(QUERY).fetchall() == [(30032, 30032, 30032)]
     assert con.execute("VERIFY VIEW v").fetchall() == []
     con.close()
+
+
+def test_rows_of_a_dropped_view_are_let_go_of() -> None:
+    con, other = tidewheel.connect(":memory:dropped"), tidewheel.connect(":memory:dropped")
+    con.execute("CREATE TABLE t (a INTEGER); INSERT INTO t VALUES (1)")
+    con.execute("CREATE MATERIALIZED VIEW v AS FROM t; CREATE MATERIALIZED VIEW w AS FROM t")
+    names = "SELECT count(*) FROM duckdb_views() WHERE view_name LIKE '%rows%'"
+    assert other.execute("FROM v, w").fetchall() == [(1, 1)]
+    assert other.execute(names).fetchall() == [(2,)]
+    con.execute("DROP MATERIALIZED VIEW v")
+    assert other.execute(names).fetchall() == [(1,)]
+    other.execute("BEGIN; FROM w")
+    con.execute("DROP MATERIALIZED VIEW w; CREATE MATERIALIZED VIEW w AS SELECT a + 1 AS b FROM t")
+    other.execute("COMMIT")
+    assert other.execute("FROM w").fetchall() == [(2,)]
+    assert other.execute(names).fetchall() == [(1,)]
+    con.close()
+    other.close()
