@@ -95,7 +95,6 @@ def _plain(t: pa.DataType) -> bool:
         or pa.types.is_date32(t)
         or pa.types.is_null(t)
         or (pa.types.is_timestamp(t) and t.tz is None and t.unit != "ns")
-        or (pa.types.is_time64(t) and t.unit == "us")
         or (pa.types.is_dictionary(t) and pa.types.is_string(t.value_type))
         or isinstance(t, pa.UuidType)
     )

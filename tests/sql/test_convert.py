@@ -58,6 +58,7 @@ VALUES = [
     "'é\\n'",
     "1::bignum",
     "'24:00:00'::time",
+    "['24:00:00'::time, '01:02:03']",
     "7::variant",
     "[{'a': 'x'::variant}]",
     "map {'k': [1, 2]::variant}",
