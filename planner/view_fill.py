@@ -49,6 +49,7 @@ _JOINED: Final = 16  # tables of one statement: what a view reads twice is in it
 _SORTED: Final = (
     16  # rows of a value up to which it takes less time to sort them than to group them
 )
+_WRONG: Final = 8  # so many times the rows that are expected of a join there may well be
 _NARROW: Final = 2  # columns of pairs that are made sooner than DuckDB would join again
 
 
@@ -60,6 +61,8 @@ class Contents:
         """Of the tables behind the sources."""
         self.read: Read | None = None
         """Runs a query over tables as they were before the present turn, as the view means it."""
+        self.expected: Callable[[Node], float] = lambda _: float("inf")
+        """About how many rows an operator gives."""
         self.asked: set[Node] = set()
         """Arrangements that wait until operators have what asks them for rows."""
         self._gives: dict[Node, str] = {}
@@ -116,8 +119,7 @@ class Contents:
         first = First(op, _named(given, names), names, rest, self._sizes)
 
         def rows(run: Run) -> Delta | None:
-            many = any(self.rows[s] >= MANY for s in sources(source))
-            return first(run) if many else None
+            return first(run) if self._most(source) >= MANY else None
 
         self._gets[node] = rows
 
@@ -131,7 +133,7 @@ class Contents:
         values = f"SELECT {stats} FROM (FROM ({given}) AS t(c) LIMIT 1)"
 
         def rows(run: Run) -> Delta:
-            most = max(self.rows.get(s, 0) for s in sources(source))
+            most = self._most(source)
             if most >= MANY and KeySpec(schema, range(len(schema))).integer:
                 different = run.row(values)[0]
                 if different is not None and different * _SORTED >= most:
@@ -140,6 +142,13 @@ class Contents:
             return Delta(schema, columns(table, schema), table.columns[-1].to_numpy())
 
         self._gets[node] = rows
+
+    def _most(self, source: Node) -> float:
+        """Rows that there may be: those of a table, but if far fewer are expected of joins."""
+        most = max(self.rows.get(s, 0) for s in sources(source))
+        if most >= MANY and isinstance(self.origin(source).op, Join):
+            return min(most, _WRONG * self.expected(source))
+        return most
 
     def join(self, node: Node, kind: str = "JOIN") -> None:
         """A join of what two arrangements get."""

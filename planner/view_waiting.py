@@ -28,7 +28,7 @@ def put_off(circuit: Circuit, contents: Contents, registry: SharedArrangements, 
     How many rows the other side has may not be known before operators have computed them: then they
     ask when they have, for what all of them find, and that decides.
     """
-    sizes = Sizes(contents, run)
+    sizes = contents.expected = Sizes(contents, run)
     asking: set[Node] = set()
     for node in circuit.nodes:
         if node is None or not isinstance(node.op, Arrange) or node in asking:
