@@ -18,6 +18,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from tidewheel.engine.state.columns import canonical, python_values
+
 Ints = npt.NDArray[np.int64]
 
 
@@ -174,7 +176,7 @@ class _Codes:
         return np.array(
             [
                 0 if v is None else known.setdefault(frozen(v), len(known))
-                for v in array.to_pylist()
+                for v in python_values(array)
             ],
             dtype=np.int64,
         )
@@ -211,9 +213,12 @@ def frozen(value: Any) -> Hashable:
     """A Python value of a row as a key: equal iff SQL's DISTINCT takes both for one."""
     if isinstance(value, dict):
         return tuple((k, frozen(v)) for k, v in value.items())
+    if isinstance(value, pa.MonthDayNano):
+        found: Hashable = canonical(value)
+        return found
     if isinstance(value, (list, tuple)):
         return tuple(frozen(v) for v in value)
     if isinstance(value, float):
         return ("nan",) if value != value else value + 0.0
-    found: Hashable = value
+    found = value
     return found

@@ -341,7 +341,7 @@ def _hash_arrow(array: pa.Array) -> U64:
     elif t.is_interval(kind):
         h = hashing.hash_words(_interval(array))
     else:
-        texts = (repr(canonical(v)) for v in _python(array))
+        texts = (repr(canonical(v)) for v in python_values(array))
         h = np.fromiter((hashing.hash_text(x) for x in texts), np.uint64, len(array))
     if array.null_count:
         h = np.where(_valid(array), h, hashing.NULL_HASH)
@@ -387,7 +387,7 @@ def _equal_arrow(a: pa.Array, b: pa.Array) -> Mask:
     if t.is_interval(kind):
         same = np.asarray((_interval(a) == _interval(b)).all(axis=1))
     elif t.is_nested(kind) or t.is_dictionary(kind):
-        pairs = zip(_python(a), _python(b), strict=True)
+        pairs = zip(python_values(a), python_values(b), strict=True)
         return np.fromiter((canonical(x) == canonical(y) for x, y in pairs), bool, len(a))
     else:
         same = np.asarray(pc.equal(a, b).fill_null(False).to_numpy(zero_copy_only=False))
@@ -397,7 +397,7 @@ def _equal_arrow(a: pa.Array, b: pa.Array) -> Mask:
     return np.where(x & y, same, x == y)
 
 
-def _python(array: pa.Array) -> list[Any]:
+def python_values(array: pa.Array) -> list[Any]:
     """Python values; those of a UNION with their member, in which alone two may differ.
 
     Dates and times are numbers: Python's have no infinity.
@@ -446,10 +446,10 @@ def canonical(value: Any) -> Any:
         return "nan" if math.isnan(value) else value + 0.0
     if isinstance(value, dict):
         return tuple((k, canonical(v)) for k, v in value.items())
-    if isinstance(value, list | tuple) and not hasattr(value, "_fields"):
-        return tuple(canonical(v) for v in value)
-    if isinstance(value, tuple):  # pyarrow's MonthDayNano
+    if isinstance(value, pa.MonthDayNano):
         months, days, nanos = value
         day = 86_400_000_000_000
         return (months * 30 + days + nanos // day, nanos % day)
+    if isinstance(value, list | tuple):
+        return tuple(canonical(v) for v in value)
     return value
