@@ -16,6 +16,7 @@ from queue import SimpleQueue
 from typing import Any
 
 Task = Callable[[], Any]
+_Mailbox = SimpleQueue[tuple[Task | None, bool]]
 
 
 class Client:
@@ -50,7 +51,7 @@ class WorkerPool:
         self._clients: list[Client] = []
         self._turns: deque[Client] = deque()  # clients with queued tasks
         self._threads: set[threading.Thread] = set()
-        self._idle: list[SimpleQueue[Task | None]] = []  # mailboxes, the last to rest on top
+        self._idle: list[_Mailbox] = []  # mailboxes, the last to rest on top
         self._working = 0  # threads inside a worker's task; at most `_limit`
         self._limit = 0
         self._number = 0
@@ -82,7 +83,7 @@ class WorkerPool:
             idle, self._idle = self._idle, []
             threads = list(self._threads)
         for mailbox in idle:
-            mailbox.put(None)
+            mailbox.put((None, False))
         for thread in threads:
             if thread is not threading.current_thread():
                 thread.join()
@@ -98,7 +99,7 @@ class WorkerPool:
         with self._lock:
             if self._working < self._limit:
                 self._working += 1
-                self._hand_out(self._worker(task))
+                self._hand_out(task, True)
             else:
                 if not client.queue:
                     self._turns.append(client)
@@ -106,57 +107,49 @@ class WorkerPool:
 
     def _submit_waiting(self, task: Task) -> None:
         with self._lock:
-            self._hand_out(task)
+            self._hand_out(task, False)
 
-    def _hand_out(self, task: Task) -> None:
+    def _hand_out(self, task: Task, working: bool) -> None:
         """Give a task to an idle thread, or to a new one. Under the lock."""
         if self._idle:
-            self._idle.pop().put(task)
+            self._idle.pop().put((task, working))
             return
         self._number += 1
         thread = threading.Thread(
             target=self._thread,
-            args=(task, self._generation),
+            args=(task, working, self._generation),
             name=f"{self.name}-{self._number}",
             daemon=True,
         )
         self._threads.add(thread)
         thread.start()
 
-    def _worker(self, task: Task) -> Task:
-        """`task`, and then whatever waits, each client in turn."""
+    def _queued(self) -> Task | None:
+        """The next task that waits, each client in turn; None if there is none. Under the lock."""
+        if not self._turns or self._working > self._limit:
+            return None
+        client = self._turns.popleft()
+        task = client.queue.popleft()
+        if client.queue:
+            self._turns.append(client)
+        return task
 
-        def work() -> None:
-            todo: Task | None = task
-            while todo is not None:
-                todo()
-                todo = self._next_task()
-
-        return work
-
-    def _next_task(self) -> Task | None:
-        """The next queued task; None, and one worker fewer, if there is none."""
-        with self._lock:
-            if not self._turns or self._working > self._limit:
-                self._working -= 1
-                return None
-            client = self._turns.popleft()
-            task = client.queue.popleft()
-            if client.queue:
-                self._turns.append(client)
-            return task
-
-    def _thread(self, task: Task | None, generation: int) -> None:
-        mailbox: SimpleQueue[Task | None] = SimpleQueue()
+    def _thread(self, task: Task | None, working: bool, generation: int) -> None:
+        """`task`, then whatever waits if it counts as `working`, then what the mailbox brings."""
+        mailbox: _Mailbox = SimpleQueue()
         try:
             while task is not None:
                 task()
-                task = None
                 with self._lock:
+                    # at once: in between a task would find nobody idle and start a thread
+                    task = self._queued() if working else None
+                    if task is not None:
+                        continue
+                    self._working -= working
                     if generation != self._generation:
                         return
                     self._idle.append(mailbox)
-                task = mailbox.get()
+                task, working = mailbox.get()
         finally:
             with self._lock:
                 self._threads.discard(threading.current_thread())

@@ -333,6 +333,24 @@ def test_a_statement_with_much_to_do_does_not_starve_another() -> None:
         assert pool.threads <= 2 + 2  # two workers, two managers
 
 
+def test_a_pool_has_no_thread_more_than_work() -> None:
+    """A thread whose task has ended is idle at once for whoever submits the next one."""
+    done = threading.Semaphore(0)
+    for _ in range(20):
+        pool = WorkerPool("few")
+        clients = [pool.join(2), pool.join(2)]
+        most = 0
+        for i in range(2_000):
+            clients[i % 2].submit(done.release)
+            most = max(most, pool.threads)
+        for _ in range(2_000):
+            assert done.acquire(timeout=20)
+        assert most <= 2
+        for client in clients:
+            client.leave()
+        assert pool.threads == 0
+
+
 def test_a_blocking_stream_holds_up_nobody() -> None:
     """With degree 1 of workers: the blocked quantum waits for what only another stream can do."""
     release = threading.Event()
