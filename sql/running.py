@@ -143,6 +143,7 @@ class Runner:
                 session.views.prepare(statement.text)
                 return self._duckdb(statement, given)
         finally:
+            session.views.changed_here()
             if statement.words[1:3] == ("FROM", "DATABASE"):  # COPY makes tables and views, too
                 session.catalog.changed()
                 session.database.catalog_version += 1

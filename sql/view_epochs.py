@@ -61,10 +61,13 @@ class Epochs(Reading):
         self.prepare(statement.text)
         with self.implicitly():
             outcome = capture.run(kind, statement.text, given, key, touched)
-            self._own_rows.clear()
             for name, delta in outcome.changes.items():
                 self.note(name, delta)
         return outcome
+
+    def changed_here(self) -> None:
+        """The session's transaction may have changed what its own reads of views show."""
+        self._own_rows.clear()
 
     def note(self, key: str, delta: pa.Table) -> None:
         """The transaction changed a watched table."""

@@ -234,3 +234,50 @@ def test_commit_after_a_failed_statement_leaves_nothing(end: str) -> None:
         con.execute("BEGIN; INSERT INTO t VALUES (3); COMMIT")
         assert con.execute("FROM v").fetchall() == [(2,)]
         assert con.execute("VERIFY VIEW v").fetchall() == []
+
+
+CHANGES = (
+    "DELETE FROM made WHERE x = 1",
+    "DELETE FROM made",
+    "TRUNCATE made",
+    "UPDATE made SET x = x + 5",
+    "INSERT INTO made VALUES (7)",
+    "INSERT INTO made SELECT s FROM v",
+    "WITH q AS (SELECT 3) INSERT INTO made FROM q",
+    "MERGE INTO made USING (SELECT 1 AS x) AS q ON made.x = q.x WHEN MATCHED THEN DELETE",
+    "ALTER TABLE made ADD COLUMN y INTEGER DEFAULT 4",
+    "CREATE OR REPLACE TABLE made AS SELECT 9 AS x",
+    "EXECUTE more(6)",
+)
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("made", ["in the transaction", "before the file was opened"])
+def test_own_changes_show_in_views_that_hold_nothing(
+    tmp_path: Path, change: str, made: str
+) -> None:
+    """One that the transaction has made, or that nobody has read since the file was opened."""
+    tables = "CREATE TABLE made AS SELECT unnest([1, 2])::INTEGER AS x"
+    views = (
+        "CREATE MATERIALIZED VIEW v AS SELECT count(*) AS n, sum(x)::INTEGER AS s FROM made",
+        "CREATE MATERIALIZED VIEW w AS SELECT n + s AS both FROM v",
+    )
+    if made != "in the transaction":
+        with tidewheel.connect(tmp_path / "a.db") as con:
+            for statement in (tables, *views):
+                con.execute(statement)
+    with tidewheel.connect(tmp_path / "a.db") as con:
+        con.execute("BEGIN")
+        if made == "in the transaction":
+            for statement in (tables, *views):
+                con.execute(statement)
+        con.execute("PREPARE more AS INSERT INTO made VALUES ($1)")
+        assert con.execute("FROM v").fetchall() == [(2, 3)]
+        assert con.execute("FROM w").fetchall() == [(5,)]
+        con.execute(change)
+        wanted = con.execute("SELECT count(*), sum(x) FROM made").fetchall()
+        assert con.execute("FROM v").fetchall() == wanted
+        ((n, s),) = wanted
+        assert con.execute("FROM w").fetchall() == [(None if s is None else n + s,)]
+        con.execute("COMMIT")
+        assert con.execute("FROM v").fetchall() == wanted
