@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from time import perf_counter
 from typing import Any
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 
@@ -211,6 +213,15 @@ def _statistics(circuit: Circuit, within: str) -> list[dict[str, Any]]:
     return out
 
 
+@contextmanager
+def _out_of_range() -> Iterator[None]:
+    """What is too large for a type is DuckDB's error."""
+    try:
+        yield
+    except OverflowError as error:
+        raise duckdb.OutOfRangeException(f"Out of Range Error: {error}") from None
+
+
 class ViewPlan:
     """How one view is kept: by deltas where every part of its query has a rule, else recomputed."""
 
@@ -232,7 +243,7 @@ class ViewPlan:
 
     def hydrate(self, run: Run) -> None:
         """Compute the view from scratch, forgetting any earlier state."""
-        with under(self._meaning), run.there():
+        with under(self._meaning), run.there(), _out_of_range():
             self._hydrate(run)
 
     def _hydrate(self, run: Run) -> None:
@@ -253,7 +264,7 @@ class ViewPlan:
     def step(self, changes: Deltas, run: Run) -> Change:
         """The view's delta for the deltas of what it reads."""
         assert self._plan is not None
-        with under(self._meaning):
+        with under(self._meaning), _out_of_range():
             return self._plan.step(changes, run)
 
     def rows(self) -> pa.Table:

@@ -236,6 +236,8 @@ def _parts(value: str, s: Sum, finite: bool) -> list[str]:
     if pa.types.is_decimal128(s.kind):
         scale, unit = s.kind.scale, 10**s.kind.scale
         if s.kind.precision <= 18:
+            wide = s.kind.precision + scale > 18  # DuckDB would multiply in 18 digits
+            value = f"({value}::DECIMAL(38, {scale}))" if wide else value
             value = f"({value} * {unit})::BIGINT"
         else:
             whole = f"{OWN}trunc({value})"

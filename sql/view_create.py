@@ -40,7 +40,9 @@ class Creation(Epochs):
         with self.writing():
             try:
                 self._create(statement, parsed, plain)
-            except errors.Error as error:
+            except (errors.Error, duckdb.OutOfRangeException) as error:
+                if not isinstance(error, errors.Error):  # an operator's, not of a statement
+                    error = errors.DataError(str(error))
                 told = self._as_asked(parsed.query, error)
                 told.move(parsed.query, statement.script, parsed.query_at)
                 raise told from None

@@ -174,3 +174,30 @@ def test_a_timeout_is_not_put_down_to_the_view(monkeypatch: pytest.MonkeyPatch) 
         monkeypatch.undo()
         con.execute("INSERT INTO t VALUES (2)")
         assert con.execute("FROM v").fetchall() == [(2,)]
+
+
+SUMS = {
+    "decimal": ("DECIMAL(38, 2)", "999999999999999999999999999999999999.99"),
+    "hugeint": ("HUGEINT", "170141183460469231731687303715884105727"),
+}
+
+
+@pytest.mark.parametrize(("type_", "most"), SUMS.values(), ids=SUMS)
+def test_a_sum_that_is_too_large(type_: str, most: str) -> None:
+    con = tidewheel.connect()
+    con.execute(f"CREATE TABLE t (x {type_})")
+    con.execute("CREATE MATERIALIZED VIEW v AS SELECT sum(x) AS s FROM t")
+    con.execute(f"INSERT INTO t VALUES ({most})")
+    before = con.execute("FROM v").fetchall()
+    with pytest.raises(tidewheel.DataError, match="Overflow") as caught:
+        con.execute(f"INSERT INTO t VALUES ({most})")
+    assert "maintained view main.v " in (caught.value.hint or "")
+    with pytest.raises(tidewheel.DataError):
+        con.execute(f"INSERT INTO t SELECT {most} FROM range(3)")
+    assert con.execute("FROM v").fetchall() == before
+    con.execute("DROP MATERIALIZED VIEW v")
+    con.execute(f"INSERT INTO t VALUES ({most})")
+    with pytest.raises(tidewheel.DataError, match="Overflow"):
+        con.execute("CREATE MATERIALIZED VIEW v AS SELECT sum(x) AS s FROM t")
+    con.execute("DELETE FROM t")
+    con.close()

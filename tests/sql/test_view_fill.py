@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from decimal import Context, Decimal
 from typing import Any
 
@@ -235,3 +236,27 @@ def given_out(con: tidewheel.Connection) -> int:
     circuit, _ = con._session.views.circuit("memory.main.v")
     assert circuit is not None
     return sum(node.rows_out for node in circuit.nodes if node is not None)
+
+
+@pytest.mark.parametrize("digits", [1, 4, 9, 15, 17, 18, 19, 28, 36])
+def test_sums_of_decimals_of_all_sizes(digits: int) -> None:
+    """As large as their type allows, with as few and as many places as it can have."""
+    rng = random.Random(digits)
+    con = tidewheel.connect()
+    for places in sorted({0, 1, digits // 2, digits - 1, digits}):
+        most = 10**digits - 1
+        values = [most, -most, most, 1, *(rng.randint(-most, most) for _ in range(6))]
+        kind = f"DECIMAL({digits}, {places})"
+        exact = Context(prec=60)
+        texts = [f"{Decimal(v).scaleb(-places, exact):f}" for v in values]
+        rows = ", ".join(f"({i % 3}, '{text}'::{kind})" for i, text in enumerate(texts))
+        con.execute(f"CREATE TABLE t AS SELECT * FROM (VALUES {rows}) AS r(g, d)")
+        query = "SELECT g, sum(d) AS s, count(d) AS n, max(d) AS m FROM t GROUP BY g"
+        con.execute(f"CREATE MATERIALIZED VIEW v AS {query}")
+        for change in ("", "DELETE FROM t WHERE d < 0", "INSERT INTO t FROM t WHERE g = 1 LIMIT 1"):
+            if change:
+                con.execute(change)
+            wanted = con.execute(query).fetchall()
+            assert sorted(con.execute("FROM v").fetchall()) == sorted(wanted), kind
+        con.execute("DROP MATERIALIZED VIEW v; DROP TABLE t")
+    con.close()
