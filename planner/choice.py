@@ -36,7 +36,7 @@ LONGEST = 0.5
 """Seconds after which DuckDB is stopped in any case."""
 _SET = "SET max_execution_time"
 PLANNING = 0.03
-"""Seconds to plan a loop: it is tried once DuckDB has taken as many, in three runs or more."""
+"""Seconds to plan a loop: it is tried once DuckDB has taken as many."""
 _AGAIN = 10
 """So many times as long as the loop took DuckDB runs alone, before the loop is tried again."""
 _FEW = 1000
@@ -87,7 +87,7 @@ class Choice:
         if self.whole is None:
             return False
         if self.loop is None:
-            few = self.spent < max(PLANNING, 3 * self.whole)
+            few = self.spent < PLANNING
             return few or self.limited or self.whole <= _CHEAP
         return self.whole <= self.loop and (self.limited or self.spent < _AGAIN * self.loop)
 

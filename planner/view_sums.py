@@ -235,17 +235,24 @@ def _parts(value: str, s: Sum, finite: bool) -> list[str]:
         return [count, *(f"{OWN}count(*) FILTER ({end})" for end in ends)]
     if pa.types.is_decimal128(s.kind):
         scale, unit = s.kind.scale, 10**s.kind.scale
-        if s.kind.precision <= 18:
-            wide = s.kind.precision + scale > 18  # DuckDB would multiply in 18 digits
-            value = f"({value}::DECIMAL(38, {scale}))" if wide else value
+        if s.kind.precision + scale <= 18:
             value = f"({value} * {unit})::BIGINT"
+        elif s.kind.precision <= 18 and len(s.parts) == 2:
+            # DuckDB would multiply in 18 digits; the sum of all is split as well as each is
+            total = _unscaled(f"{OWN}sum({value})", scale)
+            return [count, f"{total} & {_MASK}", f"{total} >> {exact.LIMB}"]
         else:
-            whole = f"{OWN}trunc({value})"
-            part = f"(({value} - {whole})::DECIMAL({scale + 1}, {scale}) * {unit})::HUGEINT"
-            value = f"({whole}::HUGEINT * {unit} + {part})"
+            value = _unscaled(value, scale)
     if len(s.parts) == 1:
         return [count, f"{OWN}sum({value})"]
     if len(s.parts) == 2:
         return [count, f"{OWN}sum({value} & {_MASK})", f"{OWN}sum({value} >> {exact.LIMB})"]
     low = [f"{OWN}sum(({value} >> {exact.LIMB * i}) & {_MASK})" for i in range(3)]
     return [count, *low, f"{OWN}sum({value} >> {3 * exact.LIMB})"]
+
+
+def _unscaled(value: str, scale: int) -> str:
+    """A decimal's digits as a HUGEINT; what is multiplied keeps within 38 digits."""
+    whole, unit = f"{OWN}trunc({value})", 10**scale
+    part = f"(({value} - {whole})::DECIMAL({scale + 1}, {scale}) * {unit})::HUGEINT"
+    return f"({whole}::HUGEINT * {unit} + {part})"

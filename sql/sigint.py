@@ -25,6 +25,8 @@ class _Watcher:
         self._reading, self.writing = socket.socketpair()
         self.writing.setblocking(False)
         self.target: Callable[[], None] | None = None
+        self.turn = 0
+        """Grows with each change of the target."""
         self.fired = 0
         """Signals that ended a statement."""
         self.seen = 0
@@ -44,25 +46,29 @@ class _Watcher:
 
     def _wait(self) -> None:
         while (received := self._reading.recv(64)) and _END not in received:
-            target = self.target
-            meant = target is not None and signal.SIGINT in received
-            if target is not None and meant:
+            turn = self.turn
+            meant = self.target is not None and signal.SIGINT in received
+            if meant:
                 self.fired += 1
-                with suppress(Exception):  # the connection may just have been closed
-                    target()
+                self._tell()
             self.seen += 1
-            if target is not None and meant:
-                self._insist(target)
-            del target  # or this frame would keep the connection alive
+            if meant:
+                self._insist(turn)
 
-    def _insist(self, target: Callable[[], None]) -> None:
+    def _tell(self) -> None:
+        target = self.target  # here alone: a frame that waits would keep the connection alive
+        if target is not None:
+            with suppress(Exception):  # the connection may just have been closed
+                target()
+
+    def _insist(self, turn: int) -> None:
         """Tell it again while the main thread stays in one call.
 
         DuckDB forgets what it is told between the last bytecode before a call and the call's start.
         """
         before = within = None
         for _ in range(_TIMES):
-            if select.select([self._reading], (), (), _PAUSE)[0] or self.target is not target:
+            if select.select([self._reading], (), (), _PAUSE)[0] or self.turn != turn:
                 return
             frame = sys._current_frames()[threading.main_thread().ident or 0]
             at = id(frame), frame.f_code, frame.f_lasti
@@ -71,8 +77,7 @@ class _Watcher:
                 return  # that call has ended; what comes behind it is not meant
             if at == before:
                 within = at
-                with suppress(Exception):
-                    target()
+                self._tell()
             before = at
 
     def settle(self, seen: int = -1) -> None:
@@ -143,6 +148,7 @@ class Watch:
             descriptor = signal.set_wakeup_fd(_watcher.writing.fileno(), warn_on_full_buffer=False)
             self._before = (_watcher.target, descriptor, _watcher.fired)
             _watcher.target = self._interrupt
+            _watcher.turn += 1
         return self
 
     def __exit__(
@@ -157,6 +163,7 @@ class Watch:
                 # DuckDB or Python noticed a signal, perhaps before our thread did.
                 _watcher.settle(self._seen)
             _watcher.target = target
+            _watcher.turn += 1
             # KeyboardInterrupt may come before this line. So where nobody else had a descriptor
             # ours stays, and a target that is left behind is only told to stop doing nothing.
             if descriptor not in (-1, _watcher.writing.fileno()):
