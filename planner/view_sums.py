@@ -235,14 +235,18 @@ def _parts(value: str, s: Sum, finite: bool) -> list[str]:
         return [count, *(f"{OWN}count(*) FILTER ({end})" for end in ends)]
     if pa.types.is_decimal128(s.kind):
         scale, unit = s.kind.scale, 10**s.kind.scale
-        if s.kind.precision + scale <= 18:
-            value = f"({value} * {unit})::BIGINT"
-        elif s.kind.precision <= 18 and len(s.parts) == 2:
-            # DuckDB would multiply in 18 digits; the sum of all is split as well as each is
-            total = _unscaled(f"{OWN}sum({value})", scale)
-            return [count, f"{total} & {_MASK}", f"{total} >> {exact.LIMB}"]
-        else:
-            value = _unscaled(value, scale)
+        value, given = _unscaled(value, scale), value
+        if s.kind.precision <= 18:
+            # many times as fast, where DuckDB's product of at most 18 digits does not overflow
+            fits = 18 - 2 * scale
+            short = f"({given} * {unit})::BIGINT"
+            if s.kind.precision <= 18 - scale:
+                value = short
+            elif fits > 0:
+                small = f"{given} BETWEEN -{10**fits - 1} AND {10**fits - 1}"
+                value = f"CASE WHEN {small} THEN {short} ELSE {value}::BIGINT END"
+            else:
+                value = f"{value}::BIGINT"
     if len(s.parts) == 1:
         return [count, f"{OWN}sum({value})"]
     if len(s.parts) == 2:
