@@ -192,18 +192,10 @@ class Runner:
             return found
         views = transfer.exported(self.session.views, statement)
         own = bool(views) and not self.session.in_transaction
-        if own:
-            self.transaction(split("BEGIN")[0])
-        try:
+        with self.session.as_one() if own else nullcontext():
             found = self._ddl(statement, given)
             for view in views:
                 transfer.make(self.session.views, view, lambda s: self.run(s, None, False))
-        except BaseException:
-            if own:
-                self.transaction(split("ROLLBACK")[0])
-            raise
-        if own:
-            self.transaction(split("COMMIT")[0])
         return found
 
     def _ddl(self, statement: Statement, given: Parameters) -> tuple[Result | None, int]:
