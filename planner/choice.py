@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import duckdb
@@ -34,13 +35,13 @@ SMALL = 20_000
 """Rows of all tables together."""
 LONGEST = 0.5
 """Seconds after which DuckDB is stopped in any case."""
-_SET = "SET max_execution_time"
 PLANNING = 0.03
 """Seconds to plan a loop: it is tried once DuckDB has taken as many."""
 _AGAIN = 10
 """So many times as long as the loop took DuckDB runs alone, before the loop is tried again."""
 _FEW = 1000
 _CHEAP = 0.003  # seconds: no loop takes less
+_TIMES = 100
 
 
 @dataclass
@@ -113,7 +114,7 @@ class Choice:
                 return None
             finally:
                 if seconds < math.inf and self.limits:
-                    connection.execute(f"{_SET} = 0").fetchall()
+                    _set(connection, 0)
 
     def _rows(self, found: duckdb.DuckDBPyRelation, batch_rows: int) -> Held | pa.RecordBatchReader:
         """All rows. Few ones are made values of Python: to Arrow and back takes some 0.4 ms."""
@@ -131,7 +132,7 @@ class Choice:
             self.limits = found[0][0] == 0
         if self.limits:
             try:
-                connection.execute(f"{_SET} = {math.ceil(seconds * 1000)}").fetchall()
+                _set(connection, math.ceil(seconds * 1000))
             except duckdb.Error:  # the configuration is locked
                 self.limits = False
         return self.limits
@@ -174,6 +175,16 @@ class Choice:
             at = f"; at run {again} DuckDB is asked for the whole answer first"
             known.append("the loop runs it" + (at if self.loop is not None else ""))
         return "; ".join(known)
+
+
+def _set(connection: duckdb.DuckDBPyConnection, milliseconds: int) -> None:
+    """Set how long a statement may take; 0: as long as it likes."""
+    for _ in range(_TIMES):
+        # The statement has no more time than the one before: on a busy machine it may be late.
+        with suppress(duckdb.InterruptException):
+            connection.execute(f"SET max_execution_time = {milliseconds}").fetchall()
+            return
+    connection.execute(f"SET max_execution_time = {milliseconds}").fetchall()
 
 
 def _late(before: float | None, seconds: float) -> float:

@@ -141,6 +141,28 @@ def test_the_time_of_a_try_is_no_time_of_other_statements(con, monkeypatch) -> N
     assert explained(con, CLOSURE).startswith("the loop took")
 
 
+def test_the_limit_is_taken_back_though_time_is_up(con, monkeypatch) -> None:
+    """On a busy machine the SET that ends a limit may come to it."""
+    late = 0
+
+    class Busy:
+        def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
+            self.connection = connection
+
+        def execute(self, sql: str) -> duckdb.DuckDBPyConnection:
+            nonlocal late
+            if late < 3:
+                late += 1
+                raise duckdb.InterruptException("Query exceeded maximum execution time")
+            return self.connection.execute(sql)
+
+    raw = duckdb.connect()
+    choice._set(Busy(raw), 1000)  # type: ignore[arg-type]
+    late = 0
+    choice._set(Busy(raw), 0)  # type: ignore[arg-type]
+    assert raw.sql("SELECT current_setting('max_execution_time')").fetchall() == [(0,)]
+
+
 def test_a_configuration_that_is_locked() -> None:
     with tidewheel.connect(safe_mode=True) as con:
         con.execute("CREATE TABLE e AS SELECT 1 AS a, 2 AS b")
