@@ -10,9 +10,10 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-__all__ = ["Exchanged", "decoded", "empty", "pa", "with_leaves"]
+__all__ = ["Exchanged", "array_of", "decoded", "empty", "numbers", "pa", "with_leaves"]
 
 if TYPE_CHECKING:
+    import numpy as np
     import pyarrow as pa
 else:
 
@@ -30,6 +31,43 @@ else:
 def empty(schema: pa.Schema) -> pa.Table:
     """A table without rows. (`Schema.empty_table` does not know unions.)"""
     return pa.table([pa.nulls(0, field.type) for field in schema], schema)
+
+
+def numbers(column: pa.Array | pa.ChunkedArray) -> np.ndarray[Any, np.dtype[Any]]:
+    """The values of a column of fixed width, anything where NULL; not to be written to.
+
+    Dates and times are integers.
+    (`to_numpy` loads pandas, as `pa.array` does, which takes longer than many a query.)
+    """
+    import numpy as np
+
+    kind = column.type
+    flags = pa.types.is_boolean(kind)
+    if pa.types.is_temporal(kind):
+        dtype = np.dtype(f"i{kind.bit_width // 8}")
+    else:
+        dtype = np.dtype(np.bool_ if flags else kind.to_pandas_dtype())
+    if not len(column):
+        return np.empty(0, dtype)
+    array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    first, n, data = array.offset, len(array), array.buffers()[1]
+    if data is None:  # all are NULL
+        return np.zeros(n, dtype)
+    if flags:
+        bits = np.frombuffer(data, np.uint8)
+        return np.unpackbits(bits, count=first + n, bitorder="little")[first:].view(dtype)
+    return np.frombuffer(data, dtype, first + n)[first:]
+
+
+def array_of(values: np.ndarray[Any, np.dtype[Any]]) -> pa.Array:
+    """The same integers, floats or booleans without NULLs for Arrow."""
+    import numpy as np
+
+    if values.dtype == np.bool_:
+        bits = pa.py_buffer(np.packbits(values, bitorder="little"))
+        return pa.Array.from_buffers(pa.bool_(), len(values), [None, bits], 0)
+    data = pa.py_buffer(np.ascontiguousarray(values))
+    return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), [None, data], 0)
 
 
 def decoded(table: pa.Table) -> pa.Table:

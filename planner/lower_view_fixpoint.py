@@ -70,7 +70,7 @@ def fixpoint(low: ViewLowering, b: L.Binding, steps: list[L.Node], watch: Watch)
     descending = value is not None and b.merge[value] == "max"
     op = Fixpoint(
         schema, tuple(key), [r for r, _ in rules], value, descending, watch,
-        f"recursion {b.variable}",
+        f"recursion {b.label}",
     )  # fmt: skip
     return low.circuit.add(op, anchor.placed, *(p for _, placed in rules for p in placed))
 

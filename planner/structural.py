@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
+from tidewheel.engine.arrow import numbers
 from tidewheel.engine.operators.linear import Predicate
 from tidewheel.engine.state.columns import (
     BoolType,
@@ -127,7 +128,7 @@ def _null_test(expression: exp.Expr, schema: Schema, wanted: bool) -> Predicate 
         col = cols[at]
         if isinstance(col, np.ndarray):
             return np.full(n, not wanted)
-        nulls = np.asarray(pc.is_null(col).to_numpy(zero_copy_only=False))
+        nulls = numbers(pc.is_null(col))
         return nulls if wanted else ~nulls
 
     return test
@@ -217,7 +218,7 @@ def _like(expression: exp.Like, schema: Schema) -> Predicate | None:
 
 
 def _true(found: pa.Array) -> Mask:
-    return np.asarray(found.fill_null(False).to_numpy(zero_copy_only=False))
+    return numbers(found.fill_null(False))
 
 
 def plain(column: Any) -> bool:

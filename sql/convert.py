@@ -12,7 +12,7 @@ from typing import Any
 
 import duckdb
 
-from tidewheel.engine.arrow import pa
+from tidewheel.engine.arrow import numbers, pa
 
 from . import errors
 from .types import is_variant
@@ -104,7 +104,7 @@ def _bool8(column: pa.Array) -> list[Any]:
     if column.null_count:
         values: list[Any] = column.storage.to_pylist()
         return [None if v is None else v != 0 for v in values]
-    found: list[Any] = column.storage.to_numpy().view("bool").tolist()
+    found: list[Any] = numbers(column.storage).view("bool").tolist()
     return found
 
 
@@ -118,6 +118,7 @@ def _hugeint(column: pa.Array) -> list[Any]:
 
 _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
 """0001-01-01 and 9999-12-31, the ends of Python's dates, in days from 1970-01-01."""
+_NO_TIME = -(1 << 63)  # NumPy's NaT
 _PER_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000}
 
 
@@ -147,7 +148,11 @@ def _through_numpy(column: pa.Array, raw: pa.DataType, first: int, last: int) ->
     ends = pc.min_max(column.cast(raw)).as_py()
     if ends["min"] is not None and (ends["min"] < first or ends["max"] > last):
         raise OverflowError
-    found: list[Any] = column.to_numpy(zero_copy_only=False).tolist()
+    values = numbers(column).astype("i8")
+    if column.null_count:
+        values[numbers(column.is_null())] = _NO_TIME
+    unit = column.type.unit if pa.types.is_timestamp(column.type) else "D"
+    found: list[Any] = values.view(f"M8[{unit}]").tolist()
     return found
 
 

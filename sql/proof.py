@@ -262,10 +262,9 @@ class Prover:
         types = step.types
         limits: Limits = ((table.group, b.variable, at),)
         rules: list[tuple[str, Span]]
-        mutually = table.cte.with_.mutually
-        if b.kind == "mutual" and not mutually:
+        if b.kind == "mutual" and not table.cte.with_.mutually:
             raise Opaque("the steps of this recursion replace its rows")
-        if mutually or table.parts.operator is None:
+        if table.parts.operator is None:
             rules = [("the query", table.cte.body)]
         elif at == 0:
             limits = ()

@@ -58,7 +58,7 @@ def judge(scanned: Scan, cte: Cte, split: Parts, group: list[Cte]) -> Style:
     if cte.using_key is not None:
         return _using_key(scanned, cte, split, group)
     counts = [_count(scanned, b.span, cte, group) for b in branches]
-    alone = len(group) == 1
+    alone = len(group) == 1 and not cte.with_.mutually
     if alone and (max(counts) <= 1 or split.operator == "union_all"):
         return _linear(scanned, cte, split, group)
     uses = {id(b): _uses(scanned, b, cte, group) for b in branches}
@@ -83,6 +83,11 @@ def judge(scanned: Scan, cte: Cte, split: Parts, group: list[Cte]) -> Style:
     if not linear:
         return Style("mutual", reads_all=True)
     return Style("union_all", terms=nonlinear)
+
+
+def is_monotone(scanned: Scan, cte: Cte, split: Parts, group: list[Cte]) -> bool:
+    """Do more rows of the group never take one of the table's away?"""
+    return all(u.monotone for b in split.steps for u in _uses(scanned, b, cte, group))
 
 
 def is_aggregated(cte: Cte) -> bool:

@@ -16,6 +16,7 @@ from ..planner.logical import Block, Column, RecPart, Structural
 from . import diagnose, errors
 from . import recursion_check as check
 from .recursion_branches import Parts, other_set_operation
+from .recursion_least import Lossy, widens
 from .recursion_native import COUNTER, counted, ends
 from .recursion_structure import structure
 from .recursion_tables import Cte, Reference, Scan, Span
@@ -51,6 +52,11 @@ class Member:
     parts: Parts
     variable: str
     columns: tuple[Column, ...] = ()
+
+    @property
+    def is_typed(self) -> bool:
+        """Is it taken apart though its types are declared?"""
+        return bool(self.cte.types) and self.parts.operator is not None
 
 
 class Texts:
@@ -218,7 +224,12 @@ class Texts:
 
     def step_text(self, member: Member, local: dict[Span, Splice], span: Span) -> Text:
         """A step, cast to the types of the anchor."""
-        described = self.columns(self.cutter.query(span, local=local), span)
+        casts = self.casts(member, self.cutter.query(span, local=local), span)
+        return self.cutter.query(span, member.columns, casts, local)
+
+    def casts(self, member: Member, text: Text, span: Span) -> tuple[bool, ...]:
+        """Which columns of `text`, cut from `span`, have another type than the member's."""
+        described = self.columns(text, span)
         if len(described) != len(member.columns):
             raise errors.ProgrammingError(
                 f'the step of recursive table "{member.cte.label}" has {len(described)} columns, '
@@ -228,10 +239,10 @@ class Texts:
                 position=_first(self.scan, span),
                 length=6,
             )
-        casts = tuple(
-            have != want.type for (_, have), want in zip(described, member.columns, strict=True)
-        )
-        return self.cutter.query(span, member.columns, casts, local)
+        pairs = [(have, c.type) for (_, have), c in zip(described, member.columns, strict=True)]
+        if member.is_typed and not all(widens(have, want) for have, want in pairs):
+            raise Lossy
+        return tuple(have != want for have, want in pairs)
 
     def block(self, text: Text, columns: tuple[Column, ...], reason: str) -> Block:
         """A text as a node of the plan."""

@@ -16,6 +16,7 @@ from . import recursion_check as check
 from .recursion_branches import Parts, parts
 from .recursion_describe import Describer
 from .recursion_groups import groups
+from .recursion_least import Lossy, taken_apart
 from .recursion_member import Member, Native, Texts
 from .recursion_tables import Cte, Scan, Span
 from .recursion_text import Cutter, Text
@@ -147,16 +148,16 @@ class Planner:
         members = []
         for cte in group:
             back = [r for r in self.scan.references if is_back(self.scan, r, cte, group)]
-            whole = Parts((), (), None)
             self.count += 1
             name = re.sub(r"\W", "_", cte.label)
-            taken_apart = whole if with_.mutually else parts(self.scan, cte, back)
-            members.append(Member(cte, taken_apart, f"{name}_{self.count}"))
+            split = Parts((), (), None) if with_.mutually else parts(self.scan, cte, back)
+            members.append(Member(cte, split, f"{name}_{self.count}"))
         for member in members:
             for span in self.outside(member):
                 self.prepare_outside(span, group)
         if with_.mutually:
-            bindings = self.mutual(members)
+            self.declared(members)
+            bindings = self.least(members, group) or self.mutual(members)
         else:
             self.type_members(members, group)
             bindings = tuple(self.bind(m, members, group) for m in members)
@@ -262,12 +263,17 @@ class Planner:
         labels = {c.label.lower() for c in member.columns}
         if not labels >= {k.strip('"').lower() for k in style.keys}:
             raise Native  # DuckDB says that there is no such column
-        same = len(members) == 1 and style.native and style.kind in ("union", "union_all")
+        alone = len(members) == 1 and not member.is_typed
+        same = alone and style.native and style.kind in ("union", "union_all")
         if same and any("VARCHAR" in c.type for c in member.columns) and self.collates():
             raise Native
         anchor: Node | None = None
-        if found.anchors:
-            anchor = self.texts.block(self.texts.anchor_text(member), member.columns, "anchor")
+        if found.anchor is not None:
+            text = self.texts.anchor_text(member)
+            if member.is_typed:
+                casts = self.texts.casts(member, text, found.anchor)
+                text = self.texts.anchor_text(member, casts)
+            anchor = self.texts.block(text, member.columns, "anchor")
         spans = _step_spans(found, cte)
         blocks: list[Node] = []
         lets: list[LetRec] = []
@@ -294,13 +300,13 @@ class Planner:
             kind,
             key=style.key(member.columns),
             merge=style.merge,
-            native=self.texts.native(member, members, style),
+            native=None if member.is_typed else self.texts.native(member, members, style),
             structural=self.texts.structural(member, members, spans, style),
             same=same,
         )
 
-    def mutual(self, members: list[Member]) -> tuple[Binding, ...]:
-        """Bindings that start empty and are evaluated again, in order, until nothing changes."""
+    def declared(self, members: list[Member]) -> None:
+        """The columns of WITH MUTUALLY RECURSIVE."""
         for member in members:
             cte = member.cte
             if not cte.types:
@@ -316,6 +322,25 @@ class Planner:
                 Column(f"{member.variable}_{i}", label, t)
                 for i, (label, t) in enumerate(zip(cte.columns, types, strict=True))
             )
+
+    def least(self, members: list[Member], group: list[Cte]) -> tuple[Binding, ...] | None:
+        """Bindings of a WITH MUTUALLY RECURSIVE that means what SQL's own recursion does."""
+        found = taken_apart(self.scan, group)
+        if found is None:
+            return None
+        before = dict(self.cutter.splices), set(self.settled)
+        for member, split in zip(members, found, strict=True):
+            member.parts = split
+        try:
+            return tuple(self.bind(m, members, group) for m in members)
+        except (Lossy, Native, errors.Error):
+            self.cutter.splices, self.settled = before
+            for member in members:
+                member.parts = Parts((), (), None)
+            return None
+
+    def mutual(self, members: list[Member]) -> tuple[Binding, ...]:
+        """Bindings that start empty and are evaluated again, in order, until nothing changes."""
         bindings = []
         self.texts.define(members, "all")
         for member in members:

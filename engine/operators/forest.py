@@ -7,7 +7,6 @@ from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from tidewheel.engine.operators.slots import Slots, grown
 from tidewheel.engine.state.columns import Array, Col, Mask
@@ -15,7 +14,7 @@ from tidewheel.engine.state.delta import Int64s, Schema
 
 ANCHOR = -1  # the parent of a row that the anchor gives
 ABSENT = -2  # the parent of a row that is not there
-TOP = np.iinfo(np.int64).max  # worse than any value: NULL, or no value yet
+TOP = np.iinfo(np.int64).max  # worse than any other value: NULL, the last of all, or none yet
 NONE = np.empty(0, np.int64)
 _NARROW: Final = np.iinfo(np.int32).max  # slots that four bytes tell apart
 Numbers = npt.NDArray[np.signedinteger[Any]]
@@ -174,6 +173,7 @@ class ValuedForest(Forest):
         self.old = NONE
         self.stamp = np.empty(0, np.int64)
         self.epoch = 0
+        self._meant: set[str] = set()  # what TOP stands for
         super()._clear()
 
     def begin(self) -> None:
@@ -247,12 +247,17 @@ class ValuedForest(Forest):
         places = values.astype(np.int64)
         if self.descending:
             places = ~places
-        if nulls is not None:
+        if (
+            kind.dtype.itemsize == 8
+            and (places == TOP if nulls is None else places[~nulls] == TOP).any()
+        ):
+            self._meant.add("a value")
+        if nulls is not None and nulls.any():
             places[nulls] = TOP
-            if (places[~nulls] == TOP).any():
-                raise OverflowError(f"{self.name}: a value at the end of its type's range")
-        elif kind.dtype.itemsize == 8 and (places == TOP).any():
-            raise OverflowError(f"{self.name}: a value at the end of its type's range")
+            self._meant.add("NULL")
+        if len(self._meant) > 1:
+            end = ~TOP if self.descending else TOP
+            raise OverflowError(f"{self.name}: NULL and {end} cannot both be values here")
         return np.asarray(places)
 
     def place_of(self, slots: Int64s) -> Int64s:
@@ -271,15 +276,12 @@ class ValuedForest(Forest):
         return self.rows(np.concatenate((gone, come)), places)
 
     def _column(self, places: Int64s) -> Col:
-        kind = self.schema.kinds[self.value]
-        assert kind.dtype is not None
-        nulls = places == TOP
+        kind: Any = self.schema.kinds[self.value]
         values: Array = ~places if self.descending else places
-        if not nulls.any():
+        if "NULL" not in self._meant:
             return values.astype(kind.dtype)
-        values = np.where(nulls, 0, values).astype(kind.dtype)
-        array = kind.dump(values)
-        return kind.load(pa.array(array.to_pylist(), array.type, mask=nulls))
+        nulls = places == TOP
+        return kind.join(np.where(nulls, 0, values).astype(kind.dtype), nulls)
 
     @property
     def nbytes(self) -> int:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from tidewheel.engine.arrow import array_of, numbers
 from tidewheel.engine.dataflow.vertex import Vertex
 from tidewheel.engine.operators.budget import Budget, Meter
 from tidewheel.engine.operators.rowset import RowSet
@@ -58,7 +59,7 @@ class NativeLoop(Vertex):
             for batch in reader:
                 iteration = 0
                 if self._counted:
-                    steps = batch.column(batch.num_columns - 1).to_numpy()
+                    steps = numbers(batch.column(batch.num_columns - 1))
                     batch = batch.select(range(batch.num_columns - 1))
                     iteration = int(steps.max()) if len(steps) else 0
                     counters.append(steps)
@@ -69,7 +70,7 @@ class NativeLoop(Vertex):
                 late = bound == "statement_timeout"
                 if bound is not None and budget.on_limit == "return":
                     if budget.iterations is not None and iteration > budget.iterations:
-                        batch = batch.filter(pa.array(steps <= budget.iterations))
+                        batch = batch.filter(array_of(steps <= budget.iterations))
                     if budget.rows is not None and meter.rows > budget.rows:
                         batch = batch.slice(0, max(0, batch.num_rows - meter.rows + budget.rows))
                     batches.append(batch)

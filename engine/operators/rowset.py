@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from tidewheel.engine.arrow import numbers
 from tidewheel.engine.state.columns import canonical, python_values
 
 Ints = npt.NDArray[np.int64]
@@ -155,7 +156,7 @@ class _Codes:
             array = array.storage
         nulls: Ints | None = None
         if array.null_count:
-            nulls = np.asarray(array.is_null().to_numpy(zero_copy_only=False)).astype(np.int64)
+            nulls = numbers(array.is_null()).astype(np.int64)
         values = _integers(array)
         if values is None:
             values = self._intern(array)
@@ -170,7 +171,7 @@ class _Codes:
             codes = [known.setdefault(v, len(known)) for v in encoded.dictionary.to_pylist()]
             if not codes:
                 return np.zeros(len(array), dtype=np.int64)
-            indices = encoded.indices.fill_null(0).to_numpy(zero_copy_only=False)
+            indices = numbers(encoded.indices.fill_null(0))
             found: Ints = np.array(codes, dtype=np.int64)[indices]
             return found
         return np.array(
@@ -189,9 +190,9 @@ def _integers(array: pa.Array) -> Ints | None:
     """The values as integers without a dictionary; None where the type has none."""
     t = array.type
     if pa.types.is_boolean(t):
-        return np.asarray(array.fill_null(False).to_numpy(zero_copy_only=False)).astype(np.int64)
+        return numbers(array.fill_null(False)).astype(np.int64)
     if pa.types.is_floating(t):
-        floats = np.asarray(array.fill_null(0).to_numpy(zero_copy_only=False)).astype(np.float64)
+        floats = numbers(array.fill_null(0)).astype(np.float64)
         floats = floats + 0.0  # -0.0 equals 0.0
         floats[np.isnan(floats)] = np.nan  # all NaNs are equal
         return floats.view(np.int64)
@@ -201,7 +202,7 @@ def _integers(array: pa.Array) -> Ints | None:
         array = array.view(pa.int64())
     elif not pa.types.is_integer(t):
         return None
-    filled = array.fill_null(0).to_numpy(zero_copy_only=False)
+    filled = numbers(array.fill_null(0))
     if filled.dtype == np.uint64:
         unsigned: Ints = filled.view(np.int64)
         return unsigned

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import pyarrow as pa
 
 from tidewheel.engine.operators.dense_index import DenseIndex, range_of
 from tidewheel.engine.operators.hash_index import HashIndex
@@ -171,19 +170,8 @@ class _Numbers:
             self.nulls[at : at + len(values)] = False if nulls is None else nulls
 
     def take(self, slots: Int64s) -> Col:
-        values = self.values[slots]
-        if self.nulls is None:
-            return values
-        nulls = self.nulls[slots]
-        if not nulls.any():
-            return values
-        full = self.kind.dump(values)
-        storage = full.storage if isinstance(full, pa.ExtensionArray) else full
-        bits = pa.py_buffer(np.packbits(~nulls, bitorder="little").tobytes())
-        masked = pa.Array.from_buffers(storage.type, len(values), [bits, storage.buffers()[1]])
-        if storage is full:
-            return masked
-        return pa.ExtensionArray.from_storage(full.type, masked)
+        nulls = None if self.nulls is None else self.nulls[slots]
+        return self.kind.join(self.values[slots], nulls)
 
     @property
     def nbytes(self) -> int:

@@ -18,6 +18,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
+from tidewheel.engine.arrow import numbers
 from tidewheel.engine.dataflow.vertex import Vertex
 from tidewheel.engine.operators.budget import Budget, Meter
 from tidewheel.engine.operators.lookup import Relation
@@ -331,13 +332,13 @@ _PATIENCE = 2048
 
 def _integers(column: pa.ChunkedArray) -> Ints:
     if column.type.bit_width > 32:
-        known = column.drop_null().to_numpy()
+        known = numbers(column.drop_null())
         limit = 1 << 61
         if len(known) and (known.min() <= -limit or known.max() >= limit):
             raise Unfit("a value is too large")
     if column.null_count:
         column = column.cast(pa.int64()).fill_null(int(NULL))
-    values: Ints = column.to_numpy().astype(np.int64, copy=False)
+    values: Ints = numbers(column).astype(np.int64, copy=False)
     return values
 
 

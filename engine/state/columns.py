@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidewheel.engine.arrow import with_leaves
+from tidewheel.engine.arrow import array_of, numbers, with_leaves
 from tidewheel.engine.state import hashing
 from tidewheel.engine.state.hashing import U64
 
@@ -137,6 +137,16 @@ class FixedType(ColumnType):
             return col, None
         return self._values(col), ~np.asarray(_valid(col))
 
+    def join(self, values: Array, nulls: Mask | None) -> Col:
+        """What `split` has taken apart. (pa.array with a mask imports pandas.)"""
+        if nulls is None or not nulls.any():
+            return values
+        full = self.dump(values)
+        storage = full if self._plain else full.storage
+        bits = pa.py_buffer(np.packbits(~nulls, bitorder="little").tobytes())
+        masked = pa.Array.from_buffers(storage.type, len(values), [bits, storage.buffers()[1]])
+        return masked if self._plain else _extension(self.arrow, masked)
+
     def hash(self, col: Col) -> U64:
         values, nulls = self.split(col)
         h = hashing.mix(self._bits(values))
@@ -170,10 +180,10 @@ class BoolType(FixedType):
 
     def _values(self, array: pa.Array) -> Array:
         filled = array.fill_null(False) if array.null_count else array
-        return np.asarray(filled.to_numpy(zero_copy_only=False)).astype(np.uint8)
+        return numbers(filled).astype(np.uint8)
 
     def dump(self, col: Col) -> pa.Array:
-        return pa.array(col.view(np.bool_)) if isinstance(col, np.ndarray) else col
+        return array_of(col.view(np.bool_)) if isinstance(col, np.ndarray) else col
 
 
 class FloatType(FixedType):
@@ -272,7 +282,7 @@ def take(col: Col, index: Index) -> Col:
     if isinstance(col, np.ndarray):
         return col[index]
     if isinstance(col, pa.ExtensionArray):
-        return col.take(pa.array(index))
+        return col.take(array_of(index))
     # what `Array.take` does, without what it does to get there
     index = np.ascontiguousarray(index, np.int64)
     places = pa.Array.from_buffers(_INT64, len(index), [None, pa.py_buffer(index)], 0)
@@ -283,7 +293,7 @@ def where(col: Col, mask: Mask) -> Col:
     """Rows of a column by mask."""
     if isinstance(col, np.ndarray):
         return col[mask]
-    return col.filter(pa.array(mask))
+    return col.filter(array_of(mask))
 
 
 def concat(cols: list[Col], kind: ColumnType) -> Col:
@@ -315,7 +325,7 @@ def _integers(values: Sequence[int | None], storage: pa.DataType) -> pa.Array:
     data = b"".join((v or 0).to_bytes(16, "little", signed=True) for v in values)
     valid = None
     if None in values:
-        valid = pa.array([v is not None for v in values]).buffers()[1]
+        valid = array_of(np.array([v is not None for v in values])).buffers()[1]
     return pa.Array.from_buffers(storage, len(values), [valid, pa.py_buffer(data)])
 
 
@@ -324,7 +334,7 @@ def _is_extension(arrow: pa.DataType) -> bool:
 
 
 def _valid(array: pa.Array) -> Array:
-    return np.asarray(pc.is_valid(array).to_numpy(zero_copy_only=False))
+    return numbers(pc.is_valid(array))
 
 
 def _hash_arrow(array: pa.Array) -> U64:
@@ -390,7 +400,7 @@ def _equal_arrow(a: pa.Array, b: pa.Array) -> Mask:
         pairs = zip(python_values(a), python_values(b), strict=True)
         return np.fromiter((canonical(x) == canonical(y) for x, y in pairs), bool, len(a))
     else:
-        same = np.asarray(pc.equal(a, b).fill_null(False).to_numpy(zero_copy_only=False))
+        same = numbers(pc.equal(a, b).fill_null(False))
     if not a.null_count and not b.null_count:
         return np.asarray(same)
     x, y = _valid(a), _valid(b)

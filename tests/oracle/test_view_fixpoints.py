@@ -133,3 +133,45 @@ def test_sums_over_many_rows() -> None:
             for each in (con, duck):
                 each.execute(edit)
             assert con.execute("FROM v").fetchall() == duck.execute(query).fetchall()
+
+
+@pytest.mark.parametrize("best", ["min", "max"])
+@given(
+    st.lists(
+        st.tuples(
+            st.integers(0, 3), st.integers(0, 3), st.sampled_from([-(1 << 63), 0, (1 << 63) - 1])
+        ),
+        max_size=20,
+    )
+)
+@settings(max_examples=20, deadline=None)
+def test_the_ends_of_a_type_are_values(best: str, edits: list[tuple[int, int, int]]) -> None:
+    query = (
+        f"WITH RECURSIVE d(x, v) AS (SELECT a, {best}(w) FROM e GROUP BY a UNION "
+        f"SELECT e.b, {best}(d.v) FROM d JOIN e ON e.a = d.x GROUP BY e.b) FROM d"
+    )
+    with tidewheel.connect() as con:
+        con.execute("CREATE TABLE e (a INTEGER, b INTEGER, w BIGINT)")
+        con.execute(f"CREATE MATERIALIZED VIEW v AS {query}")
+        for n, (a, b, w) in enumerate(edits):
+            if n % 3 == 2:
+                con.execute("DELETE FROM e WHERE a = ?", [a])
+            con.execute("INSERT INTO e VALUES (?, ?, ?)", [a, b, w])
+            assert sorted(con.execute("FROM v").fetchall()) == sorted(con.execute(query).fetchall())
+
+
+def test_null_and_the_last_of_all_values() -> None:
+    """They are one to the operator, which says so: nothing is lost."""
+    with tidewheel.connect() as con:
+        con.execute(
+            "CREATE TABLE e (a INTEGER, b INTEGER, w BIGINT); INSERT INTO e VALUES (1, 2, NULL)"
+        )
+        con.execute(
+            "CREATE MATERIALIZED VIEW v AS WITH RECURSIVE d(x, v) AS (SELECT a, w FROM e UNION "
+            "SELECT e.b, min(d.v) FROM d JOIN e ON e.a = d.x GROUP BY e.b) FROM d"
+        )
+        before = con.execute("FROM v").fetchall()
+        with pytest.raises(tidewheel.DataError, match="NULL and 9223372036854775807"):
+            con.execute("INSERT INTO e VALUES (7, 8, 9223372036854775807)")
+        assert sorted(con.execute("FROM v").fetchall()) == sorted(before)
+        assert sorted(before) == [(1, None), (2, None)]

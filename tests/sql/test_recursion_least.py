@@ -1,0 +1,105 @@
+# ruff: noqa: E501
+"""WITH MUTUALLY RECURSIVE as SQL's own recursion: where it has the same meaning, and only there."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+import tidewheel
+from tidewheel.sql import recursion_plan
+
+LEAST = {
+    "reach": "WITH MUTUALLY RECURSIVE t(x int) AS (SELECT 0 UNION SELECT e.b FROM t JOIN e ON e.a = t.x) SELECT x FROM t",
+    "wider": "WITH MUTUALLY RECURSIVE t(x bigint, y double) AS (SELECT 0, NULL UNION SELECT e.b, w::float FROM t JOIN e ON e.a = t.x) SELECT x, y, typeof(x) FROM t",
+    "two anchors": "WITH MUTUALLY RECURSIVE t(x int) AS (SELECT a FROM e WHERE w = 1 UNION ALL SELECT 0 UNION SELECT e.b FROM t JOIN e ON e.a = t.x) SELECT x FROM t",
+    "closure": "WITH MUTUALLY RECURSIVE t(x int, y int) AS (SELECT a, b FROM e UNION SELECT t.x, u.y FROM t JOIN t u ON t.y = u.x) SELECT x, y FROM t",
+    "in turn": "WITH MUTUALLY RECURSIVE even(x int) AS (SELECT 0 UNION SELECT e.b FROM odd JOIN e ON e.a = odd.x), odd(x int) AS (SELECT NULL UNION SELECT e.b FROM even JOIN e ON e.a = even.x) SELECT even.x, odd.x FROM even, odd",
+    "exists": "WITH MUTUALLY RECURSIVE t(x int, y int) AS (SELECT a, b FROM e WHERE w > 1 UNION SELECT a, b FROM e WHERE EXISTS (FROM t WHERE t.y = e.a)) SELECT x, y FROM t",
+    "three": "WITH MUTUALLY RECURSIVE t(x int) AS (SELECT 0 UNION SELECT e.b FROM t JOIN e ON e.a = t.x UNION SELECT e.a FROM t JOIN e ON e.b = t.x AND w = 0) SELECT x FROM t",
+}  # fmt: skip
+OTHER = {
+    "bag": "WITH MUTUALLY RECURSIVE t(x int) AS (SELECT 0 UNION ALL SELECT x + 1 FROM t WHERE x < 3) SELECT x FROM t",
+    "narrower": "WITH MUTUALLY RECURSIVE t(x int) AS (SELECT 0.6 UNION SELECT 1.4 FROM t) SELECT x FROM t",
+    "narrower step": "WITH MUTUALLY RECURSIVE t(x int) AS (SELECT 0 UNION SELECT x / 2 + 1 FROM t) SELECT x FROM t",
+    "not monotone": "WITH MUTUALLY RECURSIVE t(x int) AS (SELECT 0 UNION SELECT count(*)::INT FROM t WHERE x < 1) SELECT x FROM t",
+    "left over": "WITH MUTUALLY RECURSIVE t(x int) AS (SELECT a FROM e UNION SELECT 99 FROM e LEFT JOIN t ON e.b = t.x WHERE t.x IS NULL) SELECT x FROM t",
+    "except": "WITH MUTUALLY RECURSIVE t(x int) AS (SELECT 1 UNION SELECT x + 1 FROM t WHERE x < 5 EXCEPT SELECT 3) SELECT x FROM t",
+    "limited": "WITH MUTUALLY RECURSIVE (RETURN AT RECURSION LIMIT 3) t(x int) AS (SELECT 0 UNION SELECT x + 1 FROM t) SELECT x FROM t",
+    "no recursion": "WITH MUTUALLY RECURSIVE s(x int) AS (SELECT a FROM e UNION SELECT b FROM e), t(x int) AS (SELECT 0 UNION SELECT e.b FROM t JOIN e ON e.a = t.x) SELECT s.x, t.x FROM s, t",
+    "no union": "WITH MUTUALLY RECURSIVE t(x int) AS (SELECT DISTINCT a FROM e WHERE a NOT IN (SELECT b FROM e) OR a IN (SELECT x FROM t)) SELECT x FROM t",
+    "nested": "WITH MUTUALLY RECURSIVE t(x int) AS (SELECT 0 UNION SELECT * FROM (WITH RECURSIVE r(y) AS (SELECT x FROM t UNION SELECT e.b FROM r JOIN e ON e.a = r.y) SELECT y FROM r)) SELECT x FROM t",
+}  # fmt: skip
+
+
+@pytest.fixture
+def con():
+    with tidewheel.connect() as connection:
+        connection.execute("CREATE TABLE e (a INTEGER, b INTEGER, w INTEGER)")
+        connection.execute("INSERT INTO e SELECT i, i + 1, i % 3 FROM range(6) AS r(i)")
+        yield connection
+
+
+def kinds(con, query: str) -> str:
+    return str(con.execute(f"EXPLAIN (LOGICAL) {query}").fetchall()[0][1])
+
+
+def rows(con, query: str) -> list[tuple[object, ...]]:
+    return sorted(con.execute(query).fetchall(), key=repr)
+
+
+def generally(con, query: str, monkeypatch) -> list[tuple[object, ...]]:
+    with monkeypatch.context() as patch:
+        patch.setattr(recursion_plan, "taken_apart", lambda *_: None)
+        con.execute("SET fusion = 'off'; CREATE OR REPLACE TABLE another AS SELECT 1")
+        found = rows(con, query)
+        con.execute("RESET fusion; CREATE OR REPLACE TABLE another AS SELECT 1")
+    return found
+
+
+@pytest.mark.parametrize("query", LEAST.values(), ids=LEAST)
+def test_a_least_fixpoint(con, query: str, monkeypatch) -> None:
+    assert "(union)" in kinds(con, query)
+    assert "(mutual)" not in kinds(con, query)
+    found = rows(con, query)
+    assert found
+    assert found == generally(con, query, monkeypatch)
+
+
+@pytest.mark.parametrize("query", OTHER.values(), ids=OTHER)
+def test_any_other_query_is_repeated(con, query: str, monkeypatch) -> None:
+    assert "(mutual)" in kinds(con, query)
+    assert rows(con, query) == generally(con, query, monkeypatch)
+
+
+@pytest.mark.parametrize("query", LEAST.values(), ids=LEAST)
+def test_maintained(con, query: str, monkeypatch) -> None:
+    con.execute(f"CREATE MATERIALIZED VIEW v AS {query}")
+    dice = random.Random(query)
+    for _ in range(25):
+        a, b, w = dice.randrange(7), dice.randrange(7), dice.randrange(3)
+        con.execute(
+            dice.choice(
+                [
+                    f"INSERT INTO e VALUES ({a}, {b}, {w})",
+                    f"DELETE FROM e WHERE a = {a}",
+                    f"UPDATE e SET b = {b} WHERE a = {a}",
+                ]
+            )
+        )
+        assert rows(con, "FROM v") == rows(con, query)
+    assert rows(con, "FROM v") == generally(con, query, monkeypatch)
+
+
+def test_columns_that_are_too_few_are_told(con) -> None:
+    query = "WITH MUTUALLY RECURSIVE t(x int, y int) AS (SELECT 0 UNION SELECT e.b FROM t JOIN e ON e.a = t.x) FROM t"
+    with pytest.raises(tidewheel.ProgrammingError, match="columns"):
+        con.execute(query)
+
+
+def test_the_proof_names_the_branches(con) -> None:
+    con.execute(f"CREATE MATERIALIZED VIEW v AS {LEAST['reach']}")
+    proof = "\n".join(str(r) for r in con.execute("EXPLAIN ROW (v, 2)").fetchall())
+    assert "anchor of t" in proof
+    assert "step of t" in proof
