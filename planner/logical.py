@@ -12,7 +12,7 @@ A node refuses, when it is made, a child that lacks a column that it refers to (
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Literal
 
 from sqlglot import exp
@@ -57,6 +57,8 @@ def references(expression: exp.Expr | None) -> set[str]:
     """The unique names of the columns that an expression reads."""
     if expression is None:
         return set()
+    if type(expression) is exp.Column and type(expression.this) is exp.Identifier:
+        return {expression.this.this}
     return {column.name for column in expression.find_all(exp.Column)}
 
 
@@ -70,8 +72,7 @@ class Node:
     def children(self) -> tuple[Node, ...]:
         """The nodes that this one reads, left to right."""
         found: list[Node] = []
-        for f in fields(self):
-            value = getattr(self, f.name)
+        for value in self.__dict__.values():
             if isinstance(value, Node):
                 found.append(value)
             elif isinstance(value, tuple):

@@ -32,7 +32,7 @@ from tidewheel.planner.arithmetic import NeedsKernel, finished, finished_row
 from tidewheel.planner.maintain import Run
 from tidewheel.planner.structural import compile_predicate, compile_value
 from tidewheel.planner.structural_rows import predicate_by_row
-from tidewheel.planner.text import column, defined, to_sql
+from tidewheel.planner.text import column, to_sql, written
 from tidewheel.planner.view_fill import Contents, stepped
 from tidewheel.planner.view_kernels import (
     INPUT,
@@ -221,7 +221,7 @@ class ViewLowering:
         self, step: L.Project, schema: Schema, values: Sequence[Any]
     ) -> tuple[Any, Schema] | None:
         """A projection with arithmetic."""
-        exprs = ", ".join(to_sql(defined(e)) for e in step.exprs)
+        exprs = ", ".join(written(e) for e in step.exprs)
         query = f"SELECT {exprs}, {WEIGHT} FROM {INPUT}"
         try:
             out = linear_schema(query, schema)

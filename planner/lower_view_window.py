@@ -23,7 +23,7 @@ from tidewheel.planner.lower_view import (
     with_columns,
 )
 from tidewheel.planner.lower_view_nodes import linear
-from tidewheel.planner.text import defined, identifier, to_sql
+from tidewheel.planner.text import identifier, to_sql, written
 from tidewheel.planner.view_kernels import INPUT, group_kernel
 
 
@@ -37,7 +37,7 @@ def _window(low: ViewLowering, node: L.Window) -> Stream:
         waiting = [e for e in waiting if _partition(e) != first]
         window = next(e for e in same[0].expr.find_all(exp.Window))
         placed, positions = low.columns_for(stream, window.args.get("partition_by") or [])
-        query = f"SELECT *, {', '.join(to_sql(defined(e)) for e in same)} FROM {INPUT}"
+        query = f"SELECT *, {', '.join(written(e) for e in same)} FROM {INPUT}"
         source = placed.arrow
         evaluate, schema = low.bound(group_kernel, query, source)
         op = Regroup(source, positions, evaluate, schema, positions, low.circuit.depth, "window")
@@ -77,7 +77,7 @@ def _first_rows(low: ViewLowering, node: L.Window, wanted: int) -> Stream | None
         return None
     place = Order(value, bool(item.args.get("desc")), bool(item.args.get("nulls_first")))
     query = (
-        f"SELECT * FROM (SELECT *, {to_sql(defined(named))} FROM {INPUT}) "
+        f"SELECT * FROM (SELECT *, {written(named)} FROM {INPUT}) "
         f"WHERE {to_sql(identifier(named.column.name))} <= {wanted}"
     )
     evaluate, schema = low.bound(group_kernel, query, source)

@@ -56,6 +56,9 @@ class Run(Protocol):
         `keys` is a table for it (see `engine.operators.shared.Read`).
         """
 
+    def rows(self, sql: str) -> Sequence[Sequence[Any]]:
+        """The rows of a query that is DuckDB's, which is planned but once this way."""
+
     def row(self, sql: str) -> Sequence[Any]:
         """The only row of a query."""
 

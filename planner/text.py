@@ -54,6 +54,12 @@ def defined(named: Named) -> exp.Expr:
     return alias_of(named.expr.copy(), named.column.name)
 
 
+def written(named: Named) -> str:
+    """`defined` as text."""
+    text, name = to_sql(named.expr), to_sql(identifier(named.column.name))
+    return text if text == name else f"{text} AS {name}"
+
+
 def conjunction(parts: Sequence[exp.Expr]) -> exp.Expr | None:
     """The parts joined by AND, each in parentheses where it needs them; None if there are none."""
     if not parts:
@@ -166,12 +172,3 @@ def numbered_parameters(sql: str, parameters: Any) -> Any:
     if isinstance(parameters, Sequence):
         parameters = {str(i): value for i, value in enumerate(parameters, 1)}
     return used_parameters(sql, parameters)
-
-
-def in_one(queries: Sequence[str]) -> str:
-    """One statement of one value: the list of the values that some queries give.
-
-    (As subqueries of one row they would be joined, and it takes DuckDB much longer to plan that.)
-    """
-    each = (f"SELECT {i} AS i, ({query}) AS v" for i, query in enumerate(queries))
-    return f"SELECT system.main.list(v ORDER BY i) FROM ({' UNION ALL '.join(each)})"

@@ -25,7 +25,7 @@ from tidewheel.engine.state.delta import Delta, KeySpec, Schema, consolidate
 from tidewheel.engine.state.order import begins
 from tidewheel.planner import logical as L
 from tidewheel.planner.maintain import Run
-from tidewheel.planner.text import defined, identifier, to_sql
+from tidewheel.planner.text import identifier, to_sql, written
 from tidewheel.planner.view_heads import First, Size
 from tidewheel.planner.view_sums import Sums, columns, groups_alike
 
@@ -36,7 +36,7 @@ def stepped(query: str, steps: Sequence[L.Filter | L.Project | L.Unnest], last: 
         if isinstance(step, L.Filter):
             query = f"SELECT * FROM ({query}) WHERE {to_sql(step.predicate)}"
             continue
-        exprs = ", ".join([*(to_sql(defined(e)) for e in step.exprs), *filter(None, [last])])
+        exprs = ", ".join([*(written(e) for e in step.exprs), *filter(None, [last])])
         if isinstance(step, L.Unnest):
             kept = f"* EXCLUDE ({last})" if last else "*"
             exprs = f"{kept}, {exprs}"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cache
 from time import perf_counter
 from typing import Any
 
@@ -36,18 +35,18 @@ from tidewheel.planner.maintain import Deltas, Recompute, Run, difference
 from tidewheel.planner.meaning import Meaning
 from tidewheel.planner.rewrites.join_graph import join_graph
 from tidewheel.planner.rewrites.join_order import join_order
+from tidewheel.planner.rewrites.measured import Measures
 from tidewheel.planner.rewrites.prune import prune
 from tidewheel.planner.rewrites.reduce_groups import reduce_groups
 from tidewheel.planner.rewrites.same_subplans import same_subplans
-from tidewheel.planner.text import in_one
 from tidewheel.planner.view_fill import as_delta
 from tidewheel.planner.view_kernels import under
 from tidewheel.planner.view_waiting import put_off
 
 
-def rewritten(node: L.Node, run: Run) -> L.Node:
+def rewritten(node: L.Node, measures: Measures) -> L.Node:
     """The plan after the rewrites for views: what DuckDB would do to a query that it gets whole."""
-    node = join_order(join_graph(node), cache(run.row))
+    node = join_order(join_graph(node), measures)
     return same_subplans(prune(reduce_groups(node)))
 
 
@@ -57,7 +56,8 @@ class Incremental:
     reason = ""
 
     def __init__(self, node: L.Node, run: Run, rows_prefix: str) -> None:
-        self.node = node = rewritten(node, run)
+        self._measures = Measures(run.rows)
+        self.node = node = rewritten(node, self._measures)
         self.circuit = Circuit()
         self._low = ViewLowering(self.circuit, run, rows_prefix)
         self.keeper: object = self._low
@@ -86,9 +86,8 @@ class Incremental:
             self._push(placed, run(sql))
         rows: dict[Node, int] = {}
         sources = self._low.inputs
-        counts = [f"SELECT system.main.count(*) FROM {source.table}" for source in sources]
-        found = run.row(in_one(counts))[0] if counts else ()
-        for source, count in zip(sources, found, strict=True):
+        counts = self._measures.rows([source.table for source in sources])
+        for source, count in zip(sources, counts, strict=True):
             self.held[source.key] = rows[source.node] = count
         self._low.contents.rows = rows
         self._low.contents.read = run

@@ -10,6 +10,7 @@ from sqlglot import exp
 
 from tidewheel.planner.text import identifier, to_sql
 
+from . import reads
 from .bind_types import Oracle
 
 Path = tuple[str, ...]
@@ -32,12 +33,12 @@ class Catalog:
         return found
 
     @cached_property
-    def _views(self) -> dict[str, list[tuple[Path, str]]]:
-        found: dict[str, list[tuple[Path, str]]] = {}
-        for r in self._oracle.names.relations:
-            if r.kind != "view" or r.sql is None or (r.temporary and _FRAME.search(r.sql)):
-                continue
-            found.setdefault(r.name.lower(), []).append(((r.database, r.schema, r.name), r.sql))
+    def _views(self) -> dict[str, list[tuple[Path, reads.Relation]]]:
+        names = self._oracle.names
+        found: dict[str, list[tuple[Path, reads.Relation]]] = {}
+        for r in names.relations:
+            if r.kind == "view" and not (r.temporary and _FRAME.search(names.sql(r))):
+                found.setdefault(r.name.lower(), []).append(((r.database, r.schema, r.name), r))
         return found
 
     def table(self, item: exp.Table) -> tuple[str, Path]:
@@ -70,12 +71,12 @@ class Catalog:
 
     def view(self, path: Path) -> tuple[str, str, tuple[str, ...]] | None:
         """Name, query and column names of a view that `path` can only mean."""
-        found = [(p, s) for p, s in self._views.get(path[-1].lower(), ()) if _ends(p, path)]
+        found = [(p, r) for p, r in self._views.get(path[-1].lower(), ()) if _ends(p, path)]
         if len(found) != 1 or self._tables.get(path[-1].lower()):
             return None
-        full, sql = found[0]
+        full, relation = found[0]
         try:
-            statement = sqlglot.parse_one(sql, read="duckdb")
+            statement = sqlglot.parse_one(self._oracle.names.sql(relation), read="duckdb")
         except sqlglot.errors.SqlglotError:
             return None
         if not isinstance(statement, exp.Create) or not isinstance(statement.expression, exp.Query):

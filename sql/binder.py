@@ -92,7 +92,8 @@ def _parsed(text: str, oracle: Oracle) -> exp.Query | str:
         return f"sqlglot cannot parse it: {str(error).splitlines()[0]}"
     if len(trees) != 1 or not isinstance(trees[0], exp.Query):
         return "not a SELECT"
-    same = same_query(text, to_sql(trees[0]))
+    tree = _without_places(trees[0])
+    same = same_query(text, to_sql(tree))
     if same is None:
         return "DuckDB has no parse tree for it"
     if not same:
@@ -100,9 +101,9 @@ def _parsed(text: str, oracle: Oracle) -> exp.Query | str:
     changed = meaning.changed(oracle.meaning, meaning.WRITING)
     if changed:
         return f"under {changed} only DuckDB knows what it says"
-    if trees[0].find(exp.Collate) or oracle.names.collated:
+    if tree.find(exp.Collate) or oracle.names.collated(text):
         return "it or a table has a collation, which Arrow does not carry"
-    return _without_places(trees[0])
+    return tree
 
 
 def _without_places(tree: exp.Query) -> exp.Query:

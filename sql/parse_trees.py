@@ -14,6 +14,8 @@ from typing import Any
 
 import duckdb
 
+from .statements import tokens
+
 Tree = Any
 
 # Where a node stood in the text; the path repeats names that the node holds anyway.
@@ -104,12 +106,28 @@ def canonical(tree: Tree) -> Tree:
 
 def same_query(a: str, b: str) -> bool | None:
     """Are two texts one query to DuckDB? None if it has no tree for the first."""
+    if _words(a) == _words(b):
+        return True
     texts = _serialized([a, b])
     one = _tree(texts[0])
     if one is None:
         return None
     first, second = (_PLACE.sub("", text) for text in texts)
     return first == second or bool(canonical(one) == canonical(_tree(texts[1])))
+
+
+def _words(text: str) -> list[str]:
+    """What is left of a text without its layout, and the case of what is not in quotes."""
+    found: list[str] = []
+    end = -1
+    for token in tokens(text):
+        sign = token.kind == "punctuation" and token.text not in "()[]{},;"
+        if sign and token.start == end:  # operators of several signs
+            found[-1] += token.text
+        else:
+            found.append(token.text.upper() if token.kind == "word" else token.text)
+        end = token.start + len(token.text) if sign else -1
+    return found
 
 
 def difference(a: Tree, b: Tree, path: str = "") -> str | None:

@@ -147,7 +147,7 @@ class Prover:
         """The query of a view."""
         unit = self._units.get(relation.key)
         if unit is None:
-            text = self._queries.get(relation.key) or body_of(relation.sql or "")
+            text = self._queries.get(relation.key) or body_of(self._names.sql(relation))
             self._prepare(text)
             unit = self._units[relation.key] = Unit(self, len(self._units), relation.name, text)
         return unit

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
 import duckdb
@@ -18,13 +18,15 @@ if TYPE_CHECKING:
     from sqlglot import exp
 
 _RELATIONS = """
-SELECT database_name, schema_name, table_name AS name, 'table' AS kind, temporary, NULL AS sql,
-       internal, sql ILIKE '%collate%' AS collated
+SELECT database_name, schema_name, table_name, 'table', temporary, internal,
+       sql ILIKE '%collate%'
 FROM duckdb_tables()
 UNION ALL
-SELECT database_name, schema_name, view_name, 'view', temporary, sql, internal,
-       sql ILIKE '%collate%'
+SELECT database_name, schema_name, view_name, 'view', temporary, internal, false
 FROM duckdb_views()
+"""
+_QUERIES = """
+SELECT database_name, schema_name, view_name, sql FROM duckdb_views() WHERE NOT internal
 """
 _PLACE = """
 SELECT current_database(), current_schemas(false), current_schema(), current_setting('search_path')
@@ -40,7 +42,6 @@ class Relation:
     name: str
     kind: str
     temporary: bool
-    sql: str | None
 
     @property
     def key(self) -> str:
@@ -68,8 +69,7 @@ class Names:
     def __init__(self, connection: duckdb.DuckDBPyConnection, home: Path | None = None) -> None:
         rows = connection.execute(_RELATIONS).fetchall()
         self.relations = [Relation(*row) for *row, internal, _ in rows if not internal]
-        self.collated = any(collated for *_, internal, collated in rows if not internal)
-        """Does a table or view mention a collation?"""
+        self._collated = any(collated for *_, internal, collated in rows if not internal)
         self._own = {(row[1], row[2]) for row in rows if row[-2]}
         self._by_name: dict[str, list[Relation]] = {}
         for relation in self.relations:
@@ -77,6 +77,23 @@ class Names:
         self._connection = connection
         self.home = place(connection)[0] if home is None else home
         self.database, self.schema = self.home[0]
+
+    @cached_property
+    def _queries(self) -> dict[tuple[str, str, str], str]:
+        """CREATE VIEW of each view: to have DuckDB write them takes longer than all the rest."""
+        rows = self._connection.execute(_QUERIES).fetchall()
+        return {(d, s, n): sql for d, s, n, sql in rows}
+
+    def sql(self, view: Relation) -> str:
+        """The CREATE VIEW of a view."""
+        return self._queries.get((view.database, view.schema, view.name), "")
+
+    def collated(self, text: str) -> bool:
+        """Does a table mention a collation, or a view, if `text` may read one?"""
+        views = any(r.kind == "view" for r in self.mentioned(text))
+        return self._collated or (
+            views and any("collate" in sql.lower() for sql in self._queries.values())
+        )
 
     @property
     def macros(self) -> dict[str, tuple[str, ...]]:
@@ -193,7 +210,7 @@ class Names:
                     continue
                 if relation.kind == "view" and relation.key not in stop:
                     seen.add(relation.key)
-                    views[relation] = body(relation.sql or "")
+                    views[relation] = body(self.sql(relation))
                     todo.append(views[relation])
                 else:
                     found[relation.key] = relation

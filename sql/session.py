@@ -247,11 +247,10 @@ class Session:
             finally:
                 stream.close()
 
-    def row(self, sql: str) -> tuple[Any, ...]:
-        """The only row of a query that is DuckDB's, which is planned but once this way."""
+    def rows(self, sql: str) -> list[tuple[Any, ...]]:
+        """The rows of a query that is DuckDB's, which is planned but once this way."""
         with self.guard(_query(sql)):
-            found: tuple[Any, ...] = hidden.execute(self.connection, sql, None)[0]
-            return found
+            return hidden.execute(self.connection, sql, None)
 
     def bind(self, sql: str, names: Names | None = None) -> Node:
         """The logical plan of a maintained view's query; `names`: the catalog as it is now."""

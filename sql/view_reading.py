@@ -85,9 +85,9 @@ class Reading(Homes):
             words[key.rsplit(".", 1)[1]] = words.get(key.rsplit(".", 1)[1], frozenset()) | {key}
         for relation in names.relations:
             ours = relation.key in keys or relation.name.startswith(row_name(""))
-            if relation.kind == "view" and not ours and relation.sql:
+            if relation.kind == "view" and not ours:
                 read = keys & set(names.reads(f"FROM {relation.quoted}", keys))
-                read |= set(introspection.named(relation.sql))
+                read |= set(introspection.named(names.sql(relation)))
                 if read:
                     word = relation.name.lower()
                     words[word] = words.get(word, frozenset()) | read
@@ -99,7 +99,7 @@ class Reading(Homes):
 
     def _maintained_elsewhere(self, names: Names) -> frozenset[str]:
         """Maintained views of attached databases: those of a copied file name the same rows."""
-        theirs = (r for r in names.relations if r.kind == "view" and row_name("") in (r.sql or ""))
+        theirs = (r for r in names.relations if r.kind == "view" and row_name("") in names.sql(r))
         return frozenset(r.key for r in theirs) - self._keys()
 
     def _refuse_foreign(self, text: str) -> None:
@@ -286,9 +286,12 @@ class Maintenance:
         with self._provided(), _registered(self._views.host.connection, keys):
             return decoded(self._views.host.table(sql))
 
-    def row(self, sql: str) -> Sequence[Any]:
+    def rows(self, sql: str) -> Sequence[Sequence[Any]]:
         with self._provided():
-            return self._views.host.row(sql)
+            return self._views.host.rows(sql)
+
+    def row(self, sql: str) -> Sequence[Any]:
+        return self.rows(sql)[0]
 
     @contextmanager
     def _provided(self) -> Iterator[None]:

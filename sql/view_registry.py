@@ -61,8 +61,8 @@ class Host(Protocol):
     def table(self, sql: str) -> pa.Table:
         """Run a query through the planner, on the session's connection, to its end."""
 
-    def row(self, sql: str) -> tuple[Any, ...]:
-        """The only row of a query that is DuckDB's."""
+    def rows(self, sql: str) -> list[tuple[Any, ...]]:
+        """The rows of a query that is DuckDB's."""
 
     def catalog_changed(self) -> None:
         """Forget cached plans."""

@@ -131,7 +131,7 @@ def _outer(node: Join, predicates: list[exp.Expr]) -> Node:
     for p in conjuncts(node.residual) if node.residual is not None else []:
         key = equi_key(p, left_names, right_names)
         if key is not None:
-            keys.append(key)
+            keys.append(copied(key))
         elif node.kind in ("left", "semi", "anti") and references(p) <= right_names:
             into_right.append(p)
         else:
@@ -147,7 +147,10 @@ def _outer(node: Join, predicates: list[exp.Expr]) -> Node:
 
 
 def equi_key(p: exp.Expr, left: set[str], right: set[str]) -> EquiKey | None:
-    """An equality of something of the columns `left` with something of `right`, as a key."""
+    """An equality of something of the columns `left` with something of `right`, as a key.
+
+    The key is made of `p`'s own parts: `copied` is for a plan.
+    """
     if not isinstance(p, exp.EQ | exp.NullSafeEQ):
         return None
     a, b = p.this, p.expression
@@ -156,10 +159,15 @@ def equi_key(p: exp.Expr, left: set[str], right: set[str]) -> EquiKey | None:
     if not one or not other:
         return None
     if one <= left and other <= right:
-        return EquiKey(a.copy(), b.copy(), null_safe)
+        return EquiKey(a, b, null_safe)
     if one <= right and other <= left:
-        return EquiKey(b.copy(), a.copy(), null_safe)
+        return EquiKey(b, a, null_safe)
     return None
+
+
+def copied(key: EquiKey) -> EquiKey:
+    """The same key, of expressions that belong to nothing else."""
+    return EquiKey(key.left.copy(), key.right.copy(), key.null_safe)
 
 
 def _inner(node: Join, predicates: list[exp.Expr]) -> Node:
@@ -194,7 +202,7 @@ def _inner(node: Join, predicates: list[exp.Expr]) -> Node:
         for p in rest:
             key = equi_key(p, have, names[best])
             if key is not None:
-                keys.append(key)
+                keys.append(copied(key))
             elif references(p) <= have | names[best]:
                 residual.append(p)
             else:

@@ -1,0 +1,165 @@
+"""How many rows relations have, and how many different values their columns.
+
+How many values a table's column has DuckDB keeps; to count those that a filter leaves takes as
+long as the whole query may. What a view reads twice is asked for once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from sqlglot import exp
+
+from tidewheel.planner.logical import Filter, Join, Node, Project, Scan, SetOp
+from tidewheel.planner.text import alias_of, column, identifier, substituted, to_sql
+
+Query = Callable[[str], Sequence[Sequence[Any]]]
+"""Gives the rows of a statement."""
+Size = tuple[float, dict[str, float]]
+"""Rows, and values by column."""
+UNKNOWN: Final = 10_000
+_VALUES = 100.0  # of a column of what is not known: two of these are best joined late
+_TABLES = 4
+_MOST = 10_000_000  # rows of a join that are counted
+_OWN = "system.main."  # whatever macros there are
+_COUNT = f"{_OWN}count(*)"
+
+
+@dataclass(frozen=True, slots=True)
+class _Text:
+    """What follows FROM, and the columns in its terms; made of how many tables?"""
+
+    source: str
+    conditions: tuple[str, ...]
+    columns: dict[str, exp.Expr]
+    tables: int = 1
+
+    def __str__(self) -> str:
+        return self.source + (f" WHERE {' AND '.join(self.conditions)}" if self.conditions else "")
+
+    @property
+    def query(self) -> str:
+        """All columns under their names."""
+        items = (to_sql(alias_of(e.copy(), name)) for name, e in self.columns.items())
+        return f"SELECT {', '.join(items) or '1'} FROM {self}"
+
+    def kept(self, name: str) -> tuple[str, str] | None:
+        """A column's table, and what asks for its values; None if it is computed, or of a join."""
+        of = self.columns[name]
+        if self.tables > 1 or not isinstance(of, exp.Column):
+            return None
+        return self.source, f"{_OWN}stats({to_sql(of)}).approx_unique::BIGINT"
+
+    def counted(self, name: str) -> str:
+        """What counts the values of a column."""
+        return f"{_OWN}approx_count_distinct({to_sql(self.columns[name])})"
+
+
+class Measures:
+    """What DuckDB says of the relations of one view's plan."""
+
+    def __init__(self, query: Query) -> None:
+        self._query = query
+        self._known: dict[tuple[str, str], int | None] = {}
+
+    def rows(self, tables: Sequence[str]) -> list[int]:
+        """The rows of each table."""
+        self._ask((table, _COUNT) for table in tables)
+        return [self._known[table, _COUNT] or 0 for table in tables]
+
+    def __call__(self, nodes: Sequence[Node], compared: Container[str]) -> list[Size]:
+        """The size of each relation, with the values of those columns that are `compared`."""
+        relations = [(_text(n), [c.name for c in n.schema if c.name in compared]) for n in nodes]
+        there = [(text, names) for text, names in relations if text is not None]
+        kept = [text.kept(name) for text, names in there for name in names]
+        self._ask((k for k in kept if k is not None), " LIMIT 1")
+        self._ask(
+            (str(text), item)
+            for text, names in there
+            for item in (_COUNT, *(text.counted(n) for n in names if self._kept(text, n) is None))
+        )
+        return [self._size(text, names) for text, names in relations]
+
+    def _size(self, text: _Text | None, names: Sequence[str]) -> Size:
+        if text is None:
+            return UNKNOWN, dict.fromkeys(names, _VALUES)
+        values = {}
+        for name in names:
+            found = self._kept(text, name)
+            found = self._known[str(text), text.counted(name)] if found is None else found
+            values[name] = max(1.0, found or 0)
+        return max(1.0, self._known[str(text), _COUNT] or 0), values
+
+    def _kept(self, text: _Text, name: str) -> int | None:
+        """How many values of a column DuckDB knows of."""
+        kept = text.kept(name)
+        return None if kept is None else self._known[kept]
+
+    def _ask(self, wanted: Iterable[tuple[str, str]], end: str = "") -> None:
+        """Find the value of each item over what it is FROM; None where there is no row."""
+        asked: dict[str, list[str]] = {}
+        for text, item in dict.fromkeys(wanted):
+            if (text, item) not in self._known:
+                asked.setdefault(text, []).append(item)
+        if not asked:
+            return
+        # (As subqueries of one row they would be joined, and it takes DuckDB longer to plan that.)
+        each = (
+            f"(SELECT {i}, [{', '.join(items)}] FROM {text}{end})"
+            for i, (text, items) in enumerate(asked.items())
+        )
+        found = {row[0]: row[1] for row in self._query(" UNION ALL ".join(each))}
+        for i, (text, items) in enumerate(asked.items()):
+            values = found.get(i, [None] * len(items))
+            self._known.update(zip(((text, item) for item in items), values, strict=True))
+
+
+def countable(node: Node) -> bool:
+    """Can the rows of a relation be counted soon?"""
+    return _text(node) is not None
+
+
+def _text(node: Node) -> _Text | None:
+    """What is made of at most `_TABLES` tables, as SQL; None for what takes longer to look at."""
+    if isinstance(node, Scan):
+        pairs = zip(node.columns, node.source_columns, strict=True)
+        return _Text(node.table, (), {c.name: column(s) for c, s in pairs})
+    if isinstance(node, Filter):
+        below = _text(node.input)
+        if below is None:
+            return None
+        condition = f"({to_sql(substituted(node.predicate, below.columns))})"
+        return replace(below, conditions=(*below.conditions, condition))
+    if isinstance(node, Project):
+        below = _text(node.input)
+        if below is None:
+            return None
+        named = {e.column.name: substituted(e.expr, below.columns) for e in node.exprs}
+        return replace(below, columns=named)
+    if isinstance(node, Join) and node.kind == "inner" and node.keys and node.residual is None:
+        left, right = _text(node.left), _text(node.right)
+        if left is None or right is None:
+            return None
+        same = {False: "=", True: "IS NOT DISTINCT FROM"}
+        keys = [f"{to_sql(k.left)} {same[k.null_safe]} {to_sql(k.right)}" for k in node.keys]
+        both = f"({left.query}) JOIN ({right.query}) ON {' AND '.join(keys)}"
+        return _made(f"SELECT * FROM {both} LIMIT {_MOST}", node, left, right)
+    if isinstance(node, SetOp) and node.op == "union" and node.all:
+        left, right = _text(node.left), _text(node.right)
+        if left is None or right is None:
+            return None
+        names = ", ".join(to_sql(identifier(c.name)) for c in node.columns)
+        both = f"SELECT * FROM ({left.query} UNION ALL {right.query}) AS t({names})"
+        return _made(both, node, left, right)
+    return None
+
+
+def _made(query: str, node: Node, *inputs: _Text) -> _Text | None:
+    """A query over several tables, with the columns of `node`."""
+    tables = sum(i.tables for i in inputs)
+    if tables > _TABLES:
+        return None
+    columns: dict[str, exp.Expr] = {c.name: column(c.name) for c in node.schema}
+    return _Text(f"({query})", (), columns, tables)
