@@ -21,6 +21,7 @@ from ..planner.logical import Block, Node
 from . import errors
 from .recursion_branches import opened as opened_bodies
 from .recursion_describe import Describer, numbered
+from .recursion_grouped import grouped
 from .recursion_linear import linear
 from .recursion_plan import Plan, Planner, RecursiveTable
 from .recursion_scan import scan
@@ -43,15 +44,14 @@ def plan(
     scanned = _scanned(text)
     if scanned is None:
         return None
-    rewritten = linear(scanned) if rewrite else None
-    if rewritten is not None:
+    again = _rewritten(scanned) if rewrite else None
+    if again is not None:
         with suppress(errors.Error, duckdb.Error):  # told of the text as it is written
-            again = scan(rewritten)
             found = Planner(again, describe).statement(is_query)
             if found is not None:
                 return found
             if (left := whole_query(again)) is not None:  # DuckDB decorrelates it
-                return Plan(left[0], rewritten, ())
+                return Plan(left[0], again.text, ())
     return Planner(scanned, describe).statement(is_query)
 
 
@@ -65,10 +65,15 @@ def whole(text: str) -> tuple[Block, bool] | None:
         scanned = _scanned(text)
         if scanned is None:
             return None
-        rewritten = linear(scanned)
-        return whole_query(scanned if rewritten is None else scan(rewritten))
+        return whole_query(_rewritten(scanned) or scanned)
     except errors.Error:
         return None
+
+
+def _rewritten(scanned: Scan) -> Scan | None:
+    """A statement that means the same, where its steps can be simpler."""
+    text = linear(scanned)
+    return grouped(scanned) if text is None else scan(text)
 
 
 def _scanned(text: str) -> Scan | None:

@@ -41,6 +41,11 @@ class Refusal:
     length: int = 1
 
 
+def improving(value: exp.Expr) -> str:
+    """The name of an aggregate of one value that can only improve; empty for anything else."""
+    return _SIMPLE.get(type(value), "")
+
+
 def _bare(item: exp.Expr) -> exp.Expr:
     """An item of the SELECT list without alias, cast and parentheses."""
     while isinstance(item, (exp.Alias, exp.Cast, exp.Paren)):

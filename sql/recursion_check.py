@@ -58,7 +58,7 @@ def judge(scanned: Scan, cte: Cte, split: Parts, group: list[Cte]) -> Style:
     if cte.using_key is not None:
         return _using_key(scanned, cte, split, group)
     counts = [_count(scanned, b.span, cte, group) for b in branches]
-    alone = len(group) == 1 and not cte.with_.mutually
+    alone = len(group) == 1 and (cte.with_.improving or not cte.with_.mutually)
     if alone and (max(counts) <= 1 or split.operator == "union_all"):
         return _linear(scanned, cte, split, group)
     uses = {id(b): _uses(scanned, b, cte, group) for b in branches}

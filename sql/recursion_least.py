@@ -16,8 +16,8 @@ from .recursion_whole import is_back
 _WIDER = (("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT"), ("FLOAT", "DOUBLE"))
 
 
-class Lossy(Exception):
-    """A cast to a declared type may make one row of two."""
+class NotLeast(errors.Error):
+    """The loop would mean something else: the text is to be planned as it is written."""
 
 
 def taken_apart(scanned: Scan, group: list[Cte]) -> list[Parts] | None:
@@ -36,7 +36,9 @@ def taken_apart(scanned: Scan, group: list[Cte]) -> list[Parts] | None:
             split = parts(scanned, cte, back)
         except errors.Error:
             return None
-        if split.operator != "union" or not check.is_monotone(scanned, cte, split, group):
+        if split.operator != "union":
+            return None
+        if not cte.with_.improving and not check.is_monotone(scanned, cte, split, group):
             return None
         found.append(split)
     return found

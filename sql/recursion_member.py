@@ -16,7 +16,7 @@ from ..planner.logical import Block, Column, RecPart, Structural
 from . import diagnose, errors
 from . import recursion_check as check
 from .recursion_branches import Parts, other_set_operation
-from .recursion_least import Lossy, widens
+from .recursion_least import NotLeast, widens
 from .recursion_native import COUNTER, counted, ends
 from .recursion_structure import structure
 from .recursion_tables import Cte, Reference, Scan, Span
@@ -241,7 +241,7 @@ class Texts:
             )
         pairs = [(have, c.type) for (_, have), c in zip(described, member.columns, strict=True)]
         if member.is_typed and not all(widens(have, want) for have, want in pairs):
-            raise Lossy
+            raise NotLeast("a cast may make one row of two")
         return tuple(have != want for have, want in pairs)
 
     def block(self, text: Text, columns: tuple[Column, ...], reason: str) -> Block:

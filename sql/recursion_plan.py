@@ -16,7 +16,7 @@ from . import recursion_check as check
 from .recursion_branches import Parts, parts
 from .recursion_describe import Describer
 from .recursion_groups import groups
-from .recursion_least import Lossy, taken_apart
+from .recursion_least import NotLeast, taken_apart
 from .recursion_member import Member, Native, Texts
 from .recursion_tables import Cte, Scan, Span
 from .recursion_text import Cutter, Text
@@ -331,9 +331,15 @@ class Planner:
         before = dict(self.cutter.splices), set(self.settled)
         for member, split in zip(members, found, strict=True):
             member.parts = split
+        improving = members[0].cte.with_.improving
         try:
-            return tuple(self.bind(m, members, group) for m in members)
-        except (Lossy, Native, errors.Error):
+            bindings = tuple(self.bind(m, members, group) for m in members)
+            if improving and bindings[0].kind != "improve":
+                raise NotLeast("no value improves")
+            return bindings
+        except (NotLeast, Native, errors.Error):
+            if improving:
+                raise
             self.cutter.splices, self.settled = before
             for member in members:
                 member.parts = Parts((), (), None)

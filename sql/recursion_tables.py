@@ -84,6 +84,8 @@ class With:
     head: Span
     scope: Span = field(default_factory=lambda: Span(0, 0))
     ctes: list[Cte] = field(default_factory=list)
+    improving: bool = False
+    """Was it taken apart into anchor and grouped step? See recursion_grouped."""
 
 
 @dataclass(frozen=True, slots=True)

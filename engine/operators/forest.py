@@ -247,17 +247,17 @@ class ValuedForest(Forest):
         places = values.astype(np.int64)
         if self.descending:
             places = ~places
-        if (
-            kind.dtype.itemsize == 8
-            and (places == TOP if nulls is None else places[~nulls] == TOP).any()
-        ):
-            self._meant.add("a value")
+        meant = set(self._meant)
+        known = places if nulls is None else places[~nulls]
+        if kind.dtype.itemsize == 8 and (known == TOP).any():
+            meant.add("a value")
         if nulls is not None and nulls.any():
             places[nulls] = TOP
-            self._meant.add("NULL")
-        if len(self._meant) > 1:
+            meant.add("NULL")
+        if len(meant) > 1:
             end = ~TOP if self.descending else TOP
             raise OverflowError(f"{self.name}: NULL and {end} cannot both be values here")
+        self._meant = meant
         return np.asarray(places)
 
     def place_of(self, slots: Int64s) -> Int64s:

@@ -17,7 +17,9 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
+from tidewheel.engine.operators.improved import Improved, Unfit
 from tidewheel.engine.operators.rowset import RowSet, frozen
+from tidewheel.engine.state.columns import column_type
 
 Kind = Literal["union", "union_all", "improve", "using_key", "mutual"]
 
@@ -45,12 +47,18 @@ class Variable:
         self.spec = spec
         self.changed = False
         self._seen: RowSet | None = None
+        self._improved: Improved | None = None
         self._old: list[pa.Table] = []
         self._rows: dict[tuple[Any, ...], list[Any]] = {}
         self._begin(pa.table({}))
 
     def _begin(self, empty: pa.Table) -> None:
         self.empty = self.delta = self._value = empty
+        merge = self.spec.merge
+        if self.spec.kind == "improve" and len(merge) == empty.num_columns:
+            at = Improved.fits(empty.schema, merge)
+            if at is not None:
+                self._improved = Improved(empty.schema, self.spec.key, at, merge[at] or "")
 
     @property
     def streams(self) -> bool:
@@ -109,9 +117,17 @@ class Variable:
         """The rows at the end, for a variable that does not give them out as they come."""
         if self.spec.kind == "mutual":
             return self._value
+        if self._improved is not None:
+            return self._improved.rows()
         return self._table(list(self._rows.values()))
 
     def _improve(self, arrived: pa.Table) -> pa.Table:
+        if self._improved is not None:
+            try:
+                return self._improved.improve(arrived)
+            except Unfit:
+                found, self._improved = self._improved.rows(), None
+                self._improve(found)
         touched: dict[tuple[Any, ...], list[Any]] = {}
         key, merge = self.spec.key, self.spec.merge
         for row in _rows(arrived):
@@ -142,7 +158,7 @@ class Variable:
             return self.empty
         columns = zip(*rows, strict=True)
         return pa.Table.from_arrays(
-            [pa.array(c, f.type) for c, f in zip(columns, self.empty.schema, strict=True)],
+            [_array(c, f.type) for c, f in zip(columns, self.empty.schema, strict=True)],
             schema=self.empty.schema,
         )
 
@@ -155,7 +171,25 @@ def _concat(tables: Sequence[pa.Table]) -> pa.Table:
 
 
 def _rows(table: pa.Table) -> list[tuple[Any, ...]]:
-    return list(zip(*(c.to_pylist() for c in table.columns), strict=True))
+    return list(zip(*map(_values, table.columns), strict=True))
+
+
+def _values(column: pa.ChunkedArray) -> list[Any]:
+    """Python values; those of extension types are what stores them, HUGEINTs integers."""
+    kind = column.type
+    if not isinstance(kind, pa.BaseExtensionType):
+        return list(column.to_pylist())
+    stored = pa.chunked_array([c.storage for c in column.chunks], kind.storage_type).to_pylist()
+    if not column_type(kind).wide:
+        return list(stored)
+    return [None if v is None else int.from_bytes(v, "little", signed=True) for v in stored]
+
+
+def _array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
+    if not isinstance(kind, pa.BaseExtensionType):
+        return pa.array(values, kind)
+    found = column_type(kind)
+    return found.dump(found.of(values))
 
 
 def _same(one: pa.Table, other: pa.Table) -> bool:
@@ -197,9 +231,9 @@ def _better(how: str, old: Any, new: Any) -> tuple[Any] | None:
     if how == "max":
         return (new,) if _less(old, new) else None
     if how == "bool_or":
-        return (True,) if new and not old else None
+        return (new,) if new and not old else None
     if how == "bool_and":
-        return (False,) if old and not new else None
+        return (new,) if old and not new else None
     joined = old | new if how == "bit_or" else old & new
     return (joined,) if joined != old else None
 

@@ -8,7 +8,7 @@ import random
 import pytest
 
 import tidewheel
-from tidewheel.sql import recursion_plan
+from tidewheel.sql import recursion, recursion_plan
 
 LEAST = {
     "reach": "WITH MUTUALLY RECURSIVE t(x int) AS (SELECT 0 UNION SELECT e.b FROM t JOIN e ON e.a = t.x) SELECT x FROM t",
@@ -103,3 +103,60 @@ def test_the_proof_names_the_branches(con) -> None:
     proof = "\n".join(str(r) for r in con.execute("EXPLAIN ROW (v, 2)").fetchall())
     assert "anchor of t" in proof
     assert "step of t" in proof
+
+
+GROUPED = {
+    "paths": "WITH MUTUALLY RECURSIVE t(x int, d int) AS (SELECT x, min(d) FROM (SELECT 0 AS x, 0 AS d UNION ALL SELECT e.b, t.d + e.w FROM t JOIN e ON e.a = t.x) GROUP BY x) SELECT x, d FROM t",
+    "named, by place": "WITH MUTUALLY RECURSIVE t(d bigint, x int) AS (SELECT min(u.l) AS best, u.k FROM (SELECT a AS k, 0 AS l FROM e WHERE a < 2 UNION ALL SELECT 3, 1 UNION ALL SELECT e.b AS k, t.d + 1 l FROM t, e WHERE e.a = t.x) AS u GROUP BY 2) SELECT d, x FROM t",
+    "components": "WITH MUTUALLY RECURSIVE c(x int, l int) AS (SELECT x, max(l) FROM (SELECT a AS x, a AS l FROM e UNION ALL SELECT b, b FROM e UNION ALL SELECT e.b, c.l FROM c JOIN e ON e.a = c.x UNION SELECT e.a, c.l FROM c JOIN e ON e.b = c.x) GROUP BY ALL) SELECT x, l FROM c",
+    "flags": "WITH MUTUALLY RECURSIVE t(x int, y boolean) AS (SELECT x, bool_or(y) FROM (SELECT a AS x, w = 1 AS y FROM e UNION ALL SELECT e.b, t.y FROM t JOIN e ON e.a = t.x) GROUP BY x) SELECT x, y FROM t",
+}  # fmt: skip
+NOT_GROUPED = {
+    "falls": "WITH MUTUALLY RECURSIVE t(x int, d int) AS (SELECT x, min(d) FROM (SELECT 0 AS x, 0 AS d UNION ALL SELECT e.b, 9 - t.d FROM t JOIN e ON e.a = t.x AND e.b < 3) GROUP BY x) SELECT x, d FROM t",
+    "counts": "WITH MUTUALLY RECURSIVE t(x int, d int) AS (SELECT x, count(d) FROM (SELECT 0 AS x, 0 AS d UNION ALL SELECT e.b, t.d FROM t JOIN e ON e.a = t.x) GROUP BY x) SELECT x, d FROM t",
+    "narrower key": "WITH MUTUALLY RECURSIVE t(x int, d int) AS (SELECT x, min(d) FROM (SELECT 0.4 AS x, 0 AS d UNION ALL SELECT e.b + 0.3, t.d + 1 FROM t JOIN e ON e.a = t.x) GROUP BY x) SELECT x, d FROM t",
+    "having": "WITH MUTUALLY RECURSIVE t(x int, d int) AS (SELECT x, min(d) FROM (SELECT 0 AS x, 0 AS d UNION ALL SELECT e.b, t.d + 1 FROM t JOIN e ON e.a = t.x) GROUP BY x HAVING min(d) < 3) SELECT x, d FROM t",
+    "literal key": "WITH MUTUALLY RECURSIVE t(x int, d int) AS (SELECT x, min(d) FROM (SELECT 0 AS x, 5 AS d UNION ALL SELECT 1, t.d + 1 FROM t WHERE t.d < 7) GROUP BY x) SELECT x, d FROM t",
+    "limited inside": "WITH MUTUALLY RECURSIVE t(x int, d int) AS (SELECT x, min(d) FROM (SELECT 0 AS x, 0 AS d UNION ALL SELECT e.b, t.d + 1 FROM t JOIN e ON e.a = t.x LIMIT 4) GROUP BY x) SELECT count(*) FROM t",
+    "its own name": "WITH MUTUALLY RECURSIVE t(x int, d int) AS (SELECT x, min(d) FROM (SELECT 0 AS x, 0 AS d UNION ALL SELECT e.b AS x, x + t.d AS d FROM (SELECT x AS y, d FROM t) AS t JOIN e ON e.a = t.y) GROUP BY x) SELECT x, d FROM t",
+    "a sum inside": "WITH MUTUALLY RECURSIVE t(x int, d int) AS (SELECT x, min(d) FROM (SELECT 0 AS x, 0 AS d UNION ALL SELECT max(e.b), max(t.d) FROM t JOIN e ON e.a = t.x) GROUP BY x) SELECT x, d FROM t",
+    "more is read": "WITH MUTUALLY RECURSIVE t(x int, d int) AS (SELECT x, min(d) FROM (SELECT 0 AS x, 0 AS d UNION ALL SELECT e.b, t.d + 1 FROM t JOIN e ON e.a = t.x) u JOIN e ON e.a = u.x GROUP BY x) SELECT x, d FROM t",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("query", GROUPED.values(), ids=GROUPED)
+def test_the_best_value_of_each_key(con, query: str, monkeypatch) -> None:
+    assert "(improve)" in kinds(con, query)
+    found = rows(con, query)
+    assert found
+    with monkeypatch.context() as patch:
+        patch.setattr(recursion, "grouped", lambda _: None)
+        con.execute("CREATE OR REPLACE TABLE another AS SELECT 1")
+        assert "(mutual)" in kinds(con, query)
+        assert rows(con, query) == found
+
+
+@pytest.mark.parametrize("query", NOT_GROUPED.values(), ids=NOT_GROUPED)
+def test_other_groups_are_repeated(con, query: str) -> None:
+    assert "(mutual)" in kinds(con, query)
+    con.execute("SET max_iterations = 50; SET on_limit = 'return'; BEGIN")
+    rows(con, query)
+    con.execute("COMMIT")  # nothing has failed on the way
+
+
+@pytest.mark.parametrize("query", GROUPED.values(), ids=GROUPED)
+def test_best_values_maintained(con, query: str) -> None:
+    con.execute(f"CREATE MATERIALIZED VIEW v AS {query}")
+    dice = random.Random(query)
+    for _ in range(25):
+        a, b, w = dice.randrange(7), dice.randrange(7), dice.randrange(3)
+        con.execute(
+            dice.choice(
+                [
+                    f"INSERT INTO e VALUES ({a}, {b}, {w})",
+                    f"DELETE FROM e WHERE a = {a}",
+                    f"UPDATE e SET w = {w}, b = {b} WHERE a = {a}",
+                ]
+            )
+        )
+        assert rows(con, "FROM v") == rows(con, query)
