@@ -5,7 +5,7 @@ Where the keys are sparse it is a binary search.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -59,6 +59,10 @@ class Relation:
     def __len__(self) -> int:
         return int(self.starts[-1])
 
+    def told_by(self, columns: Iterable[int]) -> bool:
+        """Is one of the columns beside the key different in each row?"""
+        return any(_differ(self.columns[i]) for i in columns)
+
     def lookup(self, values: Ints, positions: bool = True) -> tuple[Ints | None, list[Ints]]:
         """Per match: the position in `values` (None if not asked for), and the other columns."""
         inside = None
@@ -96,6 +100,28 @@ class Relation:
         if kept is not None and where is not None:
             where = kept[where]
         return where, found
+
+
+def _differ(values: Ints) -> bool:
+    """Is each value another one?"""
+    some = np.sort(values[:_SOME])
+    if not (some[1:] > some[:-1]).all():
+        return False
+    if len(some) == len(values):
+        return True
+    low = int(values.min())
+    span = int(values.max()) - low + 1
+    if span < len(values):
+        return False
+    if span <= 4 * len(values) + SPARE:
+        there = np.zeros(span, dtype=bool)
+        there[values - low] = True
+        return int(np.count_nonzero(there)) == len(values)
+    ordered = np.sort(values)
+    return bool((ordered[1:] > ordered[:-1]).all())
+
+
+_SOME = 1 << 12  # values of which two are mostly equal if any are
 
 
 def _by_key(columns: Sequence[Ints], low: int, high: int) -> list[Ints]:

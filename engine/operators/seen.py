@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from tidewheel.engine.operators.budget import Meter
 from tidewheel.engine.operators.lookup import SPARE, Relation, distinct
@@ -37,6 +38,14 @@ class Space:
         self.size = self.strides[0] * sizes[0] if sizes else 1
         if self.size >= 1 << 62:
             raise Unfit("the rows do not fit into 64 bits")
+
+    def fits(self, column: int, type_: pa.DataType) -> bool:
+        """Is the type an integer that holds all values of a column?"""
+        if not pa.types.is_integer(type_):
+            return False
+        held = np.iinfo(type_.to_pandas_dtype())
+        low = self.lows[column]
+        return bool(held.min <= low and low + self.sizes[column] - 2 <= held.max)
 
     def pack(self, columns: Sequence[Ints], nulls: bool, known: bool = False) -> Ints:
         """`known`: all values are in their ranges."""
@@ -101,6 +110,11 @@ class Bitmap:
         self.seen[fresh] = True
         self.touched.append(fresh)
         return new
+
+    def unseen(self, keys: Ints) -> Ints:
+        """Positions of keys that were not added, and are not added now; `keys` if it is all."""
+        seen = self.seen[keys]
+        return (~seen).nonzero()[0] if seen.any() else keys
 
     def add_many(self, keys: Ints, size: int) -> Ints:
         """The keys that are new, all below `size`, each once, in order."""
@@ -263,4 +277,42 @@ class Runs:
         self.runs = []
 
 
-Seen = Bitmap | Runs
+class Anchored:
+    """The rows of the anchor, where no later row comes twice: those alone are looked for.
+
+    A filter tells of most numbers that they are not among them.
+    """
+
+    def __init__(self) -> None:
+        self._rows = np.zeros(0, dtype=np.int64)
+        self._filter = np.zeros(1, dtype=bool)
+
+    def add(self, keys: Ints) -> Ints:
+        """Positions of the keys that are new, each key once."""
+        self._rows, first = distinct(keys)
+        self._filter = np.zeros(1 << (_FILTER * len(self._rows)).bit_length(), dtype=bool)
+        self._filter[self._rows & (len(self._filter) - 1)] = True
+        return first
+
+    def unseen(self, keys: Ints) -> Ints:
+        """Positions of keys that were not added, and are not added now; `keys` if it is all."""
+        maybe = self._filter[keys & (len(self._filter) - 1)].nonzero()[0]
+        if not len(maybe):
+            return keys
+        some = keys[maybe]
+        at = np.searchsorted(self._rows, some)
+        at[at == len(self._rows)] = 0
+        found = maybe[self._rows[at] == some]
+        if not len(found):
+            return keys
+        new = np.ones(len(keys), dtype=bool)
+        new[found] = False
+        return new.nonzero()[0]
+
+    def clear(self) -> None:
+        self._rows = self._rows[:0]
+
+
+_FILTER = 8  # places for each row, at least
+
+Seen = Bitmap | Runs | Anchored

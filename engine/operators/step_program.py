@@ -93,6 +93,22 @@ class Program:
             later.add(key)
         return tuple(reversed(found))
 
+    @cached_property
+    def inverse(self) -> tuple[frozenset[int], ...] | None:
+        """Per relation the columns beside its key that an output row tells, or a later key.
+
+        Where they tell the relation's row, each output row comes from one row of the loop alone.
+        None if some column of that row could not be told.
+        """
+        known = {o.index for o in self.outputs if isinstance(o, Slot)}
+        found: list[frozenset[int]] = []
+        width = self.columns + sum(self.widths)
+        for key, own in zip(reversed(self.keys), reversed(self.widths), strict=True):
+            width -= own
+            found.append(frozenset(s - width for s in known if width <= s < width + own))
+            known.add(key)
+        return tuple(reversed(found)) if known.issuperset(range(self.columns)) else None
+
     def run(
         self, columns: Sequence[Ints], relations: Sequence[Relation], nulls: bool
     ) -> list[Ints]:

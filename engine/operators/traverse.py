@@ -25,6 +25,7 @@ from tidewheel.engine.operators.lookup import Relation
 from tidewheel.engine.operators.seen import (
     BITMAP,
     FEW,
+    Anchored,
     Bitmap,
     Bools,
     Runs,
@@ -91,24 +92,29 @@ class Traverse(Vertex):
             inputs = [[_integers(c) for c in t.columns] for t in tables]
             nulls = any(c.null_count for t in tables for c in t.columns)
             if self._plan.merge:
-                result = self._improve(inputs, nulls)
+                table = _table(self._improve(inputs, nulls), anchor.schema, nulls)
             else:
-                result = self._union(inputs, nulls, anchor.schema)
-            table = _table(result, anchor.schema, nulls)
+                space = self._space(inputs)
+                result = self._union(inputs, space, nulls, anchor.schema)
+                table = _table(result, anchor.schema, nulls, space)
         except Unfit:
             table = self._otherwise()
         self.send_by(0, table, time)
 
     # -- union
 
-    def _union(self, inputs: list[list[Ints]], nulls: bool, schema: pa.Schema) -> list[list[Ints]]:
+    def _union(
+        self, inputs: list[list[Ints]], space: Space, nulls: bool, schema: pa.Schema
+    ) -> list[list[Ints]]:
         plan = self._plan
-        space = self._space(inputs)
         relations = [Relation(c) for c in inputs[1:]]
         meter = Meter(self._budget, f'"{plan.label}"', "union")
-        carried = plan.carried
+        carried, inverse = plan.carried, plan.program.inverse
+        once = inverse is not None and all(
+            r.told_by(columns) for r, columns in zip(relations, inverse, strict=True)
+        )
         if space.size <= BITMAP or carried is None:
-            found = self._run(inputs[0], relations, space, nulls, meter)
+            found = self._run(inputs[0], relations, space, nulls, meter, once)
             self._told(found, schema, nulls)
             return found
         # Rows that differ in the carried column never meet: one part of its values at a time.
@@ -130,7 +136,7 @@ class Traverse(Vertex):
             lows[carried], sizes[carried] = 0, len(distinct) + 1
             own = Space(lows, sizes)
             meter.deltas.clear()
-            found = self._run(anchor, relations, own, nulls, meter)
+            found = self._run(anchor, relations, own, nulls, meter, once)
             for columns in found:
                 columns[carried] = distinct[columns[carried]]
             self._told(found, schema, nulls)
@@ -151,8 +157,14 @@ class Traverse(Vertex):
         space: Space,
         nulls: bool,
         meter: Meter,
+        once: bool,
     ) -> list[list[Ints]]:
-        seen: Seen = self._seen(space)
+        """All rows, by iteration.
+
+        `once`: each row of a step comes from one row alone. That row is new once, so that no row
+        comes twice; but it may be one of the anchor's.
+        """
+        seen: Seen = self._seen(space, once)
         chunks: list[list[Ints]] = []
         columns = anchor
         program = self._plan.program
@@ -172,7 +184,9 @@ class Traverse(Vertex):
             many = False
             if len(columns[0]):
                 keys = space.pack(columns, nulls, known and iteration > 0)
-                if isinstance(seen, Bitmap) and not nulls and len(keys) * 8 > space.size:
+                if once and iteration and not isinstance(seen, Runs):
+                    fresh = seen.unseen(keys)
+                elif isinstance(seen, Bitmap) and not nulls and len(keys) * 8 > space.size:
                     many, fresh = True, seen.add_many(keys, space.size)
                 else:
                     fresh = seen.add(keys)
@@ -200,12 +214,12 @@ class Traverse(Vertex):
         seen.clear()
         return chunks
 
-    def _seen(self, space: Space) -> Seen:
+    def _seen(self, space: Space, once: bool) -> Seen:
         """A bitmap, where one is kept or small; else runs, which few rows may stay in."""
         kept: Bitmap | None = getattr(self, "_bitmap", None)
         if space.size <= _SMALL or (kept is not None and len(kept.seen) >= space.size):
             return Bitmap.of(space.size, self)
-        return Runs()
+        return Anchored() if once else Runs()
 
     def _space(self, inputs: list[list[Ints]]) -> Space:
         """The ranges of the columns, from everything that can flow into them."""
@@ -342,11 +356,20 @@ def _integers(column: pa.ChunkedArray) -> Ints:
     return values
 
 
-def _table(chunks: list[list[Ints]], schema: pa.Schema, nulls: bool) -> pa.Table:
+def _table(
+    chunks: list[list[Ints]], schema: pa.Schema, nulls: bool, space: Space | None = None
+) -> pa.Table:
+    """`space`: what values there can be."""
     if not chunks:
         return schema.empty_table()
     columns = []
     for i, field in enumerate(schema):
+        if space is not None and not nulls and space.fits(i, field.type):
+            own = np.concatenate(
+                [c[i] for c in chunks], dtype=field.type.to_pandas_dtype(), casting="unsafe"
+            )
+            columns.append(pa.array(own, field.type))
+            continue
         values = np.concatenate([c[i] for c in chunks]) if len(chunks) > 1 else chunks[0][i]
         mask = None
         if nulls:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tidewheel.engine.operators.lookup import Relation
-from tidewheel.engine.operators.seen import Bitmap, Runs, Space
+from tidewheel.engine.operators.seen import Anchored, Bitmap, Runs, Space
 from tidewheel.engine.operators.step_program import NULL
 
 
@@ -56,3 +56,30 @@ def test_a_row_is_its_number() -> None:
     ]
     numbers = space.pack(columns, nulls=False)
     assert all(map(np.array_equal, space.unpack(numbers), columns))
+
+
+@pytest.mark.parametrize("count", [0, 1, 100, 20_000])
+@pytest.mark.parametrize("spread", [1, 1 << 30])
+def test_a_column_tells_the_row(count: int, spread: int) -> None:
+    rng = np.random.default_rng(count)
+    values = rng.permutation(count) * spread
+    assert Relation([np.zeros(count, np.int64), values[:], values // 2]).told_by([0])
+    assert Relation([values, values % 7, values]).told_by([0, 1])
+    assert not Relation([values, values]).told_by([])
+    if count > 1:
+        values[-1] = values[0]
+        assert not Relation([np.zeros(count, np.int64), values]).told_by([0])
+
+
+def test_only_the_rows_of_the_anchor_are_known() -> None:
+    rng = np.random.default_rng(5)
+    for _ in range(30):
+        keys, asked = rng.integers(0, 1 << 12, 200), rng.integers(0, 1 << 12, 300)
+        anchored, bitmap = Anchored(), Bitmap(1 << 12)
+        assert sorted(keys[anchored.add(keys)].tolist()) == sorted(set(keys.tolist()))
+        bitmap.add(keys)
+        wanted = [k for k in asked.tolist() if k not in keys]
+        for seen in (anchored, bitmap):
+            assert asked[seen.unseen(asked)].tolist() == wanted
+        others = np.setdiff1d(asked, keys)
+        assert anchored.unseen(others) is others
