@@ -94,6 +94,9 @@ class Held:
     types as DuckDB names them.
     """
 
+    complete = True
+    """Is nothing left to be read from the connection?"""
+
     def __init__(self, columns: list[tuple[str, str]], rows: list[tuple[Any, ...]]) -> None:
         self.columns = columns
         self._ahead: list[tuple[Any, ...]] | None = rows
@@ -136,6 +139,8 @@ class Rows(Held):
 
     Its statement has been executed.
     """
+
+    complete = False
 
     def __init__(self, types: list[str], context: Context) -> None:
         self._connection = context.connection

@@ -273,6 +273,7 @@ def writing_cte(parts: Iterable[Token]) -> Token | None:
     return None
 
 
+@lru_cache(maxsize=256)
 def mentions_recursion(text: str) -> bool:
     """May `text` have a recursion? Cheap, and never wrongly no."""
     return _RECURSIVE.search(text) is not None
