@@ -24,6 +24,7 @@ from tidewheel.sql.capture import TableInfo
 from tidewheel.sql.database import Database
 from tidewheel.sql.reads import Names, Relation
 from tidewheel.sql.statements import Statement
+from tidewheel.sql.whole_view import WholeViews
 
 if TYPE_CHECKING:
     from tidewheel.planner.logical import Node
@@ -54,6 +55,10 @@ class Host(Protocol):
     in_transaction: bool
     safe_mode: bool
     temporary: bool
+
+    @property
+    def version(self) -> object:
+        """Another one whenever the catalog, the views or settings may have changed."""
 
     def bind(self, sql: str, names: Names | None = None) -> Node:
         """The logical plan of a view's query; `names`: the catalog as it is now."""
@@ -101,6 +106,7 @@ class Registry:
         self._prepared: dict[str, str] = {}
         """The PREPARE of each prepared statement, by name."""
         self._bound: tuple[str, Node] | None = None
+        self._whole_views = WholeViews()
         self._scratch_connection: duckdb.DuckDBPyConnection | None = None
         self.database.enter(self)
         with self.database.reading:
