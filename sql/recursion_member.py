@@ -56,7 +56,7 @@ class Member:
     @property
     def is_typed(self) -> bool:
         """Is it taken apart though its types are declared?"""
-        return bool(self.cte.types) and self.parts.operator is not None
+        return self.cte.with_.mutually and self.parts.operator is not None
 
 
 class Texts:

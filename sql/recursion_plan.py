@@ -147,6 +147,15 @@ class Planner:
         with_ = group[0].with_
         members = []
         for cte in group:
+            if cte.types and not with_.mutually:
+                raise errors.ProgrammingError(
+                    f'the column list of "{cte.label}" has types',
+                    hint="WITH RECURSIVE takes them from the anchor: cast there. Only WITH "
+                    "MUTUALLY RECURSIVE has them in the list.",
+                    text=self.scan.text,
+                    position=cte.name.start,
+                    length=cte.name.end - cte.name.start,
+                )
             back = [r for r in self.scan.references if is_back(self.scan, r, cte, group)]
             self.count += 1
             name = re.sub(r"\W", "_", cte.label)

@@ -160,3 +160,10 @@ def test_best_values_maintained(con, query: str) -> None:
             )
         )
         assert rows(con, "FROM v") == rows(con, query)
+
+
+def test_types_in_other_column_lists_are_told(con) -> None:
+    query = "WITH RECURSIVE t(x bigint) AS (SELECT 1 UNION SELECT x + 1 FROM t WHERE x < 3) FROM t"
+    with pytest.raises(tidewheel.ProgrammingError, match='"t" has types') as told:
+        con.execute(query)
+    assert (told.value.line, told.value.column) == (1, 16)
