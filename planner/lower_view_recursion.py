@@ -11,6 +11,7 @@ parts mean the variable, and steps that differ in parts only are one step.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import fields, replace
 from typing import Any
 
@@ -60,8 +61,7 @@ def _let_rec(low: ViewLowering, node: L.LetRec) -> Stream:
         raise NoDeltaRule("a recursion with a limit on its iterations")
     if node.enough is not None:
         raise NoDeltaRule("a LIMIT that ends its recursion")
-    for binding in node.bindings:
-        _check_ends(binding)
+    _check_ends(node.bindings)
     outer = low.circuit
     first = node.bindings[0].variable
     if len(node.bindings) == 1:
@@ -261,24 +261,34 @@ def _check(b: L.Binding) -> None:
             _check_linear(step, b.variable)
 
 
-def _check_ends(b: L.Binding) -> None:
+def _check_ends(bindings: Sequence[L.Binding]) -> None:
     """Refuse at once a recursion that surely goes on for ever, where its anchor has a row."""
-    if b.kind == "union_all" and any(map(_always, b.steps)):
-        raise RecursionLimitError(
-            f'recursive table "{b.label}" of a maintained view has no end: each row of a step '
-            "gives another one. A condition that ends it is missing. A LIMIT ends it only where "
-            f"the query reads it as SELECT … FROM {b.label} LIMIT n.",
-            b.label,
-        )
+    follows = {
+        b.variable: set().union(*map(_always, b.steps)) if b.kind == "union_all" else set()
+        for b in bindings
+    }
+    for b in bindings:
+        reached: set[str] = set()
+        new = follows[b.variable]
+        while new:
+            reached |= new
+            new = set().union(*(follows.get(v, set()) for v in new)) - reached
+        if b.variable in reached:
+            raise RecursionLimitError(
+                f'recursive table "{b.label}" of a maintained view has no end: each row of a step '
+                "gives another one. A condition that ends it is missing. A LIMIT ends it only "
+                f"where the query reads it as SELECT … FROM {b.label} LIMIT n.",
+                b.label,
+            )
 
 
-def _always(node: L.Node) -> bool:
-    """Does each row of the step before surely give a row?"""
+def _always(node: L.Node) -> set[str]:
+    """The variables of which each row surely gives a row."""
     if isinstance(node, L.Project):
         return _always(node.input)
     if isinstance(node, L.SetOp) and node.op == "union" and node.all:
-        return any(map(_always, node.children))
-    return isinstance(node, L.RecRef)
+        return set().union(*map(_always, node.children))
+    return {node.variable} if isinstance(node, L.RecRef) else set()
 
 
 def _check_linear(node: L.Node, variable: str) -> bool:

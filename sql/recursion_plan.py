@@ -208,37 +208,42 @@ class Planner:
         frame.lets.append(let)
 
     def type_members(self, members: list[Member], group: list[Cte]) -> None:
-        """Columns of every member: an anchor's, or its query's once its companions have theirs."""
+        """Columns of every member: an anchor's, or those of branches that read typed companions."""
         todo = list(members)
         for member in members:
-            anchor = member.parts.anchor
-            if anchor is None and member.parts.operator is None and len(members) > 1:
-                continue
-            if anchor is None:
-                raise self.texts.no_anchor(member)
-            self.prepare(anchor)
-            text = self.texts.anchor_text(member)
-            member.columns = self.texts.named(member, self.texts.columns(text, anchor))
-            todo.remove(member)
+            if member.parts.anchor is not None:
+                self.prepare(member.parts.anchor)
+                text = self.texts.anchor_text(member)
+                found = self.texts.columns(text, member.parts.anchor)
+                member.columns = self.texts.named(member, found)
+                todo.remove(member)
         while todo:
             typed = [m for m in members if m.columns]
             self.texts.define(typed, "delta")
-            ready = next((m for m in todo if self.reads_only(m, typed, group)), None)
+            ready = next(((m, p) for m in todo if (p := self.typing(m, typed, group))), None)
             if ready is None:
                 raise self.texts.no_anchor(todo[0])
-            self.with_frame(members, ready.cte.body)
-            text = self.cutter.query(ready.cte.body)
+            member, parts_ = ready
+            assert parts_.anchor is not None
+            self.with_frame(members, member.cte.body)
+            text = self.texts.anchor_text(replace(member, parts=parts_))
             self.undo()
-            ready.columns = self.texts.named(ready, self.texts.columns(text, ready.cte.body))
-            todo.remove(ready)
+            member.columns = self.texts.named(member, self.texts.columns(text, parts_.anchor))
+            todo.remove(member)
 
-    def reads_only(self, member: Member, typed: list[Member], group: list[Cte]) -> bool:
+    def typing(self, member: Member, typed: list[Member], group: list[Cte]) -> Parts | None:
+        """A member without an anchor, with its branches that read typed members only as anchors."""
         known = {id(m.cte) for m in typed}
-        return all(
-            id(self.scan.resolve(r)) in known
+        unknown = [
+            r
             for r in self.scan.references
-            if is_back(self.scan, r, member.cte, group)
-        )
+            if is_back(self.scan, r, member.cte, group) and id(self.scan.resolve(r)) not in known
+        ]
+        later = [b for b in member.parts.steps if any(b.span.holds(r.name) for r in unknown)]
+        if len(later) == len(member.parts.steps):
+            return None
+        now = [b for b in member.parts.steps if b not in later]
+        return Parts(tuple(now), tuple(later), member.parts.operator)
 
     def with_frame(self, members: list[Member], span: Span) -> list[LetRec]:
         """Plan what a part inside the loop of `members` needs; the loops that stand inside."""

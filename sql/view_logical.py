@@ -96,8 +96,8 @@ class _Opener:
             for name in made:
                 con.execute(f"DROP TABLE IF EXISTS temp.main.{name}").fetchall()
         bound = _filled(bound, inputs)
-        if bound is block or isinstance(bound, Block):
-            return replace(block, inputs=tuple(inputs.values()))
+        if isinstance(bound, Block):  # kept whole, for a reason of its own
+            return replace(block, inputs=tuple(inputs.values()), reason=bound.reason)
         pairs = zip(block.columns, bound.schema, strict=True)
         return Project(bound, tuple(Named(new, column(old.name)) for new, old in pairs))
 

@@ -40,6 +40,13 @@ def test_views(con: tidewheel.Connection) -> None:
     ]
     reason = "SELECT reason FROM TideWheel_Views() WHERE maintenance = 'recompute'"
     assert con.execute(reason).fetchall() == [("LIMIT in percent, or WITH TIES",)]
+    con.execute(
+        "CREATE OR REPLACE MATERIALIZED VIEW some AS WITH RECURSIVE w (n) AS (SELECT 1 UNION "
+        "SELECT d FROM e JOIN w ON s = n) SELECT n, (SELECT count(*) FROM w o WHERE o.n < w.n) FROM w"
+    )
+    assert con.execute(reason).fetchall() == [
+        ("an aggregate over rows chosen by more than equality",)
+    ]
     con.execute("DROP MATERIALIZED VIEW some; DROP MATERIALIZED VIEW walk")
     con.execute(
         "CREATE VIEW kept_by_us AS WITH RECURSIVE a (n) AS (SELECT 0 UNION SELECT n + 1 FROM b "

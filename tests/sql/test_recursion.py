@@ -202,6 +202,7 @@ def test_search_and_cycle_are_postgresqls(con):
 # (the query with § before the place, a part of the message)
 REFUSED = [
     ("WITH RECURSIVE §t AS (SELECT x + 1 x FROM t) FROM t", "no anchor"),
+    ("WITH RECURSIVE §t AS (FROM u UNION FROM t), u AS (FROM t UNION FROM u) FROM t", "no anchor"),
     ("WITH RECURSIVE t(x) AS (SELECT 1 UNION ALL §SELECT x, 2 FROM t) FROM t", "2 columns"),
     ("WITH RECURSIVE t(x) AS (SELECT 1 UNION ALL SELECT §yy FROM t) FROM t", '"yy" not found'),
     ("WITH RECURSIVE t(x) AS (SELECT 1 UNION ALL SELECT x FROM t §LIMIT 3) FROM t", "LIMIT"),
