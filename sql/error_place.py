@@ -17,6 +17,7 @@ _PLAIN = re.compile(r"\b[Nn]ame (\S+) does not exist|\bcolumn (\S+) not found")
 _CALL = re.compile(r"in expression (\w+)\(|[Oo]verflow on (\w+)\(")
 _DIVISION = re.compile(r"Division by zero in expression \((?P<expression>.*)\)\.")
 _OVERFLOW = re.compile(r"Overflow in (addition|subtraction|multiplication) of")
+_BEFORE_TABLES = {"FROM", "JOIN", "INTO", "UPDATE", "TABLE"}
 _OPERATORS = {"addition": "+", "subtraction": "-", "multiplication": "*"}
 
 
@@ -27,9 +28,11 @@ def search(parts: list[Token], message: str, name: str | None = None) -> tuple[i
     """
     for wanted in _names(message, name):
         last = wanted.rpartition(".")[2] or wanted
-        found = [t for t in parts if _spells(t, wanted) or _spells(t, last)]
+        found = [i for i, t in enumerate(parts) if _spells(t, wanted) or _spells(t, last)]
+        if len(found) > 1 and message.startswith("Table with name"):
+            found = [i for i in found if i and parts[i - 1].text.upper() in _BEFORE_TABLES][:1]
         if len(found) == 1:
-            return found[0].start, len(found[0].text)
+            return parts[found[0]].start, len(parts[found[0]].text)
     return _operation(parts, message)
 
 

@@ -39,15 +39,8 @@ def translated(
         return None
     # A transaction that failed, the user's or an implicit one, takes no further statement.
     free = not (session.in_transaction or session.implicit())
-    if report.position is None and report.kind == "Binder" and free:
-        # A relation loses the place of a binder's error; asking again gives it.
-        try:
-            hidden.execute(session.connection, f"EXPLAIN {statement.text}", session.given)
-        except duckdb.Error as again:
-            located = diagnose.read(again)
-            if located and located.position and located.message == report.message:
-                located.position -= len("EXPLAIN ")
-                report = located
+    if report.position is None and report.kind in ("Binder", "Catalog"):
+        report = _located(session, report, statement, free)
     names = session.catalog.names() if report.kind == "Catalog" and free else ()
     found = diagnose.translate(error, report, statement, names, as_written)
     if session.safe_mode:
@@ -55,6 +48,29 @@ def translated(
     elif report.kind == "Catalog" and (name := _NO_TABLE.match(str(found))):
         found.hint = python_scan.hint(name[1]) or found.hint
     return found
+
+
+def _located(
+    session: Session, report: diagnose.Report, statement: Statement, free: bool
+) -> diagnose.Report:
+    """`report` with the place that a relation loses of a binder's error: asking again gives it.
+
+    `free`: the session's own connection can be asked.
+    """
+    asked = session.connection if free else session.connection.cursor()
+    try:
+        if not free:
+            hidden.execute(asked, "SET errors_as_json = true", None)
+        hidden.execute(asked, f"EXPLAIN {statement.text}", session.given)
+    except duckdb.Error as again:
+        located = diagnose.read(again)
+        if located and located.position and located.message == report.message:
+            located.position -= len("EXPLAIN ")
+            return located
+    finally:
+        if not free:
+            asked.close()
+    return report
 
 
 def named_view(raised: Exception, found: errors.Error) -> errors.Error:

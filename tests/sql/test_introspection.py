@@ -42,7 +42,8 @@ def test_views(con: tidewheel.Connection) -> None:
     assert con.execute(reason).fetchall() == [("LIMIT in percent, or WITH TIES",)]
     con.execute(
         "CREATE OR REPLACE MATERIALIZED VIEW some AS WITH RECURSIVE w (n) AS (SELECT 1 UNION "
-        "SELECT d FROM e JOIN w ON s = n) SELECT n, (SELECT count(*) FROM w o WHERE o.n < w.n) FROM w"
+        "SELECT d FROM e JOIN w ON s = n) "
+        "SELECT n, (SELECT count(*) FROM w o WHERE o.n < w.n) FROM w"
     )
     assert con.execute(reason).fetchall() == [
         ("an aggregate over rows chosen by more than equality",)
