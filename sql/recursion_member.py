@@ -88,20 +88,30 @@ class Texts:
             raise self.refused(error, span) from None
 
     def answered(self, text: Text, span: Span) -> Sequence[tuple[str, str]]:
-        """`columns` of what remains of a whole query: there a name may stand twice."""
+        """`columns` of what remains of a whole query: there a name may stand twice, and one that
+        DuckDB makes of an expression's text may show what that reads.
+        """
         found = self.columns(text, span)
-        if not text.inputs or not any(re.search(r"_\d+$", label) for label, _ in found):
-            return found
-        words = list(tokens(text.sql))
-        if words[0].text.upper() == "WITH":
-            at = words[2 if words[1].text.upper() == "RECURSIVE" else 1].start
-            sql = f"{text.sql[:at]}{_heads(text)}, {text.sql[at:]}"
-        else:
-            sql = f"WITH {_heads(text)}\n{text.sql}"
+        labels = [label for label, _ in found]
+        if text.inputs and any(re.search(r"_\d+$", label) for label in labels):
+            words = list(tokens(text.sql))
+            if words[0].text.upper() == "WITH":
+                at = words[2 if words[1].text.upper() == "RECURSIVE" else 1].start
+                sql = f"{text.sql[:at]}{_heads(text)}, {text.sql[at:]}"
+            else:
+                sql = f"WITH {_heads(text)}\n{text.sql}"
+            labels = self.labels(sql) or labels
+        if any(i.alias in label for i in text.inputs for label in labels):
+            shown = [re.sub(r"SELECT [^()]* FROM __tw_\w+", "…", label) for label in labels]
+            labels = self.labels(self.scan.text) or shown
+        return [(label, t) for label, (_, t) in zip(labels, found, strict=True)]
+
+    def labels(self, sql: str) -> list[str]:
+        """The names of a query's columns; none where DuckDB refuses it."""
         try:
-            return self.describe(sql)
+            return [label for label, _ in self.describe(sql)]
         except duckdb.Error:
-            return found
+            return []
 
     def refused(self, error: duckdb.Error, span: Span) -> Exception:
         """What to raise when DuckDB's binder refuses a part: its own words, at the right place."""

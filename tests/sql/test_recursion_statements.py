@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import duckdb
 import pytest
 
 import tidewheel
@@ -241,3 +242,20 @@ def test_a_mutual_recursion_can_be_described() -> None:
     described = con.execute(f"DESCRIBE {query}").fetchall()
     assert [row[:2] for row in described] == [("a", "INTEGER"), ("b", "INTEGER")]
     assert [row[0] for row in con.execute(f"SUMMARIZE {query}").fetchall()] == ["a", "b"]
+
+
+@pytest.mark.parametrize("fusion", ["on", "off"])
+def test_names_of_expressions_show_the_recursion_as_it_is_written(fusion: str) -> None:
+    """Not what stands for it in the plan."""
+    linear = (
+        "SELECT 1 + (WITH RECURSIVE t (n) AS (SELECT 1 UNION SELECT n + 1 FROM t WHERE n < 5) "
+        "SELECT max(n) FROM t)"
+    )
+    mutual = (
+        "SELECT (WITH RECURSIVE o (a) AS (SELECT 1 UNION SELECT a + 1 FROM p WHERE a < 9), "
+        "p (a) AS (SELECT a + 1 FROM o) SELECT max(a) FROM p)"
+    )
+    with tidewheel.connect(fusion=fusion) as con, duckdb.connect() as plain:
+        assert con.execute(linear).description[0][0] == plain.execute(linear).description[0][0]
+        name = con.execute(mutual).description[0][0]
+        assert name == "(WITH o AS (…), p AS (…) SELECT max(a) FROM p)"
