@@ -75,7 +75,7 @@ def resolve(
                     "expressions": [p.copy() for p in node.expressions],
                 }
             )
-        if function_name(node) in _BY_NAME:
+        if function_name(node) in _BY_NAME and not _all_named(node):
             raise NotTaken(f"{function_name(node)} asks for the names of its arguments")
         if isinstance(node, _LEFT_ALONE):
             raise NotTaken(f"{type(node).__name__.upper()} in an expression")
@@ -97,6 +97,14 @@ def resolve(
         return rebuilt(node, inner)
 
     return walk(expression, frozenset())
+
+
+def _all_named(node: exp.Expr) -> bool:
+    """Has each field that a call makes a name of its own, not that of its value?"""
+    if not isinstance(node, exp.Anonymous):
+        return False
+    fields = node.expressions[node.name.lower() != "struct_pack" :]
+    return all(isinstance(f, exp.PropertyEQ) for f in fields)
 
 
 def _written_out(node: exp.Window, windows: dict[str, exp.Window]) -> exp.Window:

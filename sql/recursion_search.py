@@ -64,9 +64,9 @@ def _rewrite(scanned: Scan, cutter: Cutter, cte: Cte) -> None:
             first.append(f"[{by}]")
             later.append(f"list_append(__tw_n.{name}, {by})")
         else:
-            fields = ", ".join(f"{quoted(c)} := {quoted(c)}" for c in cte.search.by)
-            first.append(f"struct_pack(depth := 0, {fields})")
-            later.append(f"struct_pack(depth := __tw_n.{name}.depth + 1, {fields})")
+            fields = ", ".join(f"{quoted(c)}: {quoted(c)}" for c in cte.search.by)
+            first.append(f"{{depth: 0, {fields}}}")
+            later.append(f"{{depth: __tw_n.{name}.depth + 1, {fields}}}")
     if cte.cycle:
         cycle, by = cte.cycle, _row(cte.cycle.columns)
         mark, path = quoted(cycle.mark), quoted(cycle.path)

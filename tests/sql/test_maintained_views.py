@@ -117,3 +117,29 @@ def test_a_deleted_edge_cuts_a_cycle_off() -> None:
     con.execute("INSERT INTO e VALUES (1, 4)")
     assert sorted(con.execute("SELECT n FROM r").fetchall()) == [(i,) for i in range(1, 6)]
     con.close()
+
+
+NAMED_FIELDS = {
+    "packed": 'SELECT struct_pack(a := a, "B c" := upper(b)) AS s, count(*) AS n FROM t GROUP BY s',
+    "inserted": "SELECT struct_insert({'a': a}, n := x) AS s FROM t",
+    "updated": "SELECT DISTINCT struct_update({'a': a, 'b': 2}, a := b) AS s FROM t",
+    "breadth": "WITH RECURSIVE w (n) AS (SELECT 1::BIGINT UNION ALL SELECT e.d FROM e JOIN w ON "
+    "e.s = w.n) SEARCH BREADTH FIRST BY n SET o CYCLE n SET c USING p SELECT n, o, c FROM w",
+}
+
+
+def test_structs_whose_fields_are_named_are_kept_by_changes() -> None:
+    rng = random.Random(5)
+    con = tidewheel.connect()
+    for sql in TABLES:
+        con.execute(sql)
+    for name, query in NAMED_FIELDS.items():
+        con.execute(f"CREATE MATERIALIZED VIEW {name} AS {query}")
+    assert con.execute("SELECT DISTINCT reason FROM tidewheel_views()").fetchall() == [(None,)]
+    con.execute("INSERT INTO e VALUES (1, 2), (2, 3), (3, 1), (1, 4)")
+    depths = con.execute("SELECT o.depth, count(*) FROM breadth GROUP BY 1 ORDER BY 1")
+    assert depths.fetchall() == [(0, 1), (1, 2), (2, 1), (3, 1)]
+    for _ in range(30):
+        con.execute(edit(rng))
+        for name in NAMED_FIELDS:
+            assert con.execute(f"VERIFY VIEW {name}").fetchall() == [], name
