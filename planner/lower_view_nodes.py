@@ -54,12 +54,16 @@ def _scan(low: ViewLowering, node: L.Scan) -> Stream:
     return Stream(low.circuit, placed, node.columns)
 
 
+# FROM before anything but a query, VALUES, a list or a series of numbers or times
+_READS = re.compile(r"\bfrom\b\s+(?!\(|(?:unnest|range|generate_series)\s*\()", re.IGNORECASE)
+
+
 @lowers(L.Block)
 def _block(low: ViewLowering, node: L.Block) -> Stream:
     if node.inputs or node.scans or not node.columns:
         raise NoDeltaRule(node.reason or "SQL that is kept whole")
     arrow = low.run(f"SELECT * FROM ({node.sql}) LIMIT 0").schema
-    if arrow.names == [] or re.search(r"\bfrom\b\s+(?!\()", node.sql, re.IGNORECASE):
+    if arrow.names == [] or _READS.search(node.sql):
         raise NoDeltaRule(node.reason or "SQL that is kept whole")
     schema = Schema((c.name for c in node.columns), arrow.types)
     placed = low.circuit.add(Source(schema, "constant"))

@@ -333,9 +333,12 @@ class Binder:
             f"WITH {stand_ins} SELECT * FROM ({sql}\n)" if stand_ins else sql
         )
         columns = tuple(self.names.fresh(label, type_) for label, type_ in described)
-        scans = tuple(
-            sorted({to_sql(t) for t in tree.find_all(exp.Table) if t.name.lower() not in self.ctes})
+        read_here = (
+            t
+            for t in tree.find_all(exp.Table)
+            if t.name.lower() not in self.ctes and not isinstance(t.this, exp.GenerateSeries)
         )
+        scans = tuple(sorted({to_sql(t) for t in read_here}))
         return Block(sql, tuple(inputs), tuple(aliases), columns, reason, scans)
 
     def input_alias(self) -> str:

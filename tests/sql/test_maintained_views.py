@@ -143,3 +143,26 @@ def test_structs_whose_fields_are_named_are_kept_by_changes() -> None:
         con.execute(edit(rng))
         for name in NAMED_FIELDS:
             assert con.execute(f"VERIFY VIEW {name}").fetchall() == [], name
+
+
+SERIES = [
+    "SELECT r.i, count(t.a) AS n FROM range(5) r(i) LEFT JOIN t ON t.a = r.i GROUP BY r.i",
+    "SELECT n, a FROM t, generate_series(1, 3) g(n) WHERE a > n",
+    "SELECT s.d, t.b FROM range(DATE '2024-01-01', DATE '2024-01-04', INTERVAL 1 DAY) s(d), t",
+    "SELECT a, z FROM t JOIN unnest([1, 2, 2, NULL]) q(z) ON z IS NOT DISTINCT FROM a",
+    "SELECT i FROM range(6) WITH ORDINALITY r(i, o) WHERE o NOT IN (SELECT a FROM u WHERE a < 9)",
+]
+
+
+def test_series_in_from_are_constants() -> None:
+    rng = random.Random(6)
+    con = tidewheel.connect()
+    for sql in TABLES:
+        con.execute(sql)
+    for i, query in enumerate(SERIES):
+        con.execute(f"CREATE MATERIALIZED VIEW v{i} AS {query}")
+    assert con.execute("SELECT DISTINCT reason FROM tidewheel_views()").fetchall() == [(None,)]
+    for _ in range(20):
+        con.execute(edit(rng))
+        for i, query in enumerate(SERIES):
+            assert con.execute(f"VERIFY VIEW v{i}").fetchall() == [], query
