@@ -34,6 +34,12 @@ def translated(
     timed_out = session.timed_out and isinstance(error, duckdb.InterruptException)
     if timed_out or isinstance(error, RecursionInterrupted):
         return session.interruption()
+    if isinstance(error, MemoryError):
+        return errors.OperationalError(
+            "out of memory",
+            hint="a maintained view, or a recursion, met more rows than fit: joins without an "
+            "equality meet all pairs, and a recursion can be bounded by max_recursive_rows",
+        )
     report = diagnose.read(error)
     if report is None:
         return None

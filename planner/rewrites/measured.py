@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from sqlglot import exp
 
-from tidewheel.planner.logical import Filter, Join, Node, Project, Scan, SetOp
+from tidewheel.planner.logical import Aggregate, Filter, Join, Node, Project, Scan, SetOp
 from tidewheel.planner.text import alias_of, column, identifier, substituted, to_sql
 
 Query = Callable[[str], Sequence[Sequence[Any]]]
@@ -80,7 +80,12 @@ class Measures:
             for text, names in there
             for item in (_COUNT, *(text.counted(n) for n in names if self._kept(text, n) is None))
         )
-        return [self._size(text, names) for text, names in relations]
+        sizes = [self._size(text, names) for text, names in relations]
+        one_row = (_single(n) for n in nodes)
+        return [
+            (1, dict.fromkeys(values, 1.0)) if one else (rows, values)
+            for one, (rows, values) in zip(one_row, sizes, strict=True)
+        ]
 
     def _size(self, text: _Text | None, names: Sequence[str]) -> Size:
         if text is None:
@@ -114,6 +119,13 @@ class Measures:
         for i, (text, items) in enumerate(asked.items()):
             values = found.get(i, [None] * len(items))
             self._known.update(zip(((text, item) for item in items), values, strict=True))
+
+
+def _single(node: Node) -> bool:
+    """Has it one row at most: the value of a subquery, a total?"""
+    while isinstance(node, Filter | Project):
+        node = node.input
+    return isinstance(node, Aggregate) and not node.keys and node.sets is None
 
 
 def countable(node: Node) -> bool:

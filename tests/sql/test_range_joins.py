@@ -117,3 +117,19 @@ def test_many_ranges_of_all_lengths(threads: int) -> None:
                     f"SELECT count(*), sum(i), sum(j), sum(hash(i, j)) FROM ({query})"
                 ).fetchall()
             )
+
+
+def test_values_of_subqueries_are_joined_before_pairs_are_made() -> None:
+    """Each has one row: whatever it is compared with is filtered first."""
+    query = (
+        "SELECT sum(x.v - y.v) AS s FROM a x, a y "
+        "WHERE x.v > (SELECT max(v) - 3 FROM a) AND y.v > 0.99 * (SELECT max(v) FROM a)"
+    )
+    with tidewheel.connect() as con:
+        con.execute("CREATE TABLE a AS SELECT i::BIGINT AS v FROM range(400) r(i)")
+        con.execute(f"CREATE MATERIALIZED VIEW v AS {query}")
+        con.execute("INSERT INTO a VALUES (401), (7)")
+        assert con.execute("FROM v").fetchall() == con.execute(query).fetchall()
+        assert con.execute("SELECT max(rows_out) < 2000 FROM tidewheel_vertices()").fetchall() == [
+            (True,)
+        ]

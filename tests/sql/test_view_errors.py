@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 import tidewheel
+from tidewheel.engine.operators.ranged import RangeJoin
 from tidewheel.planner import view_choice, view_kernels
 
 FAILING = {
@@ -201,3 +202,24 @@ def test_a_sum_that_is_too_large(type_: str, most: str) -> None:
         con.execute("CREATE MATERIALIZED VIEW v AS SELECT sum(x) AS s FROM t")
     con.execute("DELETE FROM t")
     con.close()
+
+
+def test_a_change_that_does_not_fit_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    con = tidewheel.connect()
+    con.execute("CREATE TABLE t (a INT); INSERT INTO t VALUES (1), (2)")
+    con.execute("CREATE MATERIALIZED VIEW first AS SELECT DISTINCT a FROM t")
+    con.execute(
+        "CREATE MATERIALIZED VIEW pairs AS SELECT x.a, y.a AS b FROM t x JOIN t y ON x.a < y.a"
+    )
+
+    def full(*_: object) -> None:
+        raise MemoryError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(RangeJoin, "step", full)
+        with pytest.raises(tidewheel.OperationalError, match=r"out of memory\n.*main\.pairs"):
+            con.execute("INSERT INTO t VALUES (3)")
+    assert con.execute("SELECT count(*) FROM t").fetchall() == [(2,)]
+    con.execute("INSERT INTO t VALUES (4)")
+    assert con.execute("VERIFY VIEW first").fetchall() == []
+    assert con.execute("VERIFY VIEW pairs").fetchall() == []
