@@ -178,9 +178,10 @@ def _plain(report: Report, names: Iterable[str]) -> tuple[str, str | None]:
     elif "\n" in message:
         message, _, hint = message.partition("\n")
         hint = hint.strip() or None
+    candidates = [c for c in candidates if "__tw_" not in c]
     wanted = report.name or _last_quoted(message)
     if wanted and (candidates or report.subtype == "MISSING_ENTRY" or "does not exist" in message):
-        if report.kind == "Catalog" and message.startswith("Table with name"):
+        if report.kind == "Catalog" and message.startswith(("Table with name", "Table Function")):
             candidates += names
         close = near_miss(wanted, candidates)
         if close:

@@ -10,7 +10,7 @@ import duckdb
 from tidewheel.planner.maintain import failed_view
 
 from ..engine.operators.budget import RecursionInterrupted, RecursionLimitError
-from . import diagnose, error_place, errors, hidden, python_scan
+from . import diagnose, error_place, errors, hidden, introspection, python_scan
 from . import safe_mode as safe
 from .statements import Statement, tokens
 
@@ -47,7 +47,9 @@ def translated(
     free = not (session.in_transaction or session.implicit())
     if report.position is None and report.kind in ("Binder", "Catalog"):
         report = _located(session, report, statement, free)
-    names = session.catalog.names() if report.kind == "Catalog" and free else ()
+    names: tuple[str, ...] = ()
+    if report.kind == "Catalog" and free:
+        names = (*session.catalog.names(), *(f"{f}()" for f in sorted(introspection.FUNCTIONS)))
     found = diagnose.translate(error, report, statement, names, as_written)
     if session.safe_mode:
         safe.explain(found)

@@ -206,3 +206,16 @@ def test_without_views_and_in_safe_mode() -> None:
     with tidewheel.connect(safe_mode=True) as con:
         for what in ("views", "vertices", "iterations"):
             assert con.execute(f"FROM tidewheel_{what}()").fetchall() == []
+
+
+@pytest.mark.parametrize(
+    ("named", "hint"),
+    [("tidewheel_views", "tidewheel_views()"), ("tidewheel_view()", "tidewheel_views")],
+)
+def test_the_error_for_a_near_miss_shows_what_can_be_called(named: str, hint: str) -> None:
+    with tidewheel.connect() as con:
+        con.execute("CREATE TABLE t (a INT); CREATE MATERIALIZED VIEW v AS FROM t")
+        con.execute("FROM tidewheel_views()")
+        with pytest.raises(tidewheel.ProgrammingError) as raised:
+            con.execute(f"FROM {named}")
+        assert raised.value.hint == f"did you mean {hint}?"
