@@ -106,7 +106,8 @@ class Contents:
         given, op = self._gives.get(source), node.op
         assert isinstance(op, Ordered)
         stored = self.tables(source) is not None and given is not None
-        again = stored or isinstance(self.origin(source).op, Join)
+        origin = self.origin(source)
+        linear, again = not origin.inputs, stored or isinstance(origin.op, Join)
         if given is None or not again or registry is None or not First.possible(op):
             return
 
@@ -116,7 +117,7 @@ class Contents:
             assert self.read is not None
             return [self.collect(source, self.read), present]
 
-        first = First(op, _named(given, names), names, rest, self._sizes)
+        first = First(op, _named(given, names), names, rest, self._sizes, linear)
 
         def rows(run: Run) -> Delta | None:
             return first(run) if self._most(source) >= MANY else None
@@ -137,7 +138,7 @@ class Contents:
             if most >= MANY and KeySpec(schema, range(len(schema))).integer:
                 different = run.row(values)[0]
                 if different is not None and different * _SORTED >= most:
-                    return _each_once(as_delta(run(given), schema))
+                    return _each_once(run(given), schema)
             table = run(query)
             return Delta(schema, columns(table, schema), table.columns[-1].to_numpy())
 
@@ -401,14 +402,17 @@ def as_delta(table: pa.Table, schema: Schema) -> Delta:
     return Delta(schema, columns(table, schema), np.ones(table.num_rows, np.int64))
 
 
-def _each_once(delta: Delta) -> Delta:
-    """Rows of one integer, sorted and counted."""
-    (col,) = delta.cols
+def _each_once(table: pa.Table, schema: Schema) -> Delta:
+    """Rows of one integer, sorted and counted. A table may well be in their order."""
+    (col,) = columns(table, schema)
     if not isinstance(col, np.ndarray):
-        return consolidate(delta)
-    ordered = np.sort(col)
+        return consolidate(as_delta(table, schema))
+    ordered = col if (col[1:] >= col[:-1]).all() else np.sort(col)
     starts = begins(ordered).nonzero()[0]
-    return Delta(delta.schema, [ordered[starts]], np.diff(starts, append=len(ordered)))
+    counts = np.empty(len(starts), np.int64)
+    np.subtract(starts[1:], starts[:-1], out=counts[:-1])
+    counts[-1:] = len(ordered) - starts[-1:]
+    return Delta(schema, [ordered[starts]], counts)
 
 
 def _named(query: str, names: Sequence[str]) -> str:

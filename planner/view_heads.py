@@ -6,6 +6,7 @@ To sort millions of rows takes many times as long as DuckDB needs for the few th
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
@@ -39,7 +40,7 @@ class First:
     """What an `Ordered` gets from the rows of `query`, whose columns are called `names`.
 
     `rest` is how it reads them all when that is not enough any more. `sizes`: what is known of
-    numbers of rows and groups.
+    numbers of rows and groups. `linear`: does `query` give rows of one table, filtered perhaps?
     """
 
     def __init__(
@@ -49,12 +50,14 @@ class First:
         names: Sequence[str],
         rest: Rest,
         sizes: dict[str, Size],
+        linear: bool,
     ) -> None:
         self._op = op
         self._sizes = sizes
         self._query = query
         self._names = [to_sql(identifier(n)) for n in names]
         self._rest = rest
+        self._linear = linear
         self._rows = max(LEAST, 2 * op.count)
 
     @staticmethod
@@ -75,6 +78,12 @@ class First:
         if size.groups * self._rows * PART > size.rows:
             return None
         schema = op.input.schema
+        if group and not size.valueless and len(schema) == len(group) + 1:
+            table = run(self._lists(group))
+            delta = Delta(schema, columns(table, schema), np.ones(len(table), np.int64))
+            kept = self._kept(delta, table.columns[-1].to_numpy(), whole=False)
+            if kept is not None:
+                return kept
         counted = all(map(groups_alike, schema.types))
         alone = not group and not (op.ranking.order.nulls_first and size.valueless)
         table = run(self._whole(size, counted)) if alone else None
@@ -82,7 +91,35 @@ class First:
             table = run(self._statement(group, counted, size))
         weights = table.columns[-2].to_numpy() if counted else np.ones(len(table), np.int64)
         sizes = table.columns[-1].to_numpy()
-        return self._kept(Delta(schema, columns(table, schema), weights), sizes)
+        whole = rankable(schema.types[op.ranking.order.column])
+        return self._kept(Delta(schema, columns(table, schema), weights), sizes, whole)
+
+    def _lists(self, group: Sequence[str]) -> str:
+        """The first values of each group, where rows are no more than that, and the group's rows.
+
+        Of the last of these values there may be more.
+        """
+        order = self._op.ranking.order
+        first = "max" if order.descending else "min"
+        value = self._names[order.column]
+        found = {value: f"unnest({OWN}{first}({value}, {self._rows}))"}
+        items = [f"{found.get(n, n)} AS {n}" for n in self._names]
+        by = ", ".join(group)
+        return f"SELECT {', '.join(items)}, {OWN}count(*) FROM ({self._query}) GROUP BY {by}"
+
+    def _known(self, run: Run, group: Sequence[str]) -> Size | None:
+        """The size by what DuckDB keeps of a table: if there are no NULLs, and few groups."""
+        value = self._names[self._op.ranking.order.column]
+        stats = [f"{OWN}stats({c}).has_null::BOOLEAN" for c in (*group, value)]
+        stats += [f"{OWN}stats({g}).approx_unique::BIGINT" for g in group]
+        found = run.rows(f"SELECT {', '.join(stats)} FROM ({self._query}) LIMIT 1")
+        nulls = [null for row in found for null in row[: len(group) + 1]]
+        values = [count for row in found for count in row[len(group) + 1 :]]
+        if nulls != [False] * (len(group) + 1) or None in values:
+            return None
+        rows = run.row(f"SELECT {OWN}count(*) FROM ({self._query})")[0]
+        groups = math.prod(values)
+        return Size(rows, groups, 0, 0) if groups * self._rows * PART <= rows else None
 
     def _size(self, run: Run, group: Sequence[str]) -> Size:
         value = self._names[self._op.ranking.order.column]
@@ -94,7 +131,8 @@ class First:
         items = f"{OWN}count(*), {groups}, {nulls}, {OWN}count(*) - {OWN}count({value})"
         query = f"SELECT {items} FROM ({self._query})"
         if query not in self._sizes:
-            self._sizes[query] = Size(*run.row(query))
+            known = self._known(run, group) if self._linear else None
+            self._sizes[query] = known or Size(*run.row(query))
         return self._sizes[query]
 
     def _whole(self, size: Size, counted: bool) -> str:
@@ -139,8 +177,8 @@ class First:
         )
         return f"{query} GROUP BY ALL" if counted else query
 
-    def _kept(self, delta: Delta, size: Int64s) -> Delta | None:
-        """The heads, of groups of `size` rows."""
+    def _kept(self, delta: Delta, size: Int64s, whole: bool) -> Delta | None:
+        """The heads, of groups of `size` rows; `whole`: with all that share their last place."""
         op, n = self._op, len(delta)
         keys, ranks = op.input.key.keys(delta.cols, n), op.ranking(delta.cols, n)
         groups, first, of = np.unique(keys, return_index=True, return_inverse=True)
@@ -153,8 +191,10 @@ class First:
         np.maximum.at(last, of, ranks)
         # NULLs share the last of all places with the greatest value, but are not among the rows
         last = np.minimum(last, _MAX - 1)
-        if not rankable(op.input.schema.types[op.ranking.order.column]):
-            last -= 1  # others than those found may share the last place
+        if not whole:
+            if (last == _MIN).any():
+                return None
+            last -= 1
         heads = Heads(groups[cut], last[cut], behind[cut], self._rows)
         delta = delta.where(heads.take(keys, ranks, delta.weights))
         keys = op.input.key.keys(delta.cols, len(delta))

@@ -18,6 +18,7 @@ from tidewheel.engine.state.columns import Index, Mask
 Int64s = npt.NDArray[np.int64]
 
 _LARGE: Final = 8192  # fewer are sorted by position as fast
+_SOME: Final = 256  # tell of most that are in no order
 _NEARLY: Final = 16  # so few steps down: sorted pieces that a stable sort merges
 
 
@@ -138,6 +139,12 @@ def refine(
         order[at] = order[at][by]
         values[chosen] = values[chosen][by]
     first[place] |= begins(values)
+
+
+def ascends(key: Int64s) -> bool:
+    """Is each value greater than the one before it?"""
+    some = key[:_SOME]
+    return bool((some[1:] > some[:-1]).all() and (key[1:] > key[:-1]).all())
 
 
 def begins(ordered: npt.NDArray[np.integer]) -> Mask:

@@ -14,7 +14,7 @@ import numpy as np
 from tidewheel.engine.state import columns as columns_
 from tidewheel.engine.state.columns import Col, Index, Mask
 from tidewheel.engine.state.delta import Delta, Int64s, KeySpec, Schema, groups
-from tidewheel.engine.state.order import argsort, begins, order_by, refine
+from tidewheel.engine.state.order import argsort, ascends, begins, order_by, refine
 
 _SOME: Final = 256
 _LARGE: Final = 4096
@@ -261,6 +261,9 @@ def sort_rows(rows: Rows) -> Rows:
     if n == 1:
         return rows if rows.weights.any() else rows.take(np.empty(0, np.int64))
     if n >= _LARGE:
+        if ascends(rows.keys):
+            keep = _nonzero(rows.weights)
+            return rows if keep.all() else rows.where(keep)
         sorted_ = _sorted_integers(rows)
         if sorted_ is not None:
             return sorted_

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import tidewheel
 from tidewheel.engine.operators.accumulate import Accumulate
 from tidewheel.engine.operators.linear import Concat
+from tidewheel.planner import view_fill
 
 
 def decimal(unscaled: int, scale: int) -> str:
@@ -260,3 +261,52 @@ def test_sums_of_decimals_of_all_sizes(digits: int) -> None:
             assert sorted(con.execute("FROM v").fetchall()) == sorted(wanted), kind
         con.execute("DROP MATERIALIZED VIEW v; DROP TABLE t")
     con.close()
+
+
+@pytest.mark.parametrize("tied", [False, True])
+@pytest.mark.parametrize("kind", ["BIGINT", "DOUBLE", "VARCHAR"])
+def test_heads_of_groups_that_end_among_equal_values(
+    kind: str, tied: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Heads are DuckDB's lists of the first values, and more rows may have the last of them."""
+    monkeypatch.setattr(view_fill, "MANY", 100)
+    query = "SELECT k, min(x) AS l, max(x) AS h FROM t GROUP BY k"
+    least, most = {
+        "BIGINT": ("'-9223372036854775808'", "'9223372036854775807'"),
+        "DOUBLE": ("'-inf'", "'nan'"),
+        "VARCHAR": ("''", "'zzzzzzzzzzzz'"),
+    }[kind]
+    alike = f"WHEN k = 0 THEN {least}::{kind}" if tied else ""
+    with tidewheel.connect() as con:
+        con.execute(
+            f"CREATE TABLE t AS SELECT i AS id, k, CASE {alike} WHEN i < 5 THEN {least}::{kind} "
+            f"WHEN i < 10 THEN {most}::{kind} ELSE (i % 7)::{kind} END AS x "
+            "FROM (SELECT i, i % 5 AS k FROM range(5000) r(i))"
+        )
+        con.execute(f"CREATE MATERIALIZED VIEW v AS {query}")
+        for change in (
+            "DELETE FROM t WHERE id BETWEEN 7 AND 300",
+            f"INSERT INTO t VALUES (9001, 2, {least}), (9002, 3, {most}), (9003, 4, NULL)",
+            "DELETE FROM t WHERE id < 7 OR id IN (9001, 9003)",
+            "DELETE FROM t WHERE x = (SELECT min(x) FROM t WHERE k = 2) AND id % 2 = 0",
+            "DELETE FROM t WHERE k IN (0, 1) AND id > 305",
+            "DELETE FROM t WHERE k = 4 AND id > 309",
+        ):
+            con.execute(change)
+            got = con.execute("FROM v ORDER BY k").fetchall()
+            assert str(got) == str(con.execute(f"{query} ORDER BY k").fetchall())
+
+
+def test_keys_that_a_table_has_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(view_fill, "MANY", 100)
+    query = "SELECT DISTINCT k FROM t WHERE k % 3 > 0"
+    with tidewheel.connect() as con:
+        con.execute("CREATE TABLE t AS SELECT i // 2 AS k FROM range(20000) r(i)")
+        con.execute(f"CREATE MATERIALIZED VIEW v AS {query}")
+        for change in (
+            "INSERT INTO t SELECT range FROM range(5000, 15000)",
+            "DELETE FROM t WHERE k BETWEEN 10 AND 13000",
+        ):
+            con.execute(change)
+            got = con.execute("FROM v ORDER BY k").fetchall()
+            assert got == con.execute(f"{query} ORDER BY k").fetchall()
