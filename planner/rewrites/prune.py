@@ -1,4 +1,7 @@
-"""Drop columns that nobody reads, down to the scans: state holds only what is needed."""
+"""Drop columns that nobody reads, down to the scans: state holds only what is needed.
+
+A part with state that several read stays one, with the columns that any of them reads.
+"""
 
 from __future__ import annotations
 
@@ -26,10 +29,36 @@ from tidewheel.planner.logical import (
 )
 from tidewheel.planner.text import column
 
+_STATE = (Aggregate, AsofJoin, Distinct, Join, SetOp, TopK, Window)
+
 
 def prune(node: Node) -> Node:
     """The same relation from narrower inputs."""
-    return _prune(node, {c.name for c in node.schema})
+    pruning = _Pruning(_shared(node))
+    while True:
+        pruned = pruning.narrow(node, list(range(len(node.schema))))
+        if not pruning.grown:
+            return pruned
+        pruning.grown = False
+        pruning.done.clear()
+
+
+def _shared(node: Node) -> set[int]:
+    """The parts with state that are read more than once."""
+    state: dict[int, bool] = {}
+    shared: set[int] = set()
+
+    def visit(node: Node) -> bool:
+        if id(node) in state:
+            if state[id(node)]:
+                shared.add(id(node))
+        else:
+            below = [visit(child) for child in node.children]
+            state[id(node)] = any(below) or isinstance(node, _STATE)
+        return state[id(node)]
+
+    visit(node)
+    return shared
 
 
 def _reads(expressions: Iterable[exp.Expr | None]) -> set[str]:
@@ -40,94 +69,116 @@ def _kept(exprs: tuple[Named, ...], needed: set[str]) -> tuple[Named, ...]:
     return tuple(e for e in exprs if e.column.name in needed)
 
 
-def _prune(node: Node, needed: set[str]) -> Node:
-    if isinstance(node, Scan):
-        keep = [i for i, c in enumerate(node.columns) if c.name in needed] or [0]
-        return replace(
-            node,
-            columns=tuple(node.columns[i] for i in keep),
-            source_columns=tuple(node.source_columns[i] for i in keep),
-        )
-    if isinstance(node, Filter):
-        return replace(node, input=_prune(node.input, needed | references(node.predicate)))
-    if isinstance(node, Project):
-        exprs = _kept(node.exprs, needed) or node.exprs[:1]
-        return Project(_prune(node.input, _reads(e.expr for e in exprs)), exprs)
-    if isinstance(node, Unnest):
-        # Every one of them decides how many rows there are.
-        return replace(node, input=_prune(node.input, needed | _reads(e.expr for e in node.exprs)))
-    if isinstance(node, Join | AsofJoin):
-        both = needed | references(node.residual if isinstance(node, Join) else node.nearest)
-        into_left = both | _reads(k.left for k in node.keys)
-        into_right = both | _reads(k.right for k in node.keys)
-        return replace(
-            node,
-            left=_only(node.left, into_left & _names(node.left)),
-            right=_only(node.right, into_right & _names(node.right)),
-        )
-    if isinstance(node, Aggregate):
-        aggregates = _kept(node.aggregates, needed)
-        reads = _reads(e.expr for e in (*node.keys, *aggregates))
-        if not (aggregates or node.keys):
-            aggregates = node.aggregates[:1]
-            reads = _reads(e.expr for e in aggregates)
-        return replace(node, input=_prune(node.input, reads), aggregates=aggregates)
-    if isinstance(node, Window):
-        exprs = _kept(node.exprs, needed)
-        if not exprs:
-            return _prune(node.input, needed)
-        reads = needed | _reads(e.expr for e in exprs)
-        return Window(_prune(node.input, reads & _names(node.input)), exprs)
-    if isinstance(node, TopK):
-        reads = needed | _reads(k.expr for k in node.keys)
-        return replace(node, input=_prune(node.input, reads))
-    if isinstance(node, Distinct):
-        return Distinct(_prune(node.input, _names(node.input)))
-    if isinstance(node, SetOp) and node.op == "union" and node.all:
-        keep = [i for i, c in enumerate(node.columns) if c.name in needed] or [0]
-        left, right = _narrow(node.left, keep), _narrow(node.right, keep)
-        return SetOp("union", True, left, right, tuple(node.columns[i] for i in keep))
-    if isinstance(node, SetOp):
-        return replace(
-            node,
-            left=_prune(node.left, _names(node.left)),
-            right=_prune(node.right, _names(node.right)),
-        )
-    if isinstance(node, LetRec):
-        bindings = tuple(
-            replace(
-                b,
-                anchor=None if b.anchor is None else _same(b.anchor),
-                steps=tuple(map(_same, b.steps)),
-            )
-            for b in node.bindings
-        )
-        return replace(node, bindings=bindings, body=_prune(node.body, needed))
-    return node
-
-
-def _same(node: Node) -> Node:
-    """`node` from narrower inputs, its columns where they are."""
-    return _narrow(node, list(range(len(node.schema))))
-
-
 def _names(node: Node) -> set[str]:
     return {c.name for c in node.schema}
 
 
-def _only(node: Node, needed: set[str]) -> Node:
-    """`node` without the columns that only its own predicates read."""
-    pruned = _prune(node, needed)
-    if {c.name for c in pruned.schema} <= needed or not needed:
-        return pruned
-    keep = [c for c in pruned.schema if c.name in needed]
-    return Project(pruned, tuple(Named(c, column(c.name)) for c in keep))
+class _Pruning:
+    """Of nodes that are `shared`, what all readers want of them, known once nothing has `grown`."""
 
+    def __init__(self, shared: set[int]) -> None:
+        self._shared = shared
+        self._wanted: dict[int, set[str]] = {}
+        self.done: dict[int, Node] = {}
+        self.grown = False
 
-def _narrow(node: Node, keep: list[int]) -> Node:
-    """`node` with just these columns, in this order."""
-    columns = [node.schema[i] for i in keep]
-    pruned = _prune(node, {c.name for c in columns})
-    if tuple(columns) == pruned.schema:
-        return pruned
-    return Project(pruned, tuple(Named(c, column(c.name)) for c in columns))
+    def __call__(self, node: Node, needed: set[str]) -> Node:
+        """`node` with the columns that are `needed`, and perhaps others."""
+        key = id(node)
+        if key not in self._shared:
+            return self._pruned(node, needed)
+        wanted = self._wanted.setdefault(key, set())
+        if not needed <= wanted:
+            wanted |= needed
+            self.grown = True
+            self.done.pop(key, None)
+        if key not in self.done:
+            self.done[key] = self._pruned(node, set(wanted))
+        return self.done[key]
+
+    def _pruned(self, node: Node, needed: set[str]) -> Node:
+        if isinstance(node, Scan):
+            keep = [i for i, c in enumerate(node.columns) if c.name in needed] or [0]
+            return replace(
+                node,
+                columns=tuple(node.columns[i] for i in keep),
+                source_columns=tuple(node.source_columns[i] for i in keep),
+            )
+        if isinstance(node, Filter):
+            return replace(node, input=self(node.input, needed | references(node.predicate)))
+        if isinstance(node, Project):
+            exprs = _kept(node.exprs, needed) or node.exprs[:1]
+            return Project(self(node.input, _reads(e.expr for e in exprs)), exprs)
+        if isinstance(node, Unnest):
+            # Every one of them decides how many rows there are.
+            return replace(
+                node, input=self(node.input, needed | _reads(e.expr for e in node.exprs))
+            )
+        if isinstance(node, Join | AsofJoin):
+            both = needed | references(node.residual if isinstance(node, Join) else node.nearest)
+            into_left = both | _reads(k.left for k in node.keys)
+            into_right = both | _reads(k.right for k in node.keys)
+            return replace(
+                node,
+                left=self._only(node.left, into_left & _names(node.left)),
+                right=self._only(node.right, into_right & _names(node.right)),
+            )
+        if isinstance(node, Aggregate):
+            aggregates = _kept(node.aggregates, needed)
+            reads = _reads(e.expr for e in (*node.keys, *aggregates))
+            if not (aggregates or node.keys):
+                aggregates = node.aggregates[:1]
+                reads = _reads(e.expr for e in aggregates)
+            return replace(node, input=self(node.input, reads), aggregates=aggregates)
+        if isinstance(node, Window):
+            exprs = _kept(node.exprs, needed)
+            if not exprs:
+                return self(node.input, needed)
+            reads = needed | _reads(e.expr for e in exprs)
+            return Window(self(node.input, reads & _names(node.input)), exprs)
+        if isinstance(node, TopK):
+            reads = needed | _reads(k.expr for k in node.keys)
+            return replace(node, input=self(node.input, reads))
+        if isinstance(node, Distinct):
+            return Distinct(self(node.input, _names(node.input)))
+        if isinstance(node, SetOp) and node.op == "union" and node.all:
+            keep = [i for i, c in enumerate(node.columns) if c.name in needed] or [0]
+            left, right = self.narrow(node.left, keep), self.narrow(node.right, keep)
+            return SetOp("union", True, left, right, tuple(node.columns[i] for i in keep))
+        if isinstance(node, SetOp):
+            return replace(
+                node,
+                left=self(node.left, _names(node.left)),
+                right=self(node.right, _names(node.right)),
+            )
+        if isinstance(node, LetRec):
+            bindings = tuple(
+                replace(
+                    b,
+                    anchor=None if b.anchor is None else self._same(b.anchor),
+                    steps=tuple(map(self._same, b.steps)),
+                )
+                for b in node.bindings
+            )
+            return replace(node, bindings=bindings, body=self(node.body, needed))
+        return node
+
+    def _same(self, node: Node) -> Node:
+        """`node` from narrower inputs, its columns where they are."""
+        return self.narrow(node, list(range(len(node.schema))))
+
+    def _only(self, node: Node, needed: set[str]) -> Node:
+        """`node` without the columns that only its own predicates read."""
+        pruned = self(node, needed)
+        if {c.name for c in pruned.schema} <= needed or not needed:
+            return pruned
+        keep = [c for c in pruned.schema if c.name in needed]
+        return Project(pruned, tuple(Named(c, column(c.name)) for c in keep))
+
+    def narrow(self, node: Node, keep: list[int]) -> Node:
+        """`node` with just these columns, in this order."""
+        columns = [node.schema[i] for i in keep]
+        pruned = self(node, {c.name for c in columns})
+        if tuple(columns) == pruned.schema:
+            return pruned
+        return Project(pruned, tuple(Named(c, column(c.name)) for c in columns))

@@ -310,3 +310,25 @@ def test_keys_that_a_table_has_in_order(monkeypatch: pytest.MonkeyPatch) -> None
             con.execute(change)
             got = con.execute("FROM v ORDER BY k").fetchall()
             assert got == con.execute(f"{query} ORDER BY k").fetchall()
+
+
+def test_what_restricts_groups_is_kept_once() -> None:
+    """Also where its readers want other columns of it."""
+    least = "(SELECT min(v) FROM s x, r y WHERE x.p = p.id AND y.q = x.q AND y.z = 1)"
+    query = f"SELECT id, name, v FROM p, s, r WHERE p = id AND r.q = s.q AND z = 1 AND v = {least}"
+    with tidewheel.connect() as con:
+        con.execute("CREATE TABLE p (id INTEGER, name VARCHAR)")
+        con.execute("CREATE TABLE s (p INTEGER, v INTEGER, q INTEGER)")
+        con.execute("CREATE TABLE r AS SELECT i AS q, i % 2 AS z FROM range(40) t(i)")
+        con.execute(f"CREATE MATERIALIZED VIEW v AS {query}")
+        vertices = con.execute("SELECT vertex FROM tidewheel_vertices()").fetchall()
+        assert sum("inner join" in name for (name,) in vertices) == 3
+        for change in (
+            "INSERT INTO p SELECT i % 9, 'n' || i FROM range(20) r(i)",
+            "INSERT INTO s SELECT i % 7, i % 5, i FROM range(40) r(i)",
+            "DELETE FROM s WHERE v = 0 AND q < 20",
+            "UPDATE p SET name = 'n5' WHERE id = 3",
+        ):
+            con.execute(change)
+            got = con.execute("FROM v ORDER BY ALL").fetchall()
+            assert got == con.execute(f"{query} ORDER BY ALL").fetchall()
