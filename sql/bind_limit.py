@@ -105,10 +105,26 @@ def _first(node: Node, count: exp.Expr | None, start: exp.Expr | None) -> Node:
     keys = inner.keys if isinstance(inner, TopK) else ()
     if keys and not filtered:
         return _over(node, inner, TopK(inner, keys, count, start))
-    visible = {c.name for c in node.schema}
-    if any(references(k.expr) - visible for k in keys):
-        keys = ()
-    return TopK(node, keys, count, start)
+    hidden = set().union(*(references(k.expr) for k in keys)) - {c.name for c in node.schema}
+    if not hidden:
+        return TopK(node, keys, count, start)
+    whole = TopK(_with(node, inner, hidden), keys, count, start)
+    return Project(whole, tuple(Named(c, column(c.name)) for c in node.schema))
+
+
+def _with(node: Node, old: Node, names: set[str]) -> Node:
+    """The projections and filters from `node` down to `old`, with some more of its columns."""
+    if node is old:
+        return node
+    assert isinstance(node, Project | Filter)
+    below = _with(node.input, old, names)
+    if isinstance(node, Filter):
+        return replace(node, input=below)
+    own = {e.column.name for e in node.exprs}
+    more = (c for c in old.schema if c.name in names - own)
+    return replace(
+        node, input=below, exprs=(*node.exprs, *(Named(c, column(c.name)) for c in more))
+    )
 
 
 def _over(node: Node, old: Node, new: Node) -> Node:

@@ -101,7 +101,7 @@ def resolve(
 
 def _all_named(node: exp.Expr) -> bool:
     """Has each field that a call makes a name of its own, not that of its value?"""
-    if not isinstance(node, exp.Anonymous):
+    if not isinstance(node, exp.Anonymous) or function_name(node) == "alias":
         return False
     fields = node.expressions[node.name.lower() != "struct_pack" :]
     return all(isinstance(f, exp.PropertyEQ) for f in fields)
