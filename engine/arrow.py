@@ -6,11 +6,11 @@ text (`planner.direct.Rows`) never loads it. All others import it as usual.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-__all__ = ["Exchanged", "array_of", "decoded", "empty", "numbers", "pa", "with_leaves"]
+__all__ = ["Exchanged", "array_of", "decoded", "empty", "hugeints", "numbers", "pa", "with_leaves"]
 
 if TYPE_CHECKING:
     import numpy as np
@@ -68,6 +68,11 @@ def array_of(values: np.ndarray[Any, np.dtype[Any]]) -> pa.Array:
         return pa.Array.from_buffers(pa.bool_(), len(values), [None, bits], 0)
     data = pa.py_buffer(np.ascontiguousarray(values))
     return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), [None, data], 0)
+
+
+def hugeints(stored: Iterable[bytes | None]) -> list[int | None]:
+    """128-bit integers, little-endian, signed."""
+    return [None if b is None else int.from_bytes(b, "little", signed=True) for b in stored]
 
 
 def decoded(table: pa.Table) -> pa.Table:

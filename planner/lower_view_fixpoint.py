@@ -18,10 +18,10 @@ from sqlglot import exp
 from tidewheel.engine.operators.circuit import Circuit
 from tidewheel.engine.operators.circuit import Node as Placed
 from tidewheel.engine.operators.fixpoint import Fixpoint
+from tidewheel.engine.operators.forest import ValuedForest
 from tidewheel.engine.operators.linear import Map
 from tidewheel.engine.operators.operator import Source
 from tidewheel.engine.operators.rule import Related, Rule
-from tidewheel.engine.state import columns as columns_
 from tidewheel.engine.state.delta import Schema
 from tidewheel.planner import logical as L
 from tidewheel.planner.lower_view import Stream, ViewLowering, extended, filtered
@@ -60,7 +60,7 @@ def fixpoint(low: ViewLowering, b: L.Binding, steps: list[L.Node], watch: Watch)
         return None
     anchor = low.place(b.anchor)
     schema = Schema((c.name for c in b.columns), anchor.arrow.types)
-    if value is not None and not _is_number(schema, value):
+    if value is not None and not ValuedForest.keeps(schema.kinds[value]):
         return None
     found = [_rule(low, b, schema, value, t) for t in taken if t is not None]
     rules = [f for f in found if f is not None]
@@ -80,13 +80,6 @@ def _value(b: L.Binding) -> int | None:
     if b.kind != "improve" or len(merged) != 1 or b.merge[merged[0]] not in ("min", "max"):
         return None
     return merged[0] if b.key and len(b.key) == len(b.columns) - 1 else None
-
-
-def _is_number(schema: Schema, value: int) -> bool:
-    kind = schema.kinds[value]
-    fixed = isinstance(kind, columns_.FixedType)
-    other = isinstance(kind, columns_.BoolType | columns_.FloatType)
-    return fixed and not other and schema.types[value] != pa.uint64()
 
 
 def _reads(node: L.Node, variable: str) -> bool:

@@ -12,7 +12,7 @@ from typing import Any
 
 import duckdb
 
-from tidewheel.engine.arrow import numbers, pa
+from tidewheel.engine.arrow import hugeints, numbers, pa
 
 from . import errors
 from .types import is_variant
@@ -109,11 +109,7 @@ def _bool8(column: pa.Array) -> list[Any]:
 
 
 def _hugeint(column: pa.Array) -> list[Any]:
-    """128-bit integers, little-endian, signed."""
-    return [
-        None if b is None else int.from_bytes(b, "little", signed=True)
-        for b in column.storage.to_pylist()
-    ]
+    return hugeints(column.storage.to_pylist())
 
 
 _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896

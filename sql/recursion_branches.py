@@ -188,10 +188,10 @@ def _reads_back(
 
 def other_set_operation(scan: Scan, cte: Cte) -> Token | None:
     """The INTERSECT or EXCEPT between the branches of a query, if one is there."""
-    return next(_outside(scan, cte.body, ("INTERSECT", "EXCEPT")), None)
+    return next(outside(scan, cte.body, ("INTERSECT", "EXCEPT")), None)
 
 
-def _outside(scan: Scan, span: Span, words: tuple[str, ...]) -> Iterator[Token]:
+def outside(scan: Scan, span: Span, words: tuple[str, ...]) -> Iterator[Token]:
     """Those of `words` in `span` that stand outside of parentheses."""
     depth = 0
     for token in scan.within(span):
@@ -204,7 +204,7 @@ def _outside(scan: Scan, span: Span, words: tuple[str, ...]) -> Iterator[Token]:
 
 
 def _no_trailing_clause(scan: Scan, cte: Cte, last: Branch) -> None:
-    for token in _outside(scan, last.span, ("ORDER", "LIMIT", "OFFSET", "EXCEPT", "INTERSECT")):
+    for token in outside(scan, last.span, ("ORDER", "LIMIT", "OFFSET", "EXCEPT", "INTERSECT")):
         word = token.text.upper()
         if word in ("EXCEPT", "INTERSECT"):
             hint = "A recursive query is: anchor UNION [ALL] step. Put the step in parentheses."

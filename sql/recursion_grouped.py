@@ -18,11 +18,10 @@ from . import errors
 from . import recursion_check as check
 from .bind_types import is_volatile
 from .recursion_aggregates import improving
-from .recursion_branches import Branch, split
+from .recursion_branches import Branch, outside, split
 from .recursion_scan import scan
 from .recursion_tables import Cte, Scan, Span
 from .recursion_text import quoted
-from .statements import Token
 
 _NO_VALUE = (
     exp.AggFunc,
@@ -38,20 +37,19 @@ _NO_VALUE = (
 
 def grouped(scanned: Scan) -> Scan | None:
     """The statement with such tables taken apart; None if there are none."""
-    edits: list[tuple[Span, str]] = []
-    for with_ in scanned.withs:
+    edits: list[tuple[int, Span, str]] = []
+    for i, with_ in enumerate(scanned.withs):
         if with_.mutually and with_.limit is None and len(with_.ctes) == 1:
             written = _written(scanned, with_.ctes[0])
             if written is not None:
-                edits.append((with_.ctes[0].body, written))
-    if not edits or any(a.holds(b) for a, _ in edits for b, _ in edits if a is not b):
+                edits.append((i, with_.ctes[0].body, written))
+    if not edits or any(a.holds(b) for _, a, _ in edits for _, b, _ in edits if a is not b):
         return None
     text = scanned.text
-    for span, written in reversed(edits):
+    for _, span, written in reversed(edits):
         text = f"{text[: span.start]}\n{written}\n{text[span.end :]}"
     found = scan(text)
-    places = [i for i, w in enumerate(scanned.withs) if any(w.ctes[0].body is s for s, _ in edits)]
-    for i in places:
+    for i, _, _ in edits:
         found.withs[i].improving = True
     return found
 
@@ -174,8 +172,9 @@ def _step(
     if any(item.find(*_NO_VALUE) for item in query.expressions) or _names_itself(query):
         return None
     tokens = scanned.within(branch.span)
-    ends = _commas(tokens)
-    if len(ends) != len(names):
+    commas = [tokens.index(t) for t in outside(scanned, branch.span, (",", "FROM"))]
+    ends = commas[: len(names)]
+    if len(ends) < len(names) or tokens[ends[-1]].text.upper() != "FROM":
         return None
     values: dict[str, str] = {}
     begin = 1
@@ -198,19 +197,3 @@ def _names_itself(query: exp.Select) -> bool:
     """Does it use a name that it gives to one of its columns?"""
     given = {item.alias.lower() for item in query.expressions if isinstance(item, exp.Alias)}
     return any(not c.table and c.name.lower() in given for c in query.find_all(exp.Column))
-
-
-def _commas(tokens: Sequence[Token]) -> list[int]:
-    """Where the items of a SELECT list end: at its commas, and at FROM."""
-    found = []
-    depth = 0
-    for i, token in enumerate(tokens):
-        if token.kind not in ("word", "punctuation"):
-            continue
-        word = token.text.upper()
-        depth += (word in ("(", "[", "{")) - (word in (")", "]", "}"))
-        if depth == 0 and word in (",", "FROM"):
-            found.append(i)
-            if word == "FROM":
-                return found
-    return []

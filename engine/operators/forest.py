@@ -9,7 +9,15 @@ import numpy as np
 import numpy.typing as npt
 
 from tidewheel.engine.operators.slots import Slots, grown
-from tidewheel.engine.state.columns import Array, Col, Mask
+from tidewheel.engine.state.columns import (
+    Array,
+    BoolType,
+    Col,
+    ColumnType,
+    FixedType,
+    FloatType,
+    Mask,
+)
 from tidewheel.engine.state.delta import Int64s, Schema
 
 ANCHOR = -1  # the parent of a row that the anchor gives
@@ -166,6 +174,12 @@ class ValuedForest(Forest):
         self.value = value
         self.descending = descending
         super().__init__(schema, key, name)
+
+    @staticmethod
+    def keeps(kind: ColumnType) -> bool:
+        """Are the values of a type integers, dates or times, which `place` has room for?"""
+        other = isinstance(kind, BoolType | FloatType)
+        return isinstance(kind, FixedType) and not other and kind.dtype != np.uint64
 
     def _clear(self) -> None:
         self.place = NONE

@@ -10,17 +10,13 @@ import pyarrow as pa
 
 from tidewheel.engine.arrow import array_of, empty
 from tidewheel.engine.operators.forest import ValuedForest
+from tidewheel.engine.operators.seen import Unfit
 from tidewheel.engine.operators.slots import Collision
 from tidewheel.engine.state import columns as columns_
-from tidewheel.engine.state.columns import Array, Col
+from tidewheel.engine.state.columns import Col
 from tidewheel.engine.state.delta import Int64s, Schema
 
-_ORDERS = {"min": "min", "bool_and": "min", "max": "max", "bool_or": "max"}
-_MAX = np.iinfo(np.int64).max
-
-
-class Unfit(Exception):
-    """These rows are not told apart by arrays; those that there were stay as they are."""
+_DESCENDING = {"min": False, "bool_and": False, "max": True, "bool_or": True}
 
 
 class Improved:
@@ -39,41 +35,42 @@ class Improved:
         if isinstance(self._kind, columns_.FloatType):
             types[value] = pa.int64()
         self._forest = ValuedForest(
-            Schema(schema.names, types), key, value, _ORDERS[how] == "max", "loop"
+            Schema(schema.names, types), key, value, _DESCENDING[how], "loop"
         )
         self._rest = [i for i in range(len(schema)) if i != value and i not in self._key]
-        self._kept: list[
-            pa.Table
-        ] = []  # the rest of rows that were the best of their key some time
+        # Those columns of the rows that were the best of their key some time.
+        self._kept: list[pa.Table] = []
         self._count = 0
 
     @staticmethod
     def fits(schema: pa.Schema, merge: Sequence[str | None]) -> int | None:
         """The position of the value if there is one, by which all is chosen; None otherwise."""
-        values = [i for i, how in enumerate(merge) if how in _ORDERS]
+        values = [i for i, how in enumerate(merge) if how in _DESCENDING]
         if len(values) != 1:
             return None
         at = values[0]
         if not {how for i, how in enumerate(merge) if i != at} <= {None, f"arg_{merge[at]}:{at}"}:
             return None
         kind = columns_.column_type(schema.types[at])
-        number = isinstance(kind, columns_.FixedType) and not isinstance(kind, columns_.BoolType)
-        return at if number and schema.types[at] != pa.uint64() else None
+        return at if isinstance(kind, columns_.FloatType) or ValuedForest.keeps(kind) else None
 
     def improve(self, rows: pa.Table) -> pa.Table:
-        """Take some rows; those of the keys that have a better value now."""
+        """Take some rows; those of the keys that have a better value now.
+
+        Unfit: they are not told apart by arrays; those that there were stay as they are.
+        """
         forest = self._forest
         cols = [columns_.from_arrow(c) for c in rows.columns]
         if isinstance(self._kind, columns_.FloatType):
             values, nulls = self._kind.split(cols[self._value])
             whole: Any = forest.schema.kinds[self._value]
-            cols[self._value] = whole.join(_ordered(values), nulls)
+            cols[self._value] = whole.join(self._kind.ordered(values), nulls)
         forest.begin()
         try:
             places = forest.places(cols)
             slots = forest.open([cols[i] for i in self._key], rows.num_rows)
         except (OverflowError, Collision) as error:
-            raise Unfit from error
+            raise Unfit(str(error)) from error
         # (the first of equal rows is written last)
         better = forest.improve(slots[::-1], places[::-1], np.arange(rows.num_rows)[::-1])
         rest = rows.select(self._rest)
@@ -109,17 +106,5 @@ class Improved:
         kind: Any = self._forest.schema.kinds[i]
         if i == self._value and isinstance(self._kind, columns_.FloatType):
             values, nulls = kind.split(col)
-            kind, col = self._kind, self._kind.join(_floats(values, self._kind.dtype), nulls)
+            kind, col = self._kind, self._kind.join(self._kind.of_ordered(values), nulls)
         return kind.dump(col)
-
-
-def _ordered(values: Array) -> Int64s:
-    """Integers in the order of numbers: 0.0 and -0.0 are one, NaN is the largest."""
-    numbers = values.astype(np.float64) + 0.0
-    numbers[np.isnan(numbers)] = np.nan
-    bits = numbers.view(np.int64)
-    return np.asarray(bits ^ ((bits >> 63) & _MAX))
-
-
-def _floats(ordered: Int64s, dtype: Any) -> Array:
-    return np.asarray((ordered ^ ((ordered >> 63) & _MAX)).view(np.float64).astype(dtype))

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from tidewheel.engine.operators.step_program import NULL, Ints
-from tidewheel.engine.state.order import begins
+from tidewheel.engine.state.order import ascends, begins
 
 SPARE = 1 << 16
 """A span of keys that always gets offsets, however few the keys."""
@@ -105,7 +105,7 @@ class Relation:
 def _differ(values: Ints) -> bool:
     """Is each value another one?"""
     some = np.sort(values[:_SOME])
-    if not (some[1:] > some[:-1]).all():
+    if not ascends(some):
         return False
     if len(some) == len(values):
         return True
@@ -117,8 +117,7 @@ def _differ(values: Ints) -> bool:
         there = np.zeros(span, dtype=bool)
         there[values - low] = True
         return int(np.count_nonzero(there)) == len(values)
-    ordered = np.sort(values)
-    return bool((ordered[1:] > ordered[:-1]).all())
+    return ascends(np.sort(values))
 
 
 _SOME = 1 << 12  # values of which two are mostly equal if any are

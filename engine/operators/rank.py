@@ -57,11 +57,8 @@ class Ranking:
         kind = self.kind
         if isinstance(kind, FloatType):
             values, _ = kind.split(col)
-            doubles = values.astype(np.float64) + 0.0
-            nan = np.isnan(doubles)
-            bits = doubles.view(np.int64)
-            out: Int64s = np.where(bits < 0, bits ^ _MAX, bits)
-            out[nan] = _MAX  # DuckDB: NaN is greater than all others
+            out: Int64s = kind.ordered(values)
+            out[np.isnan(values)] = _MAX  # DuckDB: NaN is greater than all others
             return out
         if isinstance(kind, FixedType):
             values, _ = kind.split(col)

@@ -17,8 +17,10 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
-from tidewheel.engine.operators.improved import Improved, Unfit
+from tidewheel.engine.arrow import hugeints
+from tidewheel.engine.operators.improved import Improved
 from tidewheel.engine.operators.rowset import RowSet, frozen
+from tidewheel.engine.operators.seen import Unfit
 from tidewheel.engine.state.columns import column_type
 
 Kind = Literal["union", "union_all", "improve", "using_key", "mutual"]
@@ -180,9 +182,7 @@ def _values(column: pa.ChunkedArray) -> list[Any]:
     if not isinstance(kind, pa.BaseExtensionType):
         return list(column.to_pylist())
     stored = pa.chunked_array([c.storage for c in column.chunks], kind.storage_type).to_pylist()
-    if not column_type(kind).wide:
-        return list(stored)
-    return [None if v is None else int.from_bytes(v, "little", signed=True) for v in stored]
+    return hugeints(stored) if column_type(kind).wide else list(stored)
 
 
 def _array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:

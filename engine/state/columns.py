@@ -143,8 +143,8 @@ class FixedType(ColumnType):
             return values
         full = self.dump(values)
         storage = full if self._plain else full.storage
-        bits = pa.py_buffer(np.packbits(~nulls, bitorder="little").tobytes())
-        masked = pa.Array.from_buffers(storage.type, len(values), [bits, storage.buffers()[1]])
+        buffers = [array_of(~nulls).buffers()[1], storage.buffers()[1]]
+        masked = pa.Array.from_buffers(storage.type, len(values), buffers)
         return masked if self._plain else _extension(self.arrow, masked)
 
     def hash(self, col: Col) -> U64:
@@ -197,8 +197,22 @@ class FloatType(FixedType):
         doubles[np.isnan(doubles)] = np.nan
         return doubles.view(np.uint64)
 
+    def ordered(self, values: Array) -> npt.NDArray[np.int64]:
+        """Integers in the order of the values: 0.0 and -0.0 are one, NaN is the last."""
+        return _turned(self._bits(values).view(np.int64))
+
+    def of_ordered(self, integers: npt.NDArray[np.int64]) -> Array:
+        """The values of such integers."""
+        assert self.dtype is not None
+        return _turned(integers).view(np.float64).astype(self.dtype)
+
     def _same(self, x: Array, y: Array) -> Mask:
         return np.asarray((x == y) | (np.isnan(x) & np.isnan(y)))
+
+
+def _turned(bits: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """The bits of doubles as integers in their order, and the other way round."""
+    return bits ^ ((bits >> 63) & np.iinfo(np.int64).max)
 
 
 class DecimalType(FixedType):

@@ -16,7 +16,7 @@ from tidewheel.engine.state import columns as columns_
 from tidewheel.engine.state import hashing, rowwise
 from tidewheel.engine.state.columns import Col, ColumnType, Index, Mask, column_type
 from tidewheel.engine.state.order import Int64s as Int64s
-from tidewheel.engine.state.order import argsort, begins
+from tidewheel.engine.state.order import argsort, ascends, begins
 from tidewheel.engine.state.rowwise import Row, RowColumns
 
 WEIGHT: Final = "weight"
@@ -322,7 +322,7 @@ def _consolidate_tiny(delta: Delta) -> Delta:
 
 def unique(keys: Int64s) -> Int64s:
     """Distinct keys, sorted. (NumPy's own hashes them first, which takes many times as long.)"""
-    if len(keys) <= 1 or (len(keys) > _FEW and (keys[1:] > keys[:-1]).all()):
+    if len(keys) <= 1 or (len(keys) > _FEW and ascends(keys)):
         return keys
     ordered = np.sort(keys)
     return ordered[begins(ordered)]

@@ -49,6 +49,19 @@ def rows(con, query: str) -> list[tuple[object, ...]]:
     return sorted(con.execute(query).fetchall(), key=repr)
 
 
+def edit(con, dice: random.Random) -> None:
+    a, b, w = dice.randrange(7), dice.randrange(7), dice.randrange(3)
+    con.execute(
+        dice.choice(
+            [
+                f"INSERT INTO e VALUES ({a}, {b}, {w})",
+                f"DELETE FROM e WHERE a = {a}",
+                f"UPDATE e SET w = {w}, b = {b} WHERE a = {a}",
+            ]
+        )
+    )
+
+
 def generally(con, query: str, monkeypatch) -> list[tuple[object, ...]]:
     with monkeypatch.context() as patch:
         patch.setattr(recursion_plan, "taken_apart", lambda *_: None)
@@ -78,16 +91,7 @@ def test_maintained(con, query: str, monkeypatch) -> None:
     con.execute(f"CREATE MATERIALIZED VIEW v AS {query}")
     dice = random.Random(query)
     for _ in range(25):
-        a, b, w = dice.randrange(7), dice.randrange(7), dice.randrange(3)
-        con.execute(
-            dice.choice(
-                [
-                    f"INSERT INTO e VALUES ({a}, {b}, {w})",
-                    f"DELETE FROM e WHERE a = {a}",
-                    f"UPDATE e SET b = {b} WHERE a = {a}",
-                ]
-            )
-        )
+        edit(con, dice)
         assert rows(con, "FROM v") == rows(con, query)
     assert rows(con, "FROM v") == generally(con, query, monkeypatch)
 
@@ -149,16 +153,7 @@ def test_best_values_maintained(con, query: str) -> None:
     con.execute(f"CREATE MATERIALIZED VIEW v AS {query}")
     dice = random.Random(query)
     for _ in range(25):
-        a, b, w = dice.randrange(7), dice.randrange(7), dice.randrange(3)
-        con.execute(
-            dice.choice(
-                [
-                    f"INSERT INTO e VALUES ({a}, {b}, {w})",
-                    f"DELETE FROM e WHERE a = {a}",
-                    f"UPDATE e SET w = {w}, b = {b} WHERE a = {a}",
-                ]
-            )
-        )
+        edit(con, dice)
         assert rows(con, "FROM v") == rows(con, query)
 
 
