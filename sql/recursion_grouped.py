@@ -31,8 +31,10 @@ _NO_VALUE = (
     exp.Query,
     exp.Anonymous,
     exp.Columns,
+    exp.NullSafeEQ,
+    exp.NullSafeNEQ,
 )
-"""What may make more or less of a row than one, or cannot be grouped by."""
+"""What may make more or less of a row than one, cannot be grouped by, or has a FROM of its own."""
 
 
 def grouped(scanned: Scan) -> Scan | None:

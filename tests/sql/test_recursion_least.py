@@ -124,6 +124,7 @@ NOT_GROUPED = {
     "limited inside": "WITH MUTUALLY RECURSIVE t(x int, d int) AS (SELECT x, min(d) FROM (SELECT 0 AS x, 0 AS d UNION ALL SELECT e.b, t.d + 1 FROM t JOIN e ON e.a = t.x LIMIT 4) GROUP BY x) SELECT count(*) FROM t",
     "its own name": "WITH MUTUALLY RECURSIVE t(x int, d int) AS (SELECT x, min(d) FROM (SELECT 0 AS x, 0 AS d UNION ALL SELECT e.b AS x, x + t.d AS d FROM (SELECT x AS y, d FROM t) AS t JOIN e ON e.a = t.y) GROUP BY x) SELECT x, d FROM t",
     "a sum inside": "WITH MUTUALLY RECURSIVE t(x int, d int) AS (SELECT x, min(d) FROM (SELECT 0 AS x, 0 AS d UNION ALL SELECT max(e.b), max(t.d) FROM t JOIN e ON e.a = t.x) GROUP BY x) SELECT x, d FROM t",
+    "a FROM of its own": "WITH MUTUALLY RECURSIVE t(x int, y boolean) AS (SELECT x, bool_or(y) FROM (SELECT 0 AS x, false AS y UNION ALL SELECT e.b, e.w IS DISTINCT FROM e.a FROM t JOIN e ON e.a = t.x) GROUP BY x) SELECT x, y FROM t",
     "more is read": "WITH MUTUALLY RECURSIVE t(x int, d int) AS (SELECT x, min(d) FROM (SELECT 0 AS x, 0 AS d UNION ALL SELECT e.b, t.d + 1 FROM t JOIN e ON e.a = t.x) u JOIN e ON e.a = u.x GROUP BY x) SELECT x, d FROM t",
 }  # fmt: skip
 
