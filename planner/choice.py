@@ -25,7 +25,7 @@ import pyarrow as pa
 
 from tidewheel.engine.kernels.duckdb import relation
 from tidewheel.planner.context import Context
-from tidewheel.planner.direct import Held, held
+from tidewheel.planner.direct import Held, plain_columns
 from tidewheel.planner.logical import Block
 from tidewheel.planner.text import numbered_parameters
 
@@ -60,6 +60,7 @@ class Choice:
     runs: int = 0
     spent: float = 0  # seconds in all that DuckDB took since the loop ran
     few: bool = False  # had DuckDB's last answer few rows?
+    columns: list[tuple[str, str]] | None = None  # of DuckDB's last answer, if it was few rows
     limits: bool | None = None  # can DuckDB's time be limited? (a SET makes plans anew)
 
     def begin(self, context: Context) -> float:
@@ -117,10 +118,14 @@ class Choice:
                     _set(connection, 0)
 
     def _rows(self, found: duckdb.DuckDBPyRelation, batch_rows: int) -> Held | pa.RecordBatchReader:
-        """All rows. Few ones are made values of Python: to Arrow and back takes some 0.4 ms."""
-        rows = held(found) if self.few else None
-        if rows is not None:
-            return rows
+        """All rows. Few ones are made values of Python: to Arrow and back takes some 0.4 ms.
+
+        What their columns are is asked once: after every SET the client binds the query to tell.
+        """
+        if self.few:
+            self.columns = self.columns or plain_columns(found)
+            if self.columns is not None:
+                return Held(self.columns, found.fetchall())
         table = found.to_arrow_table()
         self.few = table.num_rows <= _FEW
         return table.to_reader(batch_rows)

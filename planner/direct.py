@@ -174,12 +174,10 @@ class Rows(Held):
                 self._connection.abort()
 
 
-def held(found: duckdb.DuckDBPyRelation) -> Held | None:
-    """All rows of a relation, to be read as Python values; None if their types are not plain."""
+def plain_columns(found: duckdb.DuckDBPyRelation) -> list[tuple[str, str]] | None:
+    """Names and types of a relation that `Held` can keep; None if the types are not plain."""
     types = [str(t) for t in found.types]
-    if not _plain(types):
-        return None
-    return Held(list(zip(found.columns, types, strict=True)), found.fetchall())
+    return list(zip(found.columns, types, strict=True)) if _plain(types) else None
 
 
 def _plain(types: list[str]) -> bool:

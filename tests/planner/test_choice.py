@@ -288,3 +288,19 @@ def test_names_mean_what_they_mean_now(con) -> None:
     answers(55)
     con.execute("CREATE SCHEMA s; CREATE TABLE s.e AS SELECT 1 AS a, 2 AS b; SET search_path = 's'")
     answers(1)
+
+
+def test_the_types_of_a_replaced_table_are_asked_again(tmp_path) -> None:
+    """DuckDB's columns are kept with its answers, and forgotten with the plan."""
+    path = str(tmp_path / "a.db")
+    with tidewheel.connect(path) as con, tidewheel.connect(path) as other:
+        other.execute("CREATE TABLE g AS SELECT 0 AS a, 1 AS b")
+        query = "WITH RECURSIVE t(x) AS (SELECT a FROM g UNION SELECT b FROM t JOIN g ON a = x) "
+        query += "FROM t ORDER BY 1"
+        for _ in range(4):
+            assert con.execute(query).fetchall() == [(0,), (1,)]
+        other.execute("CREATE OR REPLACE TABLE g AS SELECT '0' AS a, 'z' AS b")
+        for _ in range(4):
+            found = con.execute(query)
+            assert found.fetchall() == [("0",), ("z",)]
+            assert found.description[0][1] == "VARCHAR"
