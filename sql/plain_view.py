@@ -103,6 +103,7 @@ def _columns(
     """The columns of a query that is ours to run; None where DuckDB gives it the same meaning."""
     # Imported here: sqlglot takes long to load.
     from . import recursion
+    from .recursion_forward import in_order
     from .recursion_scan import scan
 
     inner = split(parsed.query)[0]
@@ -111,9 +112,10 @@ def _columns(
     plan = recursion.plan_statement(inner, describe, rewrite=False)
     if plan is None:
         return None
-    forms = [c for w in scan(parsed.query).withs for c in w.ctes]
+    scanned = scan(parsed.query)
+    forms = [c for w in scanned.withs for c in w.ctes]
     theirs = not any(c.search or c.cycle or c.with_.mutually for c in forms)
-    if theirs and _same(plan.node):
+    if theirs and _same(plan.node) and in_order(scanned, describe.exists) is None:
         return None
     columns = list(plan.node.schema)
     for i, column in enumerate(columns):  # as DuckDB names those of its views

@@ -21,12 +21,15 @@ from ..planner.logical import Block, Node
 from . import errors
 from .recursion_branches import opened as opened_bodies
 from .recursion_describe import Describer, numbered
+from .recursion_forward import in_order
 from .recursion_grouped import grouped
 from .recursion_linear import linear
+from .recursion_member import Texts
 from .recursion_plan import Plan, Planner, RecursiveTable
 from .recursion_scan import scan
 from .recursion_search import desugar
 from .recursion_tables import Scan, Span
+from .recursion_text import Cutter
 from .recursion_whole import whole as whole_query
 from .statements import Statement, mentions_recursion
 
@@ -44,6 +47,9 @@ def plan(
     scanned = _scanned(text)
     if scanned is None:
         return None
+    ordered = in_order(scanned, describe.exists)
+    if ordered is not None:
+        return _reordered(scanned, ordered, describe, is_query)
     again = _rewritten(scanned) if rewrite else None
     if again is not None:
         with suppress(errors.Error, duckdb.Error):  # told of the text as it is written
@@ -55,6 +61,18 @@ def plan(
     return Planner(scanned, describe).statement(is_query)
 
 
+def _reordered(written: Scan, ordered: Scan, describe: Describer, is_query: bool) -> Plan | None:
+    """The plan of a statement whose tables DuckDB needs in another order."""
+    try:
+        return Planner(ordered, describe).statement(is_query, always=True)
+    except errors.Error as error:
+        whole = Span(0, len(written.text))
+        start, length = Texts(written, describe, Cutter(written)).named_in(error.message, whole)
+        raise type(error)(
+            error.message, hint=error.hint, text=written.text, position=start, length=length
+        ) from None
+
+
 def whole(text: str) -> tuple[Block, bool] | None:
     """A query as DuckDB can run it, if its text alone tells that it means the same there.
 
@@ -63,7 +81,7 @@ def whole(text: str) -> tuple[Block, bool] | None:
     """
     try:
         scanned = _scanned(text)
-        if scanned is None:
+        if scanned is None or in_order(scanned, lambda _: False) is not None:
             return None
         return whole_query(_rewritten(scanned) or scanned)
     except errors.Error:
@@ -106,6 +124,7 @@ def opened(text: str, describe: Describer) -> Opened:
     scanned = opened_bodies(scan(text))
     if any(c.search or c.cycle for w in scanned.withs for c in w.ctes):
         scanned = scan(desugar(scanned))
+    scanned = in_order(scanned, describe.exists) or scanned
     planner = Planner(scanned, describe)
     found = planner.statement(True) if any(w.recursive for w in scanned.withs) else None
     return Opened(scanned, None if found is None else found.node, planner.tables)

@@ -24,6 +24,15 @@ class Describer:
         found = relation(self._connection, sql, params=numbered(sql, self._parameters))
         return list(zip(found.columns, (str(t) for t in found.types), strict=True))
 
+    def exists(self, name: str) -> bool:
+        """Is there a table or view of that name? (It may be out of the search path.)"""
+        query = (
+            "SELECT count(*) FROM (SELECT table_name FROM duckdb_tables() "
+            "UNION ALL SELECT view_name FROM duckdb_views()) AS t(name) "
+            "WHERE lower(name) = lower(?)"
+        )
+        return bool(self._connection.execute(query, [name]).fetchall()[0][0])
+
     @cached_property
     def collated(self) -> bool:
         """May text that is read have a collation? DuckDB's types do not tell."""

@@ -75,11 +75,12 @@ class Planner:
         self.settled: set[int] = set()  # tables that are planned, or left to DuckDB
         self.count = 0
 
-    def statement(self, is_query: bool) -> Plan | None:
+    def statement(self, is_query: bool, always: bool = False) -> Plan | None:
+        """The plan of the statement; None if no loop is ours, and it is not `always` wanted."""
         whole = Span(0, len(self.scan.text))
         self.prepare(whole)
         lets = self.frames[0].lets
-        if not lets:
+        if not lets and not always:
             return None
         rest = self.cutter.part(whole)
         if len(lets) == 1 and [b.kind for b in lets[0].bindings] in (["union"], ["union_all"]):
