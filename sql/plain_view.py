@@ -103,7 +103,7 @@ def _columns(
     """The columns of a query that is ours to run; None where DuckDB gives it the same meaning."""
     # Imported here: sqlglot takes long to load.
     from . import recursion
-    from .recursion_forward import in_order
+    from .recursion_order import early
     from .recursion_scan import scan
 
     inner = split(parsed.query)[0]
@@ -115,7 +115,8 @@ def _columns(
     scanned = scan(parsed.query)
     forms = [c for w in scanned.withs for c in w.ctes]
     theirs = not any(c.search or c.cycle or c.with_.mutually for c in forms)
-    if theirs and _same(plan.node) and in_order(scanned, describe.exists) is None:
+    theirs = theirs and not early(scanned)
+    if theirs and _same(plan.node):
         return None
     columns = list(plan.node.schema)
     for i, column in enumerate(columns):  # as DuckDB names those of its views

@@ -21,10 +21,10 @@ from ..planner.logical import Block, Node
 from . import errors
 from .recursion_branches import opened as opened_bodies
 from .recursion_describe import Describer, numbered
-from .recursion_forward import in_order
 from .recursion_grouped import grouped
 from .recursion_linear import linear
 from .recursion_member import Texts
+from .recursion_order import arranged, early
 from .recursion_plan import Plan, Planner, RecursiveTable
 from .recursion_scan import scan
 from .recursion_search import desugar
@@ -47,30 +47,40 @@ def plan(
     scanned = _scanned(text)
     if scanned is None:
         return None
-    ordered = in_order(scanned, describe.exists)
-    if ordered is not None:
-        return _reordered(scanned, ordered, describe, is_query)
+    if not early(scanned):
+        return _planned(scanned, describe, is_query, rewrite)
+    refusals: list[errors.Error] = []
+    for again in (False, True):  # tables that read each other: a recursion, if they can be one
+        ordered = arranged(scanned, describe.table, recursions=again)
+        try:
+            found = _planned(ordered or scanned, describe, is_query, rewrite)
+            if found is not None or ordered is None:
+                return found
+            return Planner(ordered, describe).statement(is_query, always=True)
+        except errors.Error as error:
+            refusals.append(error if ordered is None else _placed(error, scanned, describe))
+    raise refusals[0]
+
+
+def _placed(error: errors.Error, scanned: Scan, describe: Describer) -> errors.Error:
+    """An error about an ordered text, at a place in the one that was written."""
+    texts = Texts(scanned, describe, Cutter(scanned))
+    position, length = texts.named_in(error.message, Span(0, len(scanned.text)))
+    return type(error)(
+        error.message, hint=error.hint, text=scanned.text, position=position, length=length
+    )
+
+
+def _planned(scanned: Scan, describe: Describer, is_query: bool, rewrite: bool) -> Plan | None:
     again = _rewritten(scanned) if rewrite else None
     if again is not None:
         with suppress(errors.Error, duckdb.Error):  # told of the text as it is written
             found = Planner(again, describe).statement(is_query)
             if found is not None:
                 return found
-            if (left := whole_query(again)) is not None:  # DuckDB decorrelates it
-                return Plan(left[0], again.text, ())
+            if whole_query(again) is not None:  # DuckDB decorrelates it
+                return Planner(again, describe).statement(is_query, always=True)
     return Planner(scanned, describe).statement(is_query)
-
-
-def _reordered(written: Scan, ordered: Scan, describe: Describer, is_query: bool) -> Plan | None:
-    """The plan of a statement whose tables DuckDB needs in another order."""
-    try:
-        return Planner(ordered, describe).statement(is_query, always=True)
-    except errors.Error as error:
-        whole = Span(0, len(written.text))
-        start, length = Texts(written, describe, Cutter(written)).named_in(error.message, whole)
-        raise type(error)(
-            error.message, hint=error.hint, text=written.text, position=start, length=length
-        ) from None
 
 
 def whole(text: str) -> tuple[Block, bool] | None:
@@ -81,7 +91,7 @@ def whole(text: str) -> tuple[Block, bool] | None:
     """
     try:
         scanned = _scanned(text)
-        if scanned is None or in_order(scanned, lambda _: False) is not None:
+        if scanned is None or early(scanned):
             return None
         return whole_query(_rewritten(scanned) or scanned)
     except errors.Error:
@@ -124,7 +134,7 @@ def opened(text: str, describe: Describer) -> Opened:
     scanned = opened_bodies(scan(text))
     if any(c.search or c.cycle for w in scanned.withs for c in w.ctes):
         scanned = scan(desugar(scanned))
-    scanned = in_order(scanned, describe.exists) or scanned
+    scanned = arranged(scanned, describe.table) or scanned
     planner = Planner(scanned, describe)
     found = planner.statement(True) if any(w.recursive for w in scanned.withs) else None
     return Opened(scanned, None if found is None else found.node, planner.tables)

@@ -88,8 +88,8 @@ def _is(token: Token, word: str) -> bool:
 def split(scan: Scan, cte: Cte) -> list[Branch]:
     """The branches of a body, left to right; INTERSECT and EXCEPT stay within a branch.
 
-    Errors: an ORDER BY or LIMIT that would apply to the whole recursion; EXCEPT or INTERSECT as
-    the outermost operation of a query that refers to itself is found by `parts`.
+    INTERSECT binds its neighbours before UNION does. EXCEPT is as strong as UNION, and applies to
+    all before it: `parts` refuses it where that is the recursion.
     """
     body = cte.body
     start = prelude(scan, body).end
@@ -140,7 +140,10 @@ def parts(scan: Scan, cte: Cte, recursive: list[Reference]) -> Parts:
         own = _reads_back(scan, lead, branches, recursive)
     if len(branches) == 1:
         return Parts((), tuple(branches), None)
-    _no_trailing_clause(scan, cte, branches[-1])
+    for i, branch in enumerate(branches):
+        words = ["ORDER", "LIMIT", "OFFSET"] if branch is branches[-1] else []
+        words += ["EXCEPT"] if i and any(own[: i + 1]) else []
+        _no_trailing_clause(scan, cte, branch, tuple(words))
     first = own.index(True) if True in own else len(own) - 1
     steps = [b for b, o in zip(branches, own, strict=True) if o]
     operators = {b.operator for b in branches[max(first, 1) :]}
@@ -203,10 +206,10 @@ def outside(scan: Scan, span: Span, words: tuple[str, ...]) -> Iterator[Token]:
             yield token
 
 
-def _no_trailing_clause(scan: Scan, cte: Cte, last: Branch) -> None:
-    for token in outside(scan, last.span, ("ORDER", "LIMIT", "OFFSET", "EXCEPT", "INTERSECT")):
+def _no_trailing_clause(scan: Scan, cte: Cte, branch: Branch, words: tuple[str, ...]) -> None:
+    for token in outside(scan, branch.span, words):
         word = token.text.upper()
-        if word in ("EXCEPT", "INTERSECT"):
+        if word == "EXCEPT":
             hint = "A recursive query is: anchor UNION [ALL] step. Put the step in parentheses."
         else:
             hint = "Put it into the query that reads the table, or the step in parentheses."

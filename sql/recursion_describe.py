@@ -10,6 +10,7 @@ import duckdb
 
 from ..engine.kernels.duckdb import relation
 from ..planner.text import numbered_parameters
+from .recursion_text import quoted
 from .statements import tokens
 
 
@@ -24,14 +25,18 @@ class Describer:
         found = relation(self._connection, sql, params=numbered(sql, self._parameters))
         return list(zip(found.columns, (str(t) for t in found.types), strict=True))
 
-    def exists(self, name: str) -> bool:
-        """Is there a table or view of that name? (It may be out of the search path.)"""
+    def table(self, name: str) -> str | None:
+        """The whole name of the table, of the temporary or the current schema, that a name means.
+
+        Views do not count: one may be made by the very text that is read.
+        """
         query = (
-            "SELECT count(*) FROM (SELECT table_name FROM duckdb_tables() "
-            "UNION ALL SELECT view_name FROM duckdb_views()) AS t(name) "
-            "WHERE lower(name) = lower(?)"
+            "SELECT database_name, schema_name, table_name FROM duckdb_tables() "
+            "WHERE lower(table_name) = lower(?) AND (temporary OR (database_name = "
+            "current_database() AND schema_name = current_schema())) ORDER BY temporary DESC"
         )
-        return bool(self._connection.execute(query, [name]).fetchall()[0][0])
+        found = self._connection.execute(query, [name]).fetchall()
+        return ".".join(map(quoted, found[0])) if found else None
 
     @cached_property
     def collated(self) -> bool:
