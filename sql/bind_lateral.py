@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
-from tidewheel.planner.logical import JoinKind, Named, Project, Unnest
+from tidewheel.planner.logical import Column, JoinKind, Named, Node, Project, Unnest
 from tidewheel.planner.text import column, substituted, to_sql
 
 from .bind_from import From, FromBinder, alias_of_item, join_kind_of, relation
@@ -86,20 +86,28 @@ class Lateral:
         keys, rest = split_conditions(query.correlated, names_of(left[0]), names_of(query.node))
         if rest or query.late:
             raise NotTaken("a lateral aggregate over more than equality")
-        if not inner and [to_sql(c).lower() for c in on] != ["true"]:
-            raise NotTaken("an outer join with a lateral aggregate, and a condition")
         node, values = with_aggregates(left[0], query, keys, self._from.binder.names)
-        named = zip(query.columns, values, strict=True)
-        fresh = [(self._from.binder.names.fresh(c.label, c.type), v) for c, v in named]
-        kept = (Named(c, column(c.name)) for c in left[0].schema)
-        node = Project(node, (*kept, *(Named(f, v) for f, v in fresh)))
+        node, fresh = self._beside(node, left[0], query.columns, values)
+        renamed = {c.name: column(f.name) for c, f in zip(query.columns, fresh, strict=True)}
+        conditions = [substituted(c, renamed) for c in on]
+        if inner:
+            self._from.conditions += conditions
+        elif [to_sql(c).lower() for c in conditions] != ["true"]:
+            met = exp.and_(*conditions)
+            values = [exp.Case(ifs=[exp.If(this=met.copy(), true=column(f.name))]) for f in fresh]
+            node, fresh = self._beside(node, left[0], fresh, values)
         seen = relations[-1].columns
-        relations[-1].columns = [
-            Visible(v.label, f, f) for v, (f, _) in zip(seen, fresh, strict=True)
-        ]
-        renamed = {c.name: column(f.name) for c, (f, _) in zip(query.columns, fresh, strict=True)}
-        self._from.conditions += [substituted(c, renamed) for c in on]
+        relations[-1].columns = [Visible(v.label, f, f) for v, f in zip(seen, fresh, strict=True)]
         return node, relations
+
+    def _beside(
+        self, node: Node, left: Node, columns: Sequence[Column], values: Sequence[exp.Expr]
+    ) -> tuple[Node, list[Column]]:
+        """The columns of `left` and `values`, under new names."""
+        fresh = [self._from.binder.names.fresh(c.label, c.type) for c in columns]
+        kept = (Named(c, column(c.name)) for c in left.schema)
+        new = (Named(f, v) for f, v in zip(fresh, values, strict=True))
+        return Project(node, (*kept, *new)), fresh
 
     def _unnest(
         self, left: From, join: exp.Join, lists: Sequence[exp.Expr], name: str, kind: JoinKind

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from typing import Any
 
 from sqlglot import exp
 
@@ -83,8 +84,10 @@ def resolve(
             if len(node.expressions) > 1:
                 raise NotTaken("a subquery in a list of IN")
             return on_subquery(exp.In(this=node.this, query=node.expressions[0]), inner)
+        if isinstance(node, exp.Array) and any(isinstance(e, exp.Query) for e in node.expressions):
+            return on_subquery(node, inner)
         if isinstance(node, exp.Query) and not isinstance(node, exp.Subquery):
-            raise NotTaken("ARRAY, or another call, over a subquery")
+            raise NotTaken("a call over a subquery")
         if isinstance(node, exp.Exists) or is_query(node) or is_query(node.args.get("query")):
             return on_subquery(node, inner)
         quantified = isinstance(node, exp.Binary) and isinstance(
@@ -108,14 +111,19 @@ def _all_named(node: exp.Expr) -> bool:
 
 
 def _written_out(node: exp.Window, windows: dict[str, exp.Window]) -> exp.Window:
-    named = windows.get(node.args["alias"].name.lower())
-    own = [k for k in ("partition_by", "order", "spec") if node.args.get(k)]
-    if named is None or own or named.args.get("alias") is not None:
-        raise NotTaken("a window that refines a named one")
-    spec = {
-        k: v for k, v in named.args.items() if k in ("partition_by", "order", "spec", "exclude")
-    }
-    return exp.Window(this=node.this.copy(), over="OVER", **spec)
+    """A window call without the name of a window that it is over, or refines."""
+    clauses: dict[str, Any] = {}
+    at: exp.Window | None = node
+    while at is not None:
+        clauses = {k: at.args[k] for k in _WINDOW if at.args.get(k)} | clauses
+        name = at.args.get("alias")
+        if name is None:
+            return exp.Window(this=node.this.copy(), over="OVER", **clauses)
+        at = windows.get(name.name.lower())
+    raise NotTaken("a window with a name that is not there")
+
+
+_WINDOW = ("partition_by", "order", "spec", "exclude")
 
 
 def conjuncts(expression: exp.Expr | None) -> Iterator[exp.Expr]:

@@ -33,6 +33,7 @@ from .bind_nothing import on_nothing
 from .bind_scope import NotTaken, Scope, parts_of
 from .bind_star import expanded
 from .bind_subquery import BoundQuery, Subqueries, names_of
+from .bind_subquery_forms import as_list, of_the_extreme
 from .bind_types import is_volatile
 
 if TYPE_CHECKING:
@@ -169,6 +170,8 @@ class SelectBinder:
             return self._subqueries.add("in", query, bound, visible)
         if isinstance(node, exp.Binary):
             return self._quantified(node, walk, scope, visible)
+        if isinstance(node, exp.Array):
+            return walk(as_list(node.expressions[0], self._aggregates))
         query = self.binder.query(node, scope)
         if len(query.columns) != 1:
             raise NotTaken("a scalar subquery with several columns")
@@ -181,11 +184,13 @@ class SelectBinder:
         scope: Scope,
         visible: set[str],
     ) -> exp.Expr:
-        """``= ANY`` is IN, ``<> ALL`` is NOT IN."""
+        """``= ANY`` is IN, ``<> ALL`` is NOT IN; ``> ALL`` compares with the greatest."""
+        if isinstance(node, exp.LT | exp.LTE | exp.GT | exp.GTE):
+            return walk(of_the_extreme(node))
         is_any = isinstance(node, exp.EQ) and isinstance(node.expression, exp.Any)
         is_not_all = isinstance(node, exp.NEQ) and isinstance(node.expression, exp.All)
         if not is_any and not is_not_all:
-            raise NotTaken("ANY or ALL with an inequality")
+            raise NotTaken("<> ANY or = ALL")
         query = self.binder.query(node.expression.this, scope)
         if len(query.columns) != 1:
             raise NotTaken("ANY over several columns")
@@ -289,6 +294,10 @@ class SelectBinder:
             return [i.expr.copy() for i in self._clauses.items]
         if name in self._aliases and plain:
             return [self._aliases[name].expr.copy()]
+        # a column that is selected once is meant, though the FROM items have more of the name
+        selected = [i.expr for i in self._clauses.items if _is_named(i, name)] if plain else []
+        if len(selected) == 1:
+            return [selected[0].copy()]
         if isinstance(expression, exp.Collate):
             raise NotTaken("ORDER BY … COLLATE")
         return [self._clause(expression)]
@@ -400,6 +409,11 @@ def _outer(scope: Scope | None, parts: list[str]) -> exp.Expr | None:
             return found
         scope = scope.parent
     return None
+
+
+def _is_named(item: Item, name: str) -> bool:
+    """Is it a column of the FROM items that is selected as it is, under its name?"""
+    return isinstance(item.expr, exp.Column) and item.label.lower() == name
 
 
 def _this(select: exp.Expr, clause: str) -> exp.Expr | None:

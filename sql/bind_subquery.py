@@ -235,14 +235,14 @@ class Subqueries:
         )
         return Filter(node, certain)
 
-    def _counts(self, query: BoundQuery) -> tuple[Node, str, str]:
-        """How many rows a subquery has, and in how many its value is not NULL."""
+    def _counts(self, query: BoundQuery, keys: Sequence[Named] = ()) -> tuple[Node, str, str]:
+        """How many rows a subquery has (per key), and in how many its value is not NULL."""
         names = self._binder.names
         all_, known = names.fresh("rows", "BIGINT"), names.fresh("known", "BIGINT")
         value = column(query.columns[0].name)
         counted = Aggregate(
             query.node,
-            (),
+            tuple(keys),
             (Named(all_, exp.Count(this=exp.Star())), Named(known, exp.Count(this=value))),
         )
         return counted, all_.name, known.name
@@ -305,24 +305,32 @@ class Subqueries:
         operands: list[exp.Expr],
         correlated: list[exp.Expr],
     ) -> tuple[exp.Expr, Node]:
-        if correlated or len(operands) != 1:
-            raise NotTaken("a correlated IN, or one of several columns, used as a value")
+        if len(operands) != 1:
+            raise NotTaken("an IN of several columns, used as a value")
         value = column(query.columns[0].name)
-        (groups, names), marker = self._marked(query.node, [value])
-        counted, all_, known = self._counts(query)
-        joined: Node = Join(node, groups, "left", (EquiKey(operands[0], column(names[0])),))
-        joined = Join(joined, counted, "cross")
+        keys = self._keys_only(node, query, correlated)
+        inner = [k.right for k in keys]
+        (groups, names), marker = self._marked(query.node, [*inner, value])
+        equal = (*_renamed(keys, names[:-1]), EquiKey(operands[0], column(names[-1])))
+        joined: Node = Join(node, groups, "left", equal)
+        counted, all_, known = self._counts(query, self._key_columns(query.node, inner))
+        if keys:
+            by = [c.name for c in counted.schema[: len(keys)]]
+            joined = Join(joined, counted, "left", _renamed(keys, by))
+        else:
+            joined = Join(joined, counted, "cross")
         unknown = exp.or_(
             exp.Is(this=atomic(operands[0].copy()), expression=exp.Null()),
             exp.LT(this=column(known), expression=column(all_)),
         )
+        none = exp.EQ(
+            this=exp.Coalesce(this=column(all_), expressions=[exp.Literal.number(0)]),
+            expression=exp.Literal.number(0),
+        )
         result = exp.Case(
             ifs=[
                 exp.If(this=column(marker), true=exp.true()),
-                exp.If(
-                    this=exp.EQ(this=column(all_), expression=exp.Literal.number(0)),
-                    true=exp.false(),
-                ),
+                exp.If(this=none, true=exp.false()),
                 exp.If(this=unknown, true=exp.Null()),
             ],
             default=exp.false(),

@@ -87,6 +87,16 @@ def test_views_stay_right_for_long(seed: int) -> None:
     run(sorted(SHAPES), 200, seed)
 
 
+def test_every_shape_is_kept_by_changes() -> None:
+    with tidewheel.connect() as con:
+        for sql in TABLES:
+            con.execute(sql)
+        for name, query in SHAPES.items():
+            con.execute(f"CREATE MATERIALIZED VIEW {name} AS {query}")
+        reasons = con.execute("SELECT view_name, reason FROM tidewheel_views()").fetchall()
+        assert [r for r in reasons if r[1] is not None] == []
+
+
 def test_views_over_views() -> None:
     con = tidewheel.connect()
     con.execute("CREATE TABLE t (g INT, v INT)")

@@ -83,3 +83,10 @@ select t.a, l.c from t left join lateral (select c from u where u.a = t.a and u.
 select * from t order by a, b, d, x fetch first 3 rows only;
 select a, (select sum(u.y * t.a) from u where u.c = t.b) s from t;
 with q(n, m, more) as (select count(*), max(a) from t) select n, m from q;
+select u.a, t.d from t left join u using (a) order by a desc nulls last, t.b, t.d, t.x, u.c limit 2;
+select a, b, sum(d) over (v rows 1 preceding) s, count(*) over (w) n, rank() over v r from t window w as (partition by b), v as (w order by a, d, x);
+select t.a, t.b, l.n, l.m from t left join lateral (select count(*) n, max(y) m from u where u.a = t.a) l on l.n > 1 and t.b is not null;
+select a, b, d > all (select y from u where u.a = t.a) g, x <= any (select a from u) l, d < all (select y from u where c = 'z') n from t;
+select a, d from t where a >= any (select u.a from u where u.c = t.b) and not a < all (select u.a from u where u.a is not null);
+select a, b, b in (select c from u where u.a = t.a) i, a not in (select a from u where u.c is not distinct from t.b) n from t;
+select a, array(select c from u where u.a = t.a order by c desc nulls last, y) l, array(select d from e order by d, s) m from t;
