@@ -10,11 +10,14 @@ from ..planner.context import Parameters
 from . import errors
 from .adapt import adapt
 from .diagnose import near_miss
-from .statements import Statement, tokens
+from .statements import Statement, is_about_view, tokens
 
 
 def distribute(statements: Sequence[Statement], given: Parameters) -> list[Parameters]:
     """Each statement's share: positional values in order, named ones to whoever names them."""
+    for statement in statements:
+        if (statement.positional or statement.names) and is_about_view(statement):
+            raise _error(statement, "a view can't have parameters", _OF_VIEWS, 0)
     if isinstance(given, Mapping):
         return _by_name(statements, given)
     if given is not None and (not isinstance(given, Sequence) or isinstance(given, (str, bytes))):
@@ -37,6 +40,9 @@ def distribute(statements: Sequence[Statement], given: Parameters) -> list[Param
         last = statements[-1]
         raise _count_error(last, len(values) - used + last.positional)
     return shares
+
+
+_OF_VIEWS = "write the value into its query, or a condition where the view is read"
 
 
 def _by_name(statements: Sequence[Statement], given: Mapping[str, Any]) -> list[Parameters]:

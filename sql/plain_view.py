@@ -23,11 +23,6 @@ if TYPE_CHECKING:
     from .views import Views
 
 
-def is_about(statement: Statement) -> bool:
-    """CREATE, DROP or ALTER VIEW?"""
-    return statement.words[0] in ("CREATE", "DROP", "ALTER") and "VIEW" in statement.words[1:6]
-
-
 def handled(statement: Statement, views: Views) -> bool:
     """Run a statement about a view that is ours; False if it is DuckDB's."""
     verb = statement.words[0]

@@ -16,7 +16,7 @@ from ..planner.context import Parameters
 from . import errors, functions, hidden, opening, plain_view, planning, settings, view_text
 from .planning import Plans
 from .result import Result, Stream, TableStream
-from .statements import Kind, Statement, mentions_recursion, split, tokens
+from .statements import Kind, Statement, is_about_view, mentions_recursion, split, tokens
 from .subscribe import Subscription, SubscriptionReader
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class Runner:
         if kind is Kind.EXPLAIN:
             return self._explain(statement, given), -1
         if kind is Kind.SETTING:
-            return self._setting(statement), -1
+            return self._setting(statement, given), -1
         with self.session.guard(statement):
             if kind is Kind.OURS:
                 return self._ours(statement), -1
@@ -170,7 +170,7 @@ class Runner:
                 length=len("REFRESH"),
             )
         session.temporary = session.temporary or _is_temporary(statement)
-        if plain_view.is_about(statement) and plain_view.handled(statement, session.views):
+        if is_about_view(statement) and plain_view.handled(statement, session.views):
             return None, -1
         if _is_table_as(statement) or statement.words[0] in ("DESCRIBE", "DESC", "SUMMARIZE"):
             with self._recursions(statement, given) as (statement, given):
@@ -271,14 +271,14 @@ class Runner:
         assert result is not None
         return result
 
-    def _setting(self, statement: Statement) -> Result | None:
+    def _setting(self, statement: Statement, given: Parameters) -> Result | None:
         session = self.session
         if statement.words[0] == "SHOW":
             name = statement.words[1].strip('"').lower()
             return self._table(statement, {name: [settings.shown(getattr(session.settings, name))]})
-        name, value = settings.assignment(statement)
+        name, value = settings.assignment(statement, given)
         if name == "threads":
-            self._duckdb(statement, None)
+            self._duckdb(statement, given)
             if statement.words[0] == "RESET":
                 value = opening.default_threads(session.connection)
         setattr(session.settings, name, value)

@@ -339,6 +339,7 @@ class Session:
 
     def enable_progress(self) -> None:
         """From now on `progress` knows what a statement is at."""
+        self.check_open()
         with self.lock:
             self.activity = Activity()
             if not self.safe_mode:  # there it is set already

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from collections.abc import Mapping
 from typing import Any
 
-from ..planner.context import Settings
+from ..planner.context import Parameters, Settings
 from .statements import Statement, mistake, tokens
 
 _WORDS = {"on": True, "true": True, "1": True, "off": False, "false": False, "0": False}
@@ -43,8 +44,11 @@ def parse(name: str, value: object) -> Any:
     return int(text)
 
 
-def assignment(statement: Statement) -> tuple[str, Any]:
-    """Name and new value of a SET or RESET statement of one of our settings."""
+def assignment(statement: Statement, given: Parameters = None) -> tuple[str, Any]:
+    """Name and new value of a SET or RESET statement of one of our settings.
+
+    `given`: the statement's parameters.
+    """
     parts = [t for t in tokens(statement.text) if t.text.upper() not in _SCOPES]
     name = parts[1].text.strip('"').lower()
     if parts[0].text.upper() == "RESET":
@@ -55,6 +59,8 @@ def assignment(statement: Statement) -> tuple[str, Any]:
     if not rest:
         raise mistake(statement, parts[1], f"no value is given for {name}")
     written = "".join(t.text for t in rest).strip("'\"")
+    if given and len(rest) == 1 and rest[0].kind == "parameter":
+        (written,) = given.values() if isinstance(given, Mapping) else given
     try:
         return name, parse(name, written)
     except ValueError as error:

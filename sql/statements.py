@@ -274,6 +274,18 @@ def writing_cte(parts: Iterable[Token]) -> Token | None:
 
 
 @lru_cache(maxsize=256)
+def is_about_view(statement: Statement) -> bool:
+    """CREATE, DROP or ALTER VIEW, of any kind?"""
+    words = statement.words
+    found = next((w for w in words[1:] if w not in _KINDS_OF_VIEW), "")
+    return words[0] in ("CREATE", "DROP", "ALTER") and found == "VIEW"
+
+
+_KINDS_OF_VIEW = frozenset(
+    ["OR", "REPLACE", "TEMP", "TEMPORARY", "LOCAL", "GLOBAL", "RECURSIVE", "MATERIALIZED"]
+)
+
+
 def mentions_recursion(text: str) -> bool:
     """May `text` have a recursion? Cheap, and never wrongly no."""
     return _RECURSIVE.search(text) is not None

@@ -233,7 +233,13 @@ def test_closed_things_say_so(connection: tidewheel.Connection) -> None:
     other = tidewheel.connect()
     left = other.execute(BIG)
     other.close()
-    calls = (left.fetchall, lambda: other.execute("select 1"), other.cursor, other.close)
+    calls = (
+        left.fetchall,
+        lambda: other.execute("select 1"),
+        other.cursor,
+        other.enable_progress,
+        other.close,
+    )
     for call in calls:
         with pytest.raises(tidewheel.Error, match="closed"):
             call()
@@ -285,6 +291,27 @@ def test_settings_are_shown_and_reset(connection: tidewheel.Connection) -> None:
     assert connection.execute("set max_iterations to 7; show max_iterations").fetchall() == [("7",)]
     assert connection.execute("reset max_iterations; show max_iterations").fetchall() == [("none",)]
     assert connection.execute("set fusion = 'off'; show fusion").fetchall() == [("off",)]
+
+
+def test_settings_take_parameters(connection: tidewheel.Connection) -> None:
+    connection.execute("set threads = ?", [1])
+    connection.execute("set max_iterations = $n", {"n": 7})
+    shown = connection.execute("select current_setting('threads'); show max_iterations")
+    assert shown.fetchall() == [("7",)]
+    assert connection.execute("show threads").fetchall() == [("1",)]
+    with pytest.raises(tidewheel.ProgrammingError, match="many is no value for threads"):
+        connection.execute("set threads = ?", ["many"])
+
+
+@pytest.mark.parametrize("kind", ["view", "materialized view", "or replace temp view"])
+@pytest.mark.parametrize(("mark", "given"), [("?", [1]), ("$a", {"a": 1}), ("?", None)])
+def test_a_view_has_no_parameters(
+    connection: tidewheel.Connection, kind: str, mark: str, given: Any
+) -> None:
+    with pytest.raises(tidewheel.ProgrammingError, match="a view can't have parameters") as caught:
+        connection.execute(f"create {kind} v as select {mark} as a", given)
+    assert caught.value.column == len(f"create {kind} v as select ") + 1
+    assert connection.execute("create table view as select ?::int as a", [1]).rowcount == 1
 
 
 def test_threads_share_a_connection(connection: tidewheel.Connection) -> None:
