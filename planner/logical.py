@@ -17,7 +17,7 @@ from typing import Literal
 
 from sqlglot import exp
 
-from tidewheel.engine.operators.step_program import Program
+from tidewheel.engine.operators.step_program import Limits, Program
 
 
 class PlanError(Exception):
@@ -332,6 +332,7 @@ class Structural:
 
     `sources[i]`: (input, column) of the values that column i takes over, 0 being the anchor;
     `bounds[i]`: of a computed column; `carried`: a column that each row hands on unchanged.
+    `limits[i]`: what a computed column without bounds may not pass.
     """
 
     program: Program
@@ -339,6 +340,7 @@ class Structural:
     sources: tuple[tuple[tuple[int, int], ...], ...]
     bounds: tuple[tuple[int, int] | None, ...]
     carried: int | None
+    limits: tuple[Limits | None, ...]
 
 
 @dataclass(frozen=True)

@@ -181,12 +181,16 @@ def _fused(low: Lowering, node: LetRec, binding: Binding, structural: Structural
         structural.bounds,
         binding.merge,
         structural.carried,
+        structural.limits,
+        binding.kind == "union_all",
+        node.enough,
     )
     native = binding.native
 
     def make(context: Any) -> Vertex:
         otherwise = partial(_run_loops, binding, context)
-        if native is not None and not native.inputs and context.record is None:
+        whole = native is not None and not native.inputs and binding.kind != "union_all"
+        if native is not None and whole and context.record is None:
             otherwise = partial(_run_native, native, context)
         record = partial(context.record, binding.variable) if context.record else None
         vertex = Traverse(traversal, budget(context), otherwise, record)
@@ -277,7 +281,8 @@ def _run_loops(binding: Binding, context: Context) -> pa.Table:
     reader = RecRef(binding.variable, binding.columns)
     text = f'SELECT {named} FROM "__tw_rows"'
     body = Block(text, (reader,), ("__tw_rows",), binding.columns, "all rows")
-    loop = LetRec((replace(binding, native=None, structural=None),), body)
+    native = binding.native if binding.kind == "union_all" and context.record is None else None
+    loop = LetRec((replace(binding, native=native, structural=None),), body)
     settings = replace(context.settings, threads=1)
     stream = execute.run(loop, replace(context, settings=settings, in_transaction=True))
     rows = pa.Table.from_batches(list(stream), stream.schema)

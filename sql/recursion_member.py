@@ -303,7 +303,11 @@ class Texts:
         """The step as a program without SQL, where it is one."""
         if len(members) > 1 or len(spans) > 1 or len(member.parts.steps) > 1 or style.reads_all:
             return None
-        if style.kind not in ("union", "improve") or style.terms or not member.parts.anchors:
+        if (
+            style.kind not in ("union", "union_all", "improve")
+            or style.terms
+            or not member.parts.anchors
+        ):
             return None
         if style.merge and [m for m in style.merge if m] not in (["min"], ["max"]):
             return None
@@ -314,7 +318,8 @@ class Texts:
 
         step = check.parsed(self.scan, spans[0])
         try:
-            found = structure(step, member.cte.label, member.columns, describe, style.merge)
+            every = style.kind == "union_all"
+            found = structure(step, member.cte.label, member.columns, describe, style.merge, every)
         except (Native, errors.Error):
             return None
         if found is None:
@@ -328,7 +333,12 @@ class Texts:
             text = self.cutter.within(renamed(Text(sql), columns), tables)
             relations.append(self.block(text, columns, "joined in a loop"))
         return Structural(
-            found.program, tuple(relations), found.sources, found.bounds, found.carried
+            found.program,
+            tuple(relations),
+            found.sources,
+            found.bounds,
+            found.carried,
+            found.limits,
         )
 
     def is_own(self, reference: Reference, cte: Cte) -> bool:

@@ -11,7 +11,16 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from ..engine.operators.step_program import Compare, Compute, Number, Program, Slot, Value
+from ..engine.operators.step_program import (
+    FAR,
+    Compare,
+    Compute,
+    Limits,
+    Number,
+    Program,
+    Slot,
+    Value,
+)
 from ..planner.logical import Column
 from .bind_names import conjuncts
 from .recursion_flow import NotStructural, carried, flows, slots
@@ -22,6 +31,8 @@ Describe = Callable[[str], Sequence[tuple[str, str]]]
 _INTEGERS = frozenset(
     ["TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"]
 )
+_LIMITS = {"INTEGER": (-(1 << 31), (1 << 31) - 1), "BIGINT": (-FAR, FAR)}
+"""Types whose arithmetic is done here: with values and literals of one of them it stays in it."""
 _COMPARE = {exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">="}
 _COMPUTE = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*"}
 
@@ -31,7 +42,8 @@ class Structure:
     """A program, the queries of its relations (key first), and where its columns come from.
 
     `sources[i]`: (input port, column) of values that column i takes over (port 0 is the anchor);
-    `bounds[i]`: least and greatest value of a computed column, as far as known.
+    `bounds[i]`: least and greatest value of a computed column, as far as known; `limits[i]`: what
+    else it may not pass.
     """
 
     program: Program
@@ -39,6 +51,7 @@ class Structure:
     sources: tuple[tuple[tuple[int, int], ...], ...]
     bounds: tuple[tuple[int, int] | None, ...]
     carried: int | None
+    limits: tuple[Limits | None, ...]
 
 
 @dataclass
@@ -57,16 +70,17 @@ def structure(
     columns: Sequence[Column],
     describe: Describe,
     improving: Sequence[str | None] = (),
+    every: bool = False,
 ) -> Structure | None:
     """The structure of the step `select` of recursive table `name`; None if it has none.
 
     `describe` gives the columns of a query that stands where the step stands. `improving`: the
-    aggregate of each column whose step is grouped (None for a key).
+    aggregate of each column whose step is grouped (None for a key). `every`: all rows stay.
     """
     if not isinstance(select, exp.Select) or any(c.type not in _INTEGERS for c in columns):
         return None
     try:
-        return _Analysis(select, name, columns, describe, improving).result()
+        return _Analysis(select, name, columns, describe, improving, every).result()
     except NotStructural:
         return None
 
@@ -79,11 +93,14 @@ class _Analysis:
         columns: Sequence[Column],
         describe: Describe,
         improving: Sequence[str | None],
+        every: bool,
     ) -> None:
         self.select = select
         self.columns = columns
         self.describe = describe
         self.improving = improving
+        self.every = every
+        self.types: dict[str, str] = {}
         self.own = ""
         self.relations: dict[str, _Relation] = {}
         self.order: list[_Relation] = []
@@ -98,7 +115,8 @@ class _Analysis:
         for key, value in self.select.args.items():
             if key in allowed or not value:
                 continue
-            if key == "distinct" and not value.args.get("on") and not self.improving:
+            plain = not self.improving and not self.every
+            if key == "distinct" and not value.args.get("on") and plain:
                 continue
             raise NotStructural(key)
         if self.select.args.get("kind"):
@@ -233,6 +251,7 @@ class _Analysis:
         described = self.describe(f"SELECT {text} AS c FROM {relation.text}")
         if described[0][1] not in _INTEGERS:
             raise NotStructural(described[0][1])
+        self.types[text] = described[0][1]
         return text
 
     def slot(self, column: exp.Column) -> int:
@@ -349,9 +368,21 @@ class _Analysis:
         for port, (relation, base) in enumerate(zip(self.order, bases, strict=True), 1):
             for n in range(len(relation.appended or ())):
                 origin[base + n] = (port, n + 1)
-        sources, bounds = flows(program, origin, self.improving)
         queries = tuple(self.query(r) for r in self.order)
-        return Structure(program, queries, sources, bounds, carried(program))
+        if self.every:
+            types = [c.type for c in self.columns]
+            types += [self.types[t] for r in self.order for t in r.appended or ()]
+            limits = tuple(
+                _type_limits(o, types, c.type) if isinstance(o, Compute) else None
+                for o, c in zip(settled_outputs, self.columns, strict=True)
+            )
+            return Structure(program, queries, (), (), None, limits)
+        sources, bounds = flows(program, origin, self.improving)
+        limits = tuple(
+            (-FAR, FAR) if isinstance(o, Compute) and b is None else None
+            for o, b in zip(settled_outputs, bounds, strict=True)
+        )
+        return Structure(program, queries, sources, bounds, carried(program), limits)
 
     def query(self, relation: _Relation) -> str:
         items = [f"{relation.key} AS k"]
@@ -359,3 +390,10 @@ class _Analysis:
         where = " AND ".join(f"({w})" for w in relation.where)
         tail = f" WHERE {where}" if where else ""
         return f"SELECT {', '.join(items)} FROM {relation.text}{tail}"
+
+
+def _type_limits(value: Value, types: Sequence[str], wanted: str) -> Limits:
+    """What values of a computed column DuckDB has no error for, where all in it is of its type."""
+    if wanted not in _LIMITS or any(types[s] != wanted for s in slots(value)):
+        raise NotStructural("arithmetic over several types")
+    return _LIMITS[wanted]

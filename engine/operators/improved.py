@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from tidewheel.engine.arrow import array_of, empty
 from tidewheel.engine.operators.forest import ValuedForest
-from tidewheel.engine.operators.seen import Unfit
 from tidewheel.engine.operators.slots import Collision
+from tidewheel.engine.operators.step_program import Unfit
 from tidewheel.engine.state import columns as columns_
 from tidewheel.engine.state.columns import Col
 from tidewheel.engine.state.delta import Int64s, Schema

@@ -9,9 +9,11 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from tidewheel.engine.operators.step_program import NULL, Ints
+from tidewheel.engine.operators.step_program import NULL, Ints, Unfit
 from tidewheel.engine.state.order import ascends, begins
 
+MOST = 1 << 27
+"""Rows that one step may make: their arrays take some gigabytes."""
 SPARE = 1 << 16
 """A span of keys that always gets offsets, however few the keys."""
 FIRST = np.arange(SPARE, dtype=np.int64)
@@ -64,7 +66,10 @@ class Relation:
         return any(_differ(self.columns[i]) for i in columns)
 
     def lookup(self, values: Ints, positions: bool = True) -> tuple[Ints | None, list[Ints]]:
-        """Per match: the position in `values` (None if not asked for), and the other columns."""
+        """Per match: the position in `values` (None if not asked for), and the other columns.
+
+        Raises Unfit for more than `MOST` matches.
+        """
         inside = None
         if self.covers:
             at = values - self.low if self.low else values
@@ -90,6 +95,8 @@ class Relation:
         else:
             ends = count.cumsum()
             total = int(ends[-1]) if len(ends) else 0
+            if total > MOST:
+                raise Unfit("a step makes too many rows")
             first -= ends
             first += count
             index = first.repeat(count)

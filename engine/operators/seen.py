@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from tidewheel.engine.operators.budget import Meter
 from tidewheel.engine.operators.lookup import SPARE, Relation, distinct
-from tidewheel.engine.operators.step_program import NULL, Ints, Program, Slot
+from tidewheel.engine.operators.step_program import NULL, Ints, Program, Slot, Unfit
 
 BITMAP = 1 << 26
 """The largest space of rows that gets a bitmap (64 MB)."""
@@ -21,10 +21,6 @@ _AT_ONCE = 64  # small steps between two looks at the bounds
 _FIRST32 = np.arange(SPARE, dtype=np.int32)
 
 Bools = npt.NDArray[np.bool_]
-
-
-class Unfit(Exception):
-    """The values do not fit this way of running; the same query has to run as a loop of kernels."""
 
 
 class Space:

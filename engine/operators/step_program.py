@@ -24,6 +24,16 @@ Ints = npt.NDArray[np.int64]
 
 NULL = np.int64(1 << 62)
 """Stands for NULL. Values that large are refused."""
+FAR = 1 << 61
+"""Computed values stay below it, so that the next operation does not leave 64 bits."""
+
+Limits = tuple[int, int]
+"""The least and the greatest value that a computed one may have."""
+
+
+class Unfit(Exception):
+    """The values do not fit this way of running; the same query has to run as a loop of kernels."""
+
 
 Operator = Literal["+", "-", "*", "least", "greatest"]
 Comparison = Literal["=", "<>", "<", "<=", ">", ">="]
@@ -110,9 +120,16 @@ class Program:
         return tuple(reversed(found)) if known.issuperset(range(self.columns)) else None
 
     def run(
-        self, columns: Sequence[Ints], relations: Sequence[Relation], nulls: bool
+        self,
+        columns: Sequence[Ints],
+        relations: Sequence[Relation],
+        nulls: bool,
+        limits: Sequence[Limits | None] = (),
     ) -> list[Ints]:
-        """New rows from the last step's. `nulls`: values may be NULL."""
+        """New rows from the last step's. `nulls`: values may be NULL.
+
+        `limits`: of the outputs that are computed. Raises Unfit where a value is beyond them.
+        """
         slots = list(columns)
         slots = self._filter(slots, self.before, nulls)
         for key, relation, wanted in zip(self.keys, relations, self.wanted, strict=True):
@@ -126,7 +143,12 @@ class Program:
             slots += found
         slots = self._filter(slots, self.after, nulls)
         length = len(slots[0])
-        return [_value(o, slots, length, nulls) for o in self.outputs]
+        return [
+            _value(o, slots, length, nulls)
+            if limit is None or not length
+            else _within(o, slots, length, nulls, limit)[0]
+            for o, limit in zip(self.outputs, limits or (None,) * len(self.outputs), strict=True)
+        ]
 
     def _filter(self, slots: list[Ints], conditions: Sequence[Compare], nulls: bool) -> list[Ints]:
         for condition in conditions:
@@ -165,19 +187,61 @@ def _value(value: Value, slots: Sequence[Ints], length: int, nulls: bool) -> Int
         return np.full(length, value.value, dtype=np.int64)
     left = _value(value.left, slots, length, nulls)
     right = _value(value.right, slots, length, nulls)
-    if value.operator == "least":
+    return _computed(value.operator, left, right, nulls)
+
+
+def _computed(operator: Operator, left: Ints, right: Ints, nulls: bool) -> Ints:
+    if operator == "least":
         return np.minimum(left, right)  # NULL is larger than any value
-    if value.operator == "greatest":
+    if operator == "greatest":
         found = np.maximum(left, right)
         if nulls:
             found = np.where(left == NULL, right, np.where(right == NULL, left, found))
         return found
-    if value.operator == "+":
+    if operator == "+":
         found = left + right
-    elif value.operator == "-":
+    elif operator == "-":
         found = left - right
     else:
         found = left * right
     if nulls:
         found = np.where((left == NULL) | (right == NULL), NULL, found)
     return found
+
+
+def _within(
+    value: Value, slots: Sequence[Ints], length: int, nulls: bool, limits: Limits
+) -> tuple[Ints, Limits]:
+    """The values of some rows, and what they lie between. Raises Unfit beyond `limits`."""
+    if isinstance(value, Number):
+        return np.full(length, value.value, dtype=np.int64), (value.value, value.value)
+    if isinstance(value, Slot):
+        return slots[value.index], _extent(slots[value.index], nulls)
+    left, (a, b) = _within(value.left, slots, length, nulls, limits)
+    right, (c, d) = _within(value.right, slots, length, nulls, limits)
+    if value.operator == "+":
+        low, high = a + c, b + d
+    elif value.operator == "-":
+        low, high = a - d, b - c
+    elif value.operator == "*":
+        ends = a * c, a * d, b * c, b * d
+        low, high = min(ends), max(ends)
+    else:
+        low, high = min(a, c), max(b, d)
+    if low <= -FAR or high >= FAR:
+        raise Unfit("a value may be too large")
+    found = _computed(value.operator, left, right, nulls)
+    if low < limits[0] or high > limits[1]:
+        low, high = _extent(found, nulls)
+        if low < limits[0] or high > limits[1]:
+            raise Unfit("a value is too large for its type")
+    return found, (low, high)
+
+
+def _extent(values: Ints, nulls: bool) -> Limits:
+    """The least and the greatest value; of none zero."""
+    high = int(values.max())
+    if nulls and high == NULL:
+        values = values[values != NULL]
+        high = int(values.max()) if len(values) else 0
+    return (int(values.min()) if len(values) else 0), high

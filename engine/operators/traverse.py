@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from tidewheel.engine.arrow import numbers
 from tidewheel.engine.dataflow.vertex import Vertex
+from tidewheel.engine.operators.appending import Appending
 from tidewheel.engine.operators.budget import Budget, Meter
 from tidewheel.engine.operators.lookup import Relation
 from tidewheel.engine.operators.seen import (
@@ -32,9 +33,8 @@ from tidewheel.engine.operators.seen import (
     Seen,
     Small,
     Space,
-    Unfit,
 )
-from tidewheel.engine.operators.step_program import NULL, Ints, Program
+from tidewheel.engine.operators.step_program import NULL, Ints, Limits, Program, Unfit
 from tidewheel.engine.progress.timestamp import Timestamp
 from tidewheel.engine.state.delta import unique
 
@@ -45,8 +45,11 @@ _ARRAYS = 5_000  # rows of a relation that are prepared for small steps in the t
 
 @dataclass(frozen=True)
 class Traversal:
-    """`domains[i]`: where the values of column i come from, as (input port, its column), and the
-    bounds of a computed one. `merge`: per column None (a key), "min" or "max"."""
+    """`sources[i]`: where the values of column i come from, as (input port, its column), and the
+    bounds of a computed one. `merge`: per column None (a key), "min" or "max". `limits`: of the
+    computed columns' values, where they have no bounds. `every`: rows that come again stay, and
+    `enough` of them may be the answer.
+    """
 
     label: str
     program: Program
@@ -55,6 +58,9 @@ class Traversal:
     merge: tuple[str | None, ...] = ()
     carried: int | None = None
     """A column that every step takes over from the row that it extends, if there is one."""
+    limits: tuple[Limits | None, ...] = ()
+    every: bool = False
+    enough: int | None = None
 
 
 class Traverse(Vertex):
@@ -91,7 +97,9 @@ class Traverse(Vertex):
         try:
             inputs = [[_integers(c) for c in t.columns] for t in tables]
             nulls = any(c.null_count for t in tables for c in t.columns)
-            if self._plan.merge:
+            if self._plan.every:
+                table = _table(self._append(inputs, nulls, anchor.schema), anchor.schema, nulls)
+            elif self._plan.merge:
                 table = _table(self._improve(inputs, nulls), anchor.schema, nulls)
             else:
                 space = self._space(inputs)
@@ -100,6 +108,20 @@ class Traverse(Vertex):
         except Unfit:
             table = self._otherwise()
         self.send_by(0, table, time)
+
+    # -- union all
+
+    def _append(self, inputs: list[list[Ints]], nulls: bool, schema: pa.Schema) -> list[list[Ints]]:
+        plan = self._plan
+        relations = [Relation(c) for c in inputs[1:]]
+        meter = Meter(self._budget, f'"{plan.label}"', "union_all")
+        loop = Appending(plan.program, relations, plan.limits, nulls, meter, plan.enough)
+
+        def told(iteration: int, columns: list[Ints]) -> None:
+            assert self._record is not None
+            self._record((iteration,), _table([columns], schema, nulls))
+
+        return loop.run(inputs[0], told if self._record is not None else None)
 
     # -- union
 
@@ -287,7 +309,7 @@ class Traverse(Vertex):
             if not len(now):
                 break
             rows = self._rows(space, now, best, keys, value, sign)
-            columns = plan.program.run(rows, relations, nulls)
+            columns = plan.program.run(rows, relations, nulls, plan.limits)
             iteration += 1
         return [self._rows(space, np.flatnonzero(known), best, keys, value, sign)]
 

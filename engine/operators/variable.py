@@ -20,7 +20,7 @@ import pyarrow as pa
 from tidewheel.engine.arrow import hugeints
 from tidewheel.engine.operators.improved import Improved
 from tidewheel.engine.operators.rowset import RowSet, frozen
-from tidewheel.engine.operators.seen import Unfit
+from tidewheel.engine.operators.step_program import Unfit
 from tidewheel.engine.state.columns import column_type
 
 Kind = Literal["union", "union_all", "improve", "using_key", "mutual"]
