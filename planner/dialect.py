@@ -217,4 +217,6 @@ _SPELLING: dict[type[exp.Expr], Callable[[exp.Expr, _Write], str]] = {
     # sqlglot adds a cast to BOOLEAN, which lets pass what DuckDB refuses.
     exp.LogicalAnd: lambda node, write: f"BOOL_AND({write(node.this)})",
     exp.LogicalOr: lambda node, write: f"BOOL_OR({write(node.this)})",
+    # sqlglot writes other names of the same parts: DAYOFWEEK for dow.
+    exp.Extract: lambda node, write: f"EXTRACT({write(node.this)} FROM {write(node.expression)})",
 }

@@ -64,7 +64,31 @@ def conjunction(parts: Sequence[exp.Expr]) -> exp.Expr | None:
     """The parts joined by AND, each in parentheses where it needs them; None if there are none."""
     if not parts:
         return None
-    return exp.and_(*parts, copy=False) if len(parts) > 1 else parts[0]
+    wrapped = (exp.Paren(this=p) if isinstance(p, exp.Connector) else p for p in parts)
+    return paired(exp.And, wrapped) if len(parts) > 1 else parts[0]
+
+
+def paired(kind: type[exp.Connector], parts: Iterable[exp.Expr]) -> exp.Expr:
+    """The parts joined by AND or OR, in a tree that is not deep however many there are."""
+    level = list(parts)
+    while len(level) > 1:
+        pairs = zip(level[::2], level[1::2], strict=False)
+        last = level[-1:] if len(level) % 2 else []
+        level = [*(kind(this=a, expression=b) for a, b in pairs), *last]
+    return level[0]
+
+
+def shallow(tree: exp.Expr) -> None:
+    """Make long chains of AND or OR in a query of pairs: what walks the tree goes down by calls."""
+    for node in list(tree.find_all(exp.And, exp.Or)):
+        if type(node.parent) is type(node):
+            continue
+        parts = list(node.flatten(unnest=False))
+        if len(parts) > _CHAIN:
+            node.replace(paired(type(node), parts))
+
+
+_CHAIN = 30
 
 
 _ATOMS = (exp.Column, exp.Literal, exp.Null, exp.Boolean, exp.Paren, exp.Var, exp.Anonymous)

@@ -250,8 +250,9 @@ class ViewPlan:
         try:
             plan = Incremental(run.bind(self._sql), run, self._rows_prefix)
             self.reason = ""
-        except NoDeltaRule as error:
-            self.reason = str(error)
+        except (NoDeltaRule, RecursionError) as error:
+            deep = isinstance(error, RecursionError)
+            self.reason = "its plan nests too deep" if deep else str(error)
             fallback = self._recompute(self.reason)
             fallback.hydrate(run)
             self._plan = fallback

@@ -8,10 +8,10 @@ from typing import Any
 
 from sqlglot import exp
 
-from tidewheel.planner.text import to_sql
+from tidewheel.planner.text import conjunction, paired, to_sql
 
 from .bind_scope import NotTaken, parts_of
-from .bind_types import Oracle, function_name
+from .bind_types import Oracle, function_name, is_volatile
 
 SUBQUERY = "__tw_subquery"
 """Stands for a subquery inside an expression: its number, operands and outer columns."""
@@ -127,7 +127,7 @@ _WINDOW = ("partition_by", "order", "spec", "exclude")
 
 
 def conjuncts(expression: exp.Expr | None) -> Iterator[exp.Expr]:
-    """The parts of a condition that are joined by AND."""
+    """The parts of a condition that are joined by AND, or would be: (a AND b) OR (a AND c)."""
     if expression is None:
         return
     work = [expression]
@@ -137,8 +137,30 @@ def conjuncts(expression: exp.Expr | None) -> Iterator[exp.Expr]:
             work.append(node.this)
         elif isinstance(node, exp.And):
             work += [node.expression, node.this]
+        elif isinstance(node, exp.Or):
+            yield from _factored(node)
         else:
             yield node
+
+
+def _factored(condition: exp.Or) -> Iterator[exp.Expr]:
+    """What all branches of an OR ask for, and the OR of the rest."""
+    branches = []
+    common: list[exp.Expr] | None = None
+    for branch in condition.flatten():
+        parts = list(conjuncts(branch))
+        branches.append(parts)
+        common = [c for c in (parts if common is None else common) if c in parts]
+        if not common:
+            yield condition
+            return
+    common = [c for c in common or () if not is_volatile(c)]
+    rest = [[p for p in parts if p not in common] for parts in branches]
+    yield from common
+    if not common:
+        yield condition
+    elif all(rest):
+        yield paired(exp.Or, (exp.Paren(this=conjunction(parts)) for parts in rest))
 
 
 _COLUMN = re.compile(r'"[^"]*"')

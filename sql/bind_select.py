@@ -17,7 +17,7 @@ from tidewheel.planner.logical import (
     SortKey,
     references,
 )
-from tidewheel.planner.text import column, substituted, to_sql
+from tidewheel.planner.text import column, conjunction, substituted, to_sql
 
 from .bind_calls import unnested, with_windows
 from .bind_clauses import Clauses, Item
@@ -226,7 +226,7 @@ class SelectBinder:
             if any(isinstance(p, exp.Window) for p in condition.walk()):
                 raise NotTaken("a window function in WHERE")
         if plain:
-            self._node = Filter(self._node, exp.and_(*plain))
+            self._node = Filter(self._node, conjunction(plain) or exp.true())
         for condition in conditions:
             if not any(condition is p for p in plain):
                 self._filter(condition)
@@ -240,6 +240,8 @@ class SelectBinder:
                 continue
             aliased = isinstance(expression, exp.Alias)
             bare = expression.this if aliased else expression
+            while isinstance(bare, exp.Paren):
+                bare = bare.this
             if aliased:
                 label = expression.alias
             elif isinstance(bare, exp.Column):

@@ -29,7 +29,7 @@ from tidewheel.planner.logical import (
     SetOp,
     SortKey,
 )
-from tidewheel.planner.text import column, identifier, to_sql, typed_nulls
+from tidewheel.planner.text import column, identifier, shallow, to_sql, typed_nulls
 
 from . import reads
 from .bind_catalog import Catalog
@@ -69,6 +69,8 @@ def bind(text: str, context: Context, catalog: reads.Names | None = None) -> Nod
         bound = binder.query(tree)
     except NotTaken as error:
         return whole(text, str(error))
+    except RecursionError:
+        return whole(text, "it nests too deep")
     except duckdb.Error as error:
         return whole(text, f"DuckDB does not bind a part of it alone: {first_line(error)}")
     if isinstance(bound.node, Block) and not bound.node.inputs:
@@ -103,6 +105,7 @@ def _parsed(text: str, oracle: Oracle) -> exp.Query | str:
         return f"under {changed} only DuckDB knows what it says"
     if tree.find(exp.Collate) or oracle.names.collated(text):
         return "it or a table has a collation, which Arrow does not carry"
+    shallow(tree)
     return tree
 
 

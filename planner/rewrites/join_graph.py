@@ -23,7 +23,7 @@ from tidewheel.planner.logical import (
     references,
 )
 from tidewheel.planner.rewrites.children import over
-from tidewheel.planner.text import column, conjunction, substituted
+from tidewheel.planner.text import column, conjunction, paired, substituted
 
 
 def join_graph(node: Node) -> Node:
@@ -103,7 +103,7 @@ def _implied(predicate: exp.Expr, names: set[str]) -> exp.Expr | None:
         if condition is None:
             return None
         found.append(exp.Paren(this=condition))
-    return exp.or_(*found, copy=False)
+    return paired(exp.Or, found)
 
 
 def _branches(expression: exp.Expr) -> list[exp.Expr]:

@@ -126,6 +126,7 @@ select try(a / b), try_cast(a as date) from t
 select sum(a order by b), first(a order by b desc nulls last), array_agg(distinct a order by a) from t
 select variant_col.x, a::variant from t
 select extract(epoch from a - b), (a - b)::interval, interval 1 hour * 2 from t
+select extract(dow from a), extract(isodow from a), extract(doy from a), extract(weekofyear from a), extract(milliseconds from a) from t
 select (select a, b from t limit 1)
 select a from t where a in (select b from u where u.c = t.c group by b having count(*) > 1)
 select unnest([1, 2]) as x, unnest(['a']) as y

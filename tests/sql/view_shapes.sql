@@ -90,3 +90,6 @@ select a, b, d > all (select y from u where u.a = t.a) g, x <= any (select a fro
 select a, d from t where a >= any (select u.a from u where u.c = t.b) and not a < all (select u.a from u where u.a is not null);
 select a, b, b in (select c from u where u.a = t.a) i, a not in (select a from u where u.c is not distinct from t.b) n from t;
 select a, array(select c from u where u.a = t.a order by c desc nulls last, y) l, array(select d from e order by d, s) m from t;
+select a, b from t where (select count(*) from u where (u.a = t.a and u.c = 'x') or (u.a = t.a and (u.y < 1 or u.c is null))) > 0;
+select distinct (b) from t order by b desc nulls last limit 2;
+select x from (select (a), (a + 1) x from t) where a > 1;
