@@ -125,6 +125,7 @@ def _columns(
 def _same(node: L.Node) -> bool:
     """Do all recursions of a plan mean the same to DuckDB?"""
     from ..planner import logical as L
+    from .recursion_nodes import reads_more
 
     if isinstance(node, L.LetRec):
         if len(node.bindings) > 1:
@@ -132,17 +133,9 @@ def _same(node: L.Node) -> bool:
         b = node.bindings[0]
         if b.kind not in ("union", "union_all", "using_key"):
             return False
-        if b.kind != "using_key" and any(_reads_more(s, b.variable) for s in b.steps):
+        if b.kind != "using_key" and reads_more(b):
             return False
     return all(_same(c) for c in node.children)
-
-
-def _reads_more(node: L.Node, variable: str) -> bool:
-    from ..planner import logical as L
-
-    if isinstance(node, L.RecRef) and node.variable == variable and node.part != "delta":
-        return True
-    return any(_reads_more(c, variable) for c in node.children)
 
 
 def no_rows(connection: duckdb.DuckDBPyConnection, columns: list[L.Column]) -> pa.Table:

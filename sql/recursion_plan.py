@@ -7,10 +7,9 @@ whose variables it reads, else around the statement (see recursion, docs/recursi
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from ..planner.logical import Binding, Block, Column, LetRec, Node, RecKind, RecRef
+from ..planner.logical import Binding, Block, Column, LetRec, Node, RecKind
 from . import errors
 from . import recursion_check as check
 from .recursion_branches import Parts, parts
@@ -18,6 +17,7 @@ from .recursion_describe import Describer
 from .recursion_groups import groups
 from .recursion_least import NotLeast, taken_apart
 from .recursion_member import Member, Native, Texts
+from .recursion_nodes import afterwards, around, finite, free, means_same, reads_more
 from .recursion_tables import Cte, Scan, Span
 from .recursion_text import Cutter, Text
 from .recursion_whole import is_back, mentions, whole_text
@@ -90,20 +90,20 @@ class Planner:
             if found:
                 lets = [replace(lets[0], enough=check.enough(self.scan, found[0]))]
         if not is_query:
-            sources = tuple((i.alias, _around(lets, i.node)) for i in rest.inputs)
+            sources = tuple((i.alias, around(lets, i.node)) for i in rest.inputs)
             return Plan(Block(rest.sql, (), (), (), "a statement"), rest.sql, sources)
         described = self.texts.answered(rest, whole)
         columns = tuple(Column(f"r_{i}", label, t) for i, (label, t) in enumerate(described))
-        node = _around(lets, self.texts.block(rest, columns, "reads a recursion"))
-        if isinstance(node, LetRec) and all(map(_same, lets)):
+        node = around(lets, self.texts.block(rest, columns, "reads a recursion"))
+        if isinstance(node, LetRec) and all(map(means_same, lets)):
             node = replace(
-                node, whole=whole_text(self.scan), ends=_end(lets), limited=self.limited(lets)
+                node, whole=whole_text(self.scan), ends=finite(lets), limited=self.limited(lets)
             )
         return Plan(node, rest.sql, ())
 
     def limited(self, lets: list[LetRec]) -> bool:
         """May a recursion go on for ever, but for a LIMIT?"""
-        return not _end(lets) and mentions(self.scan, "LIMIT")
+        return not finite(lets) and mentions(self.scan, "LIMIT")
 
     def prepare(self, span: Span) -> None:
         """Plan the recursions that `span` defines or reads."""
@@ -173,7 +173,7 @@ class Planner:
             bindings = tuple(self.bind(m, members, group) for m in members)
         self.texts.define(members, "delta")
         for member, binding in zip(members, bindings, strict=True):
-            exact = len(members) == 1 and not _reads_more(binding)
+            exact = len(members) == 1 and not reads_more(binding)
             variables = tuple(m.variable for m in members)
             self.tables[member.cte.definition] = RecursiveTable(
                 member.cte, member.parts, binding, variables, exact
@@ -195,14 +195,14 @@ class Planner:
 
     def place(self, let: LetRec) -> None:
         """Let a finished group stand in the innermost loop that it depends on."""
-        free = _free(let)
+        needs = free(let)
         bound = {b.variable for b in let.bindings}
         frame = next(
-            (f for f in reversed(self.frames) if f.variables & (free - bound)), self.frames[0]
+            (f for f in reversed(self.frames) if f.variables & (needs - bound)), self.frames[0]
         )
         # A group may read another one that stands in a loop: then it has to stand there, too.
         for inner in reversed(self.frames):
-            if any({b.variable for b in x.bindings} & free for x in inner.lets):
+            if any({b.variable for b in x.bindings} & needs for x in inner.lets):
                 if self.frames.index(inner) > self.frames.index(frame):
                     frame = inner
                 break
@@ -304,7 +304,7 @@ class Planner:
             for i, term in enumerate(texts):
                 text.add("\nUNION ALL\n" if i else "")
                 text.add(f"({term.sql})" if len(texts) > 1 else term.sql, term.inputs)
-            blocks.append(_around(inner, self.texts.block(text, member.columns, "step")))
+            blocks.append(around(inner, self.texts.block(text, member.columns, "step")))
             self.undo()
         kind: RecKind = style.kind
         return Binding(
@@ -368,28 +368,11 @@ class Planner:
             body = member.cte.body
             lets = self.with_frame(members, body)
             text = self.texts.step_text(member, {}, body)
-            step = _around(lets, self.texts.block(text, member.columns, "binding"))
+            step = around(lets, self.texts.block(text, member.columns, "binding"))
             self.undo()
             bindings.append(Binding(member.variable, member.columns, None, (step,), "mutual"))
-        late = _afterwards(bindings)
+        late = afterwards(bindings)
         return tuple(replace(b, afterwards=b.variable in late) for b in bindings)
-
-
-def _afterwards(bindings: Sequence[Binding]) -> set[str]:
-    """Those of mutual bindings that none needs in the loop, and that read earlier ones only.
-
-    At every iteration they are functions of the others: they neither keep a loop going nor end it.
-    """
-    reads = {b.variable: _free(b.steps[0]) for b in bindings}
-    earlier = {b.variable: {a.variable for a in bindings[:i]} for i, b in enumerate(bindings)}
-    own = set(reads)
-    late: set[str] = set()
-    for binding in reversed(bindings[1:]):
-        variable = binding.variable
-        needed = any(variable in reads[v] for v in own - late)
-        if not needed and reads[variable] & own <= earlier[variable]:
-            late.add(variable)
-    return late
 
 
 def _step_spans(split: Parts, cte: Cte) -> list[Span]:
@@ -400,46 +383,3 @@ def _step_spans(split: Parts, cte: Cte) -> list[Span]:
     if any(whole.holds(a.span) for a in split.anchors):
         return [s.span for s in split.steps]
     return [whole]
-
-
-def _reads_more(binding: Binding) -> bool:
-    """Does a step read more of the table than the rows of the step before it?"""
-    todo = list(binding.steps)
-    while todo:
-        node = todo.pop()
-        if isinstance(node, RecRef) and node.variable == binding.variable and node.part != "delta":
-            return True
-        todo.extend(node.children)
-    return False
-
-
-def _same(node: Node) -> bool:
-    """Does DuckDB's own recursion mean the same, in every recursion of a plan?"""
-    if isinstance(node, LetRec):
-        parts = [p for b in node.bindings for p in (b.anchor, *b.steps) if p is not None]
-        return all(b.same for b in node.bindings) and all(map(_same, parts))
-    return all(map(_same, node.children))
-
-
-def _end(lets: Sequence[LetRec]) -> bool:
-    """Do all recursions surely come to an end?"""
-    found = [b for x in lets for b in x.bindings]
-    return all(b.kind == "union" and (b.native or b.structural) for b in found)
-
-
-def _around(lets: Sequence[LetRec], node: Node) -> Node:
-    for let in reversed(lets):
-        node = replace(let, body=node)
-    return node
-
-
-def _free(node: Node) -> set[str]:
-    """The variables that the bindings of a LetRec, or a node, read."""
-    if isinstance(node, RecRef):
-        return {node.variable}
-    found: set[str] = set()
-    for child in node.children:
-        found |= _free(child)
-    if isinstance(node, LetRec):
-        found -= {b.variable for b in node.bindings}
-    return found
