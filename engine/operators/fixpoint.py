@@ -170,7 +170,8 @@ class Fixpoint(Operator):
             parts: list[Int64s] = []
             cols = forest.slots.take(frontier)
             for rule in self.rules:
-                found = rule.derived(cols, len(frontier))
+                # (what rows derived that are gone goes as well)
+                found = rule.derived(cols, len(frontier), standing=False)
                 if found is None:
                     continue
                 at, related = found

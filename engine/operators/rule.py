@@ -71,9 +71,12 @@ class Rule:
             r.tells = tells
             first += r.width
 
-    def derived(self, cols: Sequence[Col], n: int) -> Pairs | None:
-        """Rows of the relations that rows of X, `cols` of its key, are joined with."""
-        return self.beside(cols, n)
+    def derived(self, cols: Sequence[Col], n: int, standing: bool = True) -> Pairs | None:
+        """Rows of the relations that rows of X, `cols` of its key, are joined with.
+
+        Not only `standing` ones: those that are gone may be among them.
+        """
+        return self.beside(cols, n, standing=standing)
 
     def deriving(self, cols: Sequence[Col], n: int) -> Pairs | None:
         """Rows of the relations that stand in derivations of rows with these keys."""
@@ -109,6 +112,7 @@ class Rule:
         one: Related | None = None,
         given: Sequence[Col] = (),
         gone: Mapping[int, Spine] | None = None,
+        standing: bool = True,
     ) -> Pairs | None:
         """Rows of the relations that X's rows are joined with, each pair once.
 
@@ -120,7 +124,7 @@ class Rule:
         for i, r in enumerate(self.relations):
             if r is not one:
                 more = None if gone is None else gone.get(i)
-                at, parts = _joined(cols, n, at, parts, r.forward, r.by_join, more)
+                at, parts = _joined(cols, n, at, parts, r.forward, r.by_join, more, standing)
                 if not len(at):
                     return None
         if one is not None:
@@ -141,13 +145,14 @@ def _joined(
     arrangement: Arrangement,
     spec: KeySpec,
     more: Spine | None,
+    standing: bool = True,
 ) -> tuple[Index, list[Sequence[Col]]]:
     """Pairs, and what one more relation has for the rows of `cols` that are in them."""
     if at is not None:
         wanted = set(spec.indices)
         cols = [columns_.take(c, at) if i in wanted else c for i, c in enumerate(cols)]
         n = len(at)
-    found = [neighbours(arrangement, spec, cols, n)]
+    found = [neighbours(arrangement, spec, cols, n, standing)]
     if more is not None:
         found.append(_found(arrangement.match(cols, spec, spec.keys(cols, n), more)))
     known = [f for f in found if f is not None]
@@ -167,14 +172,21 @@ def _found(found: tuple[Index, Rows] | None) -> Pairs | None:
 
 
 def neighbours(
-    arrangement: Arrangement, spec: KeySpec, cols: Sequence[Col], n: int
+    arrangement: Arrangement,
+    spec: KeySpec,
+    cols: Sequence[Col],
+    n: int,
+    standing: bool = True,
 ) -> Pairs | None:
-    """Rows that match, each once: (position among the probes, the rows' columns)."""
-    found = arrangement.match(cols, spec, spec.keys(cols, n))
+    """Rows that match: (position among the probes, the rows' columns).
+
+    Each once, and only such as are there, if they are to be `standing`.
+    """
+    found = arrangement.match(cols, spec, spec.keys(cols, n), net=False)
     if found is None:
         return None
     at, rows = found
-    if not (rows.weights > 0).all():
+    if standing and not (rows.weights > 0).all():
         at, rows = _standing(at, rows)
     return at, rows.cols
 

@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 from tidewheel.engine.operators.step_program import (
     Compare,
+    Compute,
     Limits,
     Number,
+    Operator,
     Program,
     Slot,
     Unfit,
@@ -45,11 +47,10 @@ def compiled(
         depth += 1
     for condition in program.after:
         lines.append(" " * depth + f"if not {_condition(condition)}: continue")
-    for i, (output, limit) in enumerate(zip(program.outputs, limits, strict=True)):
-        lines.append(" " * depth + f"o{i} = {_value(output)}")
-        if limit is not None:
-            lines.append(" " * depth + f"if not {limit[0]} <= o{i} <= {limit[1]}: unfit()")
-    outputs = "".join(f"o{i}, " for i in range(len(program.outputs)))
+    outputs = ""
+    for output, limit in zip(program.outputs, limits, strict=True):
+        value = _value(output) if limit is None else _within(output, limit, lines, " " * depth)
+        outputs += f"{value}, "
     lines += [" " * depth + f"found.append(({outputs}))", " return found"]
     scope: dict[str, Any] = {f"lookup{n}": _lookup(r) for n, r in enumerate(relations)}
     scope["unfit"] = _unfit
@@ -95,12 +96,27 @@ def _condition(condition: Compare) -> str:
     return f"({_value(condition.left)} {operator} {_value(condition.right)})"
 
 
+def _within(value: Value, limit: Limits, lines: list[str], indent: str) -> str:
+    """`_value` with a check of whatever is computed on the way, in lines of its own."""
+    if not isinstance(value, Compute):
+        return _value(value)
+    left = _within(value.left, limit, lines, indent)
+    right = _within(value.right, limit, lines, indent)
+    name = f"v{len(lines)}"
+    lines.append(f"{indent}{name} = {_computed(value.operator, left, right)}")
+    lines.append(f"{indent}if not {limit[0]} <= {name} <= {limit[1]}: unfit()")
+    return name
+
+
 def _value(value: Value) -> str:
     if isinstance(value, Slot):
         return f"s{value.index}"
     if isinstance(value, Number):
         return f"({value.value})"
-    left, right = _value(value.left), _value(value.right)
-    if value.operator in ("least", "greatest"):
-        return f"{'min' if value.operator == 'least' else 'max'}({left}, {right})"
-    return f"({left} {value.operator} {right})"
+    return _computed(value.operator, _value(value.left), _value(value.right))
+
+
+def _computed(operator: Operator, left: str, right: str) -> str:
+    if operator in ("least", "greatest"):
+        return f"{'min' if operator == 'least' else 'max'}({left}, {right})"
+    return f"({left} {operator} {right})"

@@ -195,18 +195,23 @@ class Arrangement:
         return None if found is None else found[1]
 
     def match(
-        self, cols: Sequence[Col], spec: KeySpec, keys: Int64s, spine: Spine | None = None
+        self,
+        cols: Sequence[Col],
+        spec: KeySpec,
+        keys: Int64s,
+        spine: Spine | None = None,
+        net: bool = True,
     ) -> tuple[Index, Rows] | None:
         """Pairs (position in `keys`, row) whose key *values* are equal, None if none.
 
         `keys` is ``spec.keys(cols, n)``: the other side's key columns, of the same types. `spine`:
-        only the rows in there.
+        only the rows in there. `net` as in `Spine.lookup`.
         """
         if spine is None:
             spine = self._asked(cols, spec, len(keys), self.posted)
         if spine is None:
             spine = self.spine
-        found = spine.lookup(keys)
+        found = spine.lookup(keys, net=net)
         if found is None:
             return None
         at, rows = found

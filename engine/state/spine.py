@@ -183,20 +183,22 @@ class Spine:
         return sort_rows(concat_rows(parts))
 
     def lookup(
-        self, probes: Int64s, within: tuple[Int64s, Int64s] | None = None
+        self, probes: Int64s, within: tuple[Int64s, Int64s] | None = None, net: bool = True
     ) -> tuple[Index, Rows] | None:
         """Rows with one of the keys `probes`: (position in `probes`, row), or None if none.
 
         Each occurrence of a key in `probes` finds its rows; `within`: only those whose rank lies
         between two limits of the probe, which may be met. Outside loops rows that were taken back
-        are left out with what takes them back, though several runs hold them, or the head.
+        are left out with what takes them back, though several runs hold them, or the head; not
+        `net`, they are among the rows.
         """
         if len(probes) == 1 and within is None:
             rows_of = self.rows_of(int(probes[0]))
             if not rows_of:
                 return None
             rows = concat_rows(rows_of)
-            return _netted(np.zeros(len(rows), np.int64), rows)
+            at = np.zeros(len(rows), np.int64)
+            return _netted(at, rows) if net else (at, rows)
         order: Index | None = None
         many = len(probes) > 1024 and len(self) > CACHED and within is None
         if many and (probes[1:] < probes[:-1]).any():
@@ -227,7 +229,9 @@ class Spine:
         if not found:
             return None
         at = found_at[0] if len(found) == 1 else np.concatenate(found_at)
-        at, rows = _netted(at, concat_rows(found))
+        rows = concat_rows(found)
+        if net:
+            at, rows = _netted(at, rows)
         return (at if order is None else order[at]), rows
 
     def rows_of(self, key: int) -> list[Rows]:
