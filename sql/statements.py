@@ -273,7 +273,6 @@ def writing_cte(parts: Iterable[Token]) -> Token | None:
     return None
 
 
-@lru_cache(maxsize=256)
 def is_about_view(statement: Statement) -> bool:
     """CREATE, DROP or ALTER VIEW, of any kind?"""
     words = statement.words
@@ -286,6 +285,7 @@ _KINDS_OF_VIEW = frozenset(
 )
 
 
+@lru_cache(maxsize=256)
 def mentions_recursion(text: str) -> bool:
     """May `text` have a recursion? Cheap, and never wrongly no."""
     return _RECURSIVE.search(text) is not None
