@@ -11,6 +11,7 @@ from tidewheel.planner.logical import Column, Join, Named, Node, Project, refere
 from tidewheel.planner.text import column, substituted
 
 from .bind_clauses import Clauses
+from .bind_prefix import Prefix, prefix
 from .bind_scope import NotTaken, Scope
 from .bind_subquery import Around, names_of, split_conditions
 
@@ -64,6 +65,25 @@ class Correlation:
         clauses.change(lambda e: substituted(e, met))
         self.conditions = [exp.NullSafeEQ(this=met[n].copy(), expression=column(n)) for n in outer]
         return Join(node, Around(tuple(fresh)), "inner", tuple(keys), residual), tuple(outer)
+
+    def before(self, node: Node, clauses: Clauses) -> tuple[Prefix | None, tuple[str, ...]]:
+        """What the one condition is where it compares with a value: see `bind_prefix`."""
+        mine = names_of(node)
+        read = set().union(*map(references, clauses.exprs())) - mine
+        if len(self.conditions) != 1 or read:
+            return None, ()
+        names = sorted(references(self.conditions[0]) - mine)
+        known = {c.name: c for c in self.around()}
+        if not known.keys() >= set(names):
+            return None, ()
+        found = prefix(self.conditions[0], node, [known[n] for n in names], self._binder)
+        if found is None:
+            return None, ()
+        self.conditions = [
+            exp.NullSafeEQ(this=column(c.name), expression=column(n))
+            for c, n in zip(found.around, names, strict=True)
+        ]
+        return found, tuple(names)
 
     def carried(self, node: Node, grouped: bool) -> Carried:
         """What the conditions need of the rows of `node`, as columns to be carried out.

@@ -21,7 +21,7 @@ from tidewheel.planner.text import column, conjunction, substituted, to_sql
 
 from .bind_calls import unnested, with_windows
 from .bind_clauses import Clauses, Item
-from .bind_correlated import Correlation, lifted
+from .bind_correlated import Carried, Correlation, lifted
 from .bind_from import FromBinder
 from .bind_limit import limited, limits, row_numbers
 from .bind_names import (
@@ -30,6 +30,7 @@ from .bind_names import (
     resolve,
 )
 from .bind_nothing import on_nothing
+from .bind_prefix import Prefix
 from .bind_scope import NotTaken, Scope, parts_of
 from .bind_star import expanded
 from .bind_subquery import BoundQuery, Subqueries, names_of
@@ -76,13 +77,18 @@ class SelectBinder:
         one_row = aggregated and group is None and not clauses.having and not clauses.qualify
         grouped = aggregated or bool(select.args.get("distinct"))
         whole = grouped or limits(select)
-        self._node, around = self._correlation.meet(self._node, clauses, whole)
-        carried = self._correlation.carried(self._node, grouped)
+        before = None
+        if aggregated and group is None and not clauses.having:
+            before, around = self._correlation.before(self._node, clauses)
+        carried: Carried = []
+        if before is None:
+            self._node, around = self._correlation.meet(self._node, clauses, whole)
+            carried = self._correlation.carried(self._node, grouped)
         empty: list[exp.Expr] | None = None
         if aggregated or clauses.having:
             if self._correlation and group is None and clauses.having:
                 raise NotTaken("a correlated subquery with HAVING and no GROUP BY")
-            empty = self._aggregate(group, carried)
+            empty = self._aggregate(group, carried, before)
         else:
             self._node = lifted(self._node, carried)
         clauses.change(self._attached)
@@ -91,7 +97,8 @@ class SelectBinder:
             self._node = Filter(self._node, condition)
         clauses.qualify = []
         self._node = unnested(self._node, clauses, self.binder)
-        columns = self._project(select, len(first_of), [n for n, _ in carried])
+        outer = [n for n, _ in carried] if before is None else before.around
+        columns = self._project(select, len(first_of), outer)
         correlated = self._correlation.conditions
         return BoundQuery(
             self._node,
@@ -307,7 +314,7 @@ class SelectBinder:
     # -- aggregation
 
     def _aggregate(
-        self, group: exp.Group | None, carried: Sequence[tuple[Column, exp.Expr]]
+        self, group: exp.Group | None, carried: Carried, before: Prefix | None
     ) -> list[exp.Expr] | None:
         """Group the rows; the values of the SELECT list where a correlated one has no rows."""
         from .bind_group import Grouping
@@ -318,7 +325,8 @@ class SelectBinder:
         keys = {e.name: column(c.name) for c, e in carried if e.name in self._correlation.met}
         self._node = grouping.prepared(self._node, self._subqueries, clauses.items)
         clauses.change(lambda e: substituted(grouping.over(e), keys))
-        self._node = grouping.node(self._node)
+        grouped = grouping.node(self._node)
+        self._node = grouped if before is None else before.over(grouped, self.binder.names)
         for condition in clauses.having:
             self._node = self._subqueries.filtered(self._node, condition)
         clauses.having = []

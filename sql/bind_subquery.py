@@ -13,6 +13,8 @@
   subquery (`Around`); then it is correlated by equality with them (Neumann and Kemper, "Unnesting
   Arbitrary Queries", BTW 2015).
 
+* An aggregate over the rows before or after a value: a window over rows and values (`bind_prefix`).
+
 Everything else raises `NotTaken`, and the SELECT around it stays whole.
 """
 

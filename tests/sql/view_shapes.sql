@@ -93,3 +93,6 @@ select a, array(select c from u where u.a = t.a order by c desc nulls last, y) l
 select a, b from t where (select count(*) from u where (u.a = t.a and u.c = 'x') or (u.a = t.a and (u.y < 1 or u.c is null))) > 0;
 select distinct (b) from t order by b desc nulls last limit 2;
 select x from (select (a), (a + 1) x from t) where a > 1;
+select a, d, (select sum(u.y) from u where u.y > t.d) s, (select count(*) from u where u.a <= t.a) n, (select max(c) from u where t.b > u.c) m from t;
+select sum(d) s from t where (select sum(d) from t) * 0.5 > (select coalesce(sum(i.d), 0) from t i where i.d >= t.d);
+select t.a, l.n, l.m from t left join lateral (select count(y) filter (c = 'x') n, avg(u.y) m from u where u.a < t.a + 0.5) l on true;

@@ -88,6 +88,10 @@ SHAPES: dict[str, str] = {
     "scalar_correlated": "SELECT id, (SELECT sum(w) FROM u WHERE u.k = t.g) AS m FROM t",
     "count_bug": "SELECT id, (SELECT count(*) FROM u WHERE u.k = t.g) AS n FROM t",
     "above_average": "SELECT id FROM t WHERE x > (SELECT avg(x) FROM t t2 WHERE t2.g = t.g)",
+    "before_value": "SELECT id, (SELECT sum(w) FROM u WHERE u.k < t.x) AS m, (SELECT count(*) FROM u WHERE u.w >= t.d) AS n FROM t",
+    "before_share": "SELECT sum(x * g) AS s FROM t WHERE (SELECT sum(w) FROM u) * 0.5 > (SELECT sum(w) FROM u WHERE u.k > t.x)",
+    "before_filtered": "SELECT p.k, (SELECT count(x) FILTER (WHERE s = 'a') FROM t WHERE p.v + 1 >= t.x AND t.g > 0) AS n FROM p",
+    "before_expression": "SELECT t.id, u.w FROM t, u WHERE (SELECT max(v) FROM p WHERE p.k <= t.x + u.k) > 1",
     # aggregates
     "count_all": "SELECT count(*) AS n, count(x) AS nx, sum(x) AS sx FROM t",
     "group": "SELECT g, count(*) AS n, sum(x) AS sx, avg(x) AS ax FROM t GROUP BY g",

@@ -1,0 +1,144 @@
+"""A correlated aggregate over the rows below (or above) a value: the window function that it is.
+
+    (SELECT sum(b.volume) FROM bids b WHERE b.price > a.price)
+
+is, of the rows and the values of `a.price` in one order, the sum up to each value. That takes one
+sort; all pairs of rows, which DuckDB makes, take thousands of times as long over 100,000 rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from tidewheel.planner.logical import (
+    Aggregate,
+    Column,
+    Filter,
+    Named,
+    Node,
+    Project,
+    SetOp,
+    Window,
+    references,
+)
+from tidewheel.planner.range_joins import compared_as
+from tidewheel.planner.text import column, substituted, to_sql
+
+from .bind_scope import Names, NotTaken
+from .bind_subquery import Around, names_of
+from .bind_types import function_name
+
+if TYPE_CHECKING:
+    from .binder import Binder
+
+_ROW = 1  # which side a row of the union is of; a value comes before its equals, or after them
+
+
+@dataclass(frozen=True, slots=True)
+class Prefix:
+    """`inner` of a row compared with `outer`, over `around`; both have the type `kind`."""
+
+    inner: exp.Expr
+    outer: exp.Expr
+    kind: str
+    descending: bool
+    strict: bool
+    around: tuple[Column, ...]
+
+    def over(self, grouped: Aggregate, names: Names) -> Node:
+        """The aggregates of `grouped`, which has no keys, for each row of `around`."""
+        rows = grouped.input
+        value, side = names.fresh("value", self.kind), names.fresh("side", "INTEGER")
+        read = set().union(*(references(e.expr) for e in grouped.aggregates))
+        kept = [c for c in rows.schema if c.name in read]
+        fresh = {c.name: names.fresh(c.label, c.type) for c in kept}
+        columns = (value, side, *fresh.values(), *self.around)
+        left = self._side(rows, self.inner, _ROW, kept, self.around, names)
+        place = 0 if self.strict else 2
+        values = self._side(Around(self.around), self.outer, place, kept, self.around, names)
+        both = SetOp("union", True, left, values, columns)
+        ours = exp.EQ(this=column(side.name), expression=exp.Literal.number(_ROW))
+        order = [
+            exp.Ordered(this=column(value.name), desc=self.descending, nulls_first=False),
+            exp.Ordered(this=column(side.name), desc=False, nulls_first=False),
+        ]
+        renamed = {name: column(c.name) for name, c in fresh.items()}
+        windows = []
+        for e in grouped.aggregates:
+            call = _filtered(substituted(e.expr, renamed), ours)
+            ordered = exp.Order(expressions=[o.copy() for o in order])
+            windows.append(Named(e.column, exp.Window(this=call, order=ordered, over="OVER")))
+        theirs = exp.NEQ(this=column(side.name), expression=exp.Literal.number(_ROW))
+        found = Filter(Window(both, tuple(windows)), theirs)
+        result = (*self.around, *(e.column for e in grouped.aggregates))
+        return Project(found, tuple(Named(c, column(c.name)) for c in result))
+
+    def _side(
+        self,
+        node: Node,
+        value: exp.Expr,
+        side: int,
+        kept: Sequence[Column],
+        around: Sequence[Column],
+        names: Names,
+    ) -> Node:
+        """What is compared, of which side it is, and the columns of both; NULL for the other's."""
+        mine = names_of(node)
+        known = exp.Not(this=exp.Is(this=exp.Paren(this=value.copy()), expression=exp.null()))
+        parts: list[tuple[str, str, exp.Expr]] = [
+            ("value", self.kind, exp.cast(value.copy(), self.kind, dialect="duckdb")),
+            ("side", "INTEGER", exp.Literal.number(side)),
+        ]
+        for c in (*kept, *around):
+            none = exp.Var(this=f"CAST(NULL AS {c.type})")
+            parts.append((c.label, c.type, column(c.name) if c.name in mine else none))
+        named = (Named(names.fresh(label, kind), e) for label, kind, e in parts)
+        return Project(Filter(node, known), tuple(named))
+
+
+def prefix(
+    condition: exp.Expr, node: Node, outer: Sequence[Column], binder: Binder
+) -> Prefix | None:
+    """How `condition` restricts the rows of `node` to those before something of `outer`."""
+    if not isinstance(condition, exp.LT | exp.LTE | exp.GT | exp.GTE):
+        return None
+    mine, theirs = names_of(node), {c.name for c in outer}
+    inner, value, below = (
+        condition.this,
+        condition.expression,
+        isinstance(condition, exp.LT | exp.LTE),
+    )
+    if not references(inner) <= mine:
+        inner, value, below = value, inner, not below
+    if not references(inner) or not references(inner) <= mine or not references(value) <= theirs:
+        return None
+    fresh = {c.name: binder.names.fresh(c.label, c.type) for c in outer}
+    value = substituted(value, {name: column(c.name) for name, c in fresh.items()})
+    around = tuple(fresh.values())
+    types = [binder.oracle.types([inner], node.schema)[0], binder.oracle.types([value], around)[0]]
+    kind = "VARCHAR" if types == ["VARCHAR", "VARCHAR"] else compared_as(types)
+    if kind is None:
+        return None
+    strict = isinstance(condition, exp.LT | exp.GT)
+    return Prefix(inner, value, kind, not below, strict, around)
+
+
+def _filtered(call: exp.Expr, condition: exp.Expr) -> exp.Expr:
+    """An aggregate of those rows only for which `condition` holds."""
+    if isinstance(call, exp.Filter):
+        condition = exp.and_(call.expression.this, condition)
+        call = call.this
+    if function_name(call) not in _SIMPLE or call.find(exp.Distinct):
+        raise NotTaken(f"{to_sql(call)} over rows chosen by more than equality")
+    if isinstance(call, exp.Count):  # DuckDB 2.0 counts with FILTER in quadratic time
+        counted = exp.Literal.number(1) if isinstance(call.this, exp.Star) else call.this
+        only = exp.If(this=condition.copy(), true=counted)
+        return exp.Count(this=exp.Case(ifs=[only]))
+    return exp.Filter(this=call, expression=exp.Where(this=condition.copy()))
+
+
+_SIMPLE = {"count", "count_star", "sum", "avg", "mean", "min", "max", "bool_and", "bool_or"}
