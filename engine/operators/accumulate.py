@@ -24,7 +24,8 @@ from tidewheel.engine.state import columns as columns_
 from tidewheel.engine.state.arrangement import Arrangement, Counters, times_of
 from tidewheel.engine.state.columns import Mask
 from tidewheel.engine.state.delta import Delta, Int64s, Schema, concat, consolidate, unique
-from tidewheel.engine.state.run import Rows, concat_rows, sort_rows
+from tidewheel.engine.state.run import Rows, concat_rows
+from tidewheel.engine.state.sorting import sort_rows
 
 _AT_ONCE: Final = 1 << 15
 

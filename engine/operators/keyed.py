@@ -17,7 +17,8 @@ from tidewheel.engine.operators.join import counts_at
 from tidewheel.engine.operators.operator import Emission, Operator, emit
 from tidewheel.engine.state.arrangement import Arrangement, Counters
 from tidewheel.engine.state.delta import Delta, Int64s, Schema, concat, consolidate, unique
-from tidewheel.engine.state.run import Rows, sort_rows
+from tidewheel.engine.state.run import Rows
+from tidewheel.engine.state.sorting import sort_rows
 
 
 class Agenda:

@@ -13,7 +13,8 @@ from tidewheel.engine.state.arrangement import Arrangement
 from tidewheel.engine.state.columns import Col, Index, Mask
 from tidewheel.engine.state.delta import Int64s, KeySpec, Schema
 from tidewheel.engine.state.order import argsort, begins
-from tidewheel.engine.state.run import Rows, concat_rows, sort_rows
+from tidewheel.engine.state.run import Rows, concat_rows
+from tidewheel.engine.state.sorting import sort_rows
 from tidewheel.engine.state.spine import Spine
 
 

@@ -12,7 +12,8 @@ import pyarrow as pa
 from tidewheel.engine.operators.operator import Emission, Operator
 from tidewheel.engine.state.arrangement import Counters
 from tidewheel.engine.state.delta import Delta, Schema, concat, consolidate
-from tidewheel.engine.state.run import Layout, Rows, concat_rows, sort_rows
+from tidewheel.engine.state.run import Layout, Rows, concat_rows
+from tidewheel.engine.state.sorting import sort_rows
 
 LEAF: Final = 4096
 

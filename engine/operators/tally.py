@@ -15,7 +15,8 @@ from tidewheel.engine.operators.keyed import Agenda
 from tidewheel.engine.operators.operator import Emission, Operator, emit
 from tidewheel.engine.state.arrangement import Arrangement, Counters, times_of
 from tidewheel.engine.state.delta import Delta, Int64s, Schema, unique
-from tidewheel.engine.state.run import Rows, concat_rows, sort_rows
+from tidewheel.engine.state.run import Rows, concat_rows
+from tidewheel.engine.state.sorting import sort_rows
 
 Count = Callable[[Int64s], Int64s]
 """Counts per input, shape (rows, inputs) → how often each row stands in the output."""

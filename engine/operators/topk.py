@@ -16,7 +16,8 @@ from tidewheel.engine.state.columns import is_null
 from tidewheel.engine.state.delta import Delta, Int64s, Schema, concat, consolidate, unique
 from tidewheel.engine.state.heads import Heads
 from tidewheel.engine.state.order import begins
-from tidewheel.engine.state.run import Rows, concat_rows, sort_rows
+from tidewheel.engine.state.run import Rows, concat_rows
+from tidewheel.engine.state.sorting import sort_rows
 
 Rest = Callable[[Delta], Sequence[Delta]]
 """Reads all rows of an input again, its present delta included: deltas that add up to them."""

@@ -19,17 +19,8 @@ from tidewheel.engine.state.columns import Index
 from tidewheel.engine.state.delta import Int64s
 from tidewheel.engine.state.head import Head
 from tidewheel.engine.state.order import argsort, begins
-from tidewheel.engine.state.run import (
-    Layout,
-    Rows,
-    concat_rows,
-    merge_runs,
-    narrowed,
-    search,
-    sort_by,
-    sort_rows,
-    sort_run,
-)
+from tidewheel.engine.state.run import Layout, Rows, concat_rows, narrowed, search
+from tidewheel.engine.state.sorting import merge_runs, sort_by, sort_rows, sort_run
 
 CACHED: Final = 1 << 16  # rows whose keys stay in the cache
 HEAD: Final = 64

@@ -9,9 +9,10 @@ import pyarrow as pa
 import pytest
 
 import tidewheel
-from tidewheel.engine.state import run
+from tidewheel.engine.state import sorting
 from tidewheel.engine.state.delta import Delta, Schema
-from tidewheel.engine.state.run import Layout, sort_run
+from tidewheel.engine.state.run import Layout
+from tidewheel.engine.state.sorting import sort_run
 
 SCHEMA = Schema(("k", "s", "x"), (pa.int64(), pa.string(), pa.int32()))
 
@@ -36,7 +37,7 @@ def test_sorted_by_key(ascending: bool, crowd: int, different: int) -> None:
     ):
         got[key, text] += weight
     assert got == Counter(zip(k.tolist(), s.to_pylist(), strict=True))
-    together = crowd > run._CROWD or different == 2
+    together = crowd > sorting._CROWD or different == 2
     assert len(rows) == (len(got) if together else len(k))
 
 

@@ -9,7 +9,8 @@ import pyarrow as pa
 import pytest
 
 from tidewheel.engine.state.delta import Delta, Schema
-from tidewheel.engine.state.run import Layout, merge_runs, sort_rows
+from tidewheel.engine.state.run import Layout
+from tidewheel.engine.state.sorting import merge_runs, sort_rows
 
 
 @pytest.mark.parametrize("key", [0, 1])

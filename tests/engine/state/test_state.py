@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from tidewheel.engine.state import columns, hashing, spine
 from tidewheel.engine.state.arrangement import Arrangement
 from tidewheel.engine.state.delta import Delta, Schema, consolidate
-from tidewheel.engine.state.run import sort_rows
+from tidewheel.engine.state.sorting import sort_rows
 
 UTC = ZoneInfo("UTC")
 VALUES: dict[str, tuple[pa.DataType, list[Any]]] = {
