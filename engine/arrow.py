@@ -10,7 +10,10 @@ from collections.abc import Callable, Iterable
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-__all__ = ["Exchanged", "array_of", "decoded", "empty", "hugeints", "numbers", "pa", "with_leaves"]
+__all__ = [
+    "Exchanged", "array_of", "decoded", "empty", "hugeints", "numbers", "pa", "text_value",
+    "with_leaves",
+]  # fmt: skip
 
 if TYPE_CHECKING:
     import numpy as np
@@ -68,6 +71,15 @@ def array_of(values: np.ndarray[Any, np.dtype[Any]]) -> pa.Array:
         return pa.Array.from_buffers(pa.bool_(), len(values), [None, bits], 0)
     data = pa.py_buffer(np.ascontiguousarray(values))
     return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), [None, data], 0)
+
+
+def text_value(value: str) -> pa.Scalar:
+    """A text for Arrow to compare with. (`pa.scalar` loads pandas.)"""
+    import numpy as np
+
+    data = value.encode()
+    ends = pa.py_buffer(np.array([0, len(data)], np.int32))
+    return pa.Array.from_buffers(pa.string(), 1, [None, ends, pa.py_buffer(data)])[0]
 
 
 def hugeints(stored: Iterable[bytes | None]) -> list[int | None]:

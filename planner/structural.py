@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
-from tidewheel.engine.arrow import numbers
+from tidewheel.engine.arrow import numbers, text_value
 from tidewheel.engine.operators.linear import Predicate
 from tidewheel.engine.state.columns import (
     BoolType,
@@ -160,7 +160,7 @@ def _with_constant(expression: exp.Expr, schema: Schema) -> Predicate | None:
     if not isinstance(column, FixedType):
         if not pa.types.is_string(schema.types[at]) or name not in ("equal", "not_equal"):
             return None
-        arrow = pa.scalar(known, schema.types[at])
+        arrow = text_value(known)
         function = getattr(pc, name)
         return lambda cols, n: _true(function(cols[at], arrow))
     if not plain(column):
@@ -208,17 +208,18 @@ def _like(expression: exp.Like, schema: Schema) -> Predicate | None:
         return None
     if not (isinstance(pattern, exp.Literal) and pattern.is_string) or "\\" in pattern.this:
         return None
-    text, negated = pattern.this, bool(expression.args.get("negate"))
+    like, negated = pattern.this, bool(expression.args.get("negate"))
 
     def test(cols: Sequence[Col], n: int) -> Mask:
-        found = pc.match_like(cols[at], text)
+        found = pc.match_like(cols[at], like)
         return _true(pc.invert(found) if negated else found)
 
     return test
 
 
 def _true(found: pa.Array) -> Mask:
-    return numbers(found.fill_null(False))
+    mask = numbers(found)
+    return mask & numbers(pc.is_valid(found)) if found.null_count else mask
 
 
 def plain(column: Any) -> bool:

@@ -13,6 +13,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
+from tidewheel.engine.arrow import numbers
 from tidewheel.engine.operators.accumulate import Accumulate
 from tidewheel.engine.operators.circuit import Circuit, Node
 from tidewheel.engine.operators.join import Arrange, Join
@@ -25,6 +26,7 @@ from tidewheel.engine.state.delta import Delta, KeySpec, Schema, consolidate
 from tidewheel.engine.state.order import begins
 from tidewheel.planner import logical as L
 from tidewheel.planner.maintain import Run
+from tidewheel.planner.rewrites.measured import Text
 from tidewheel.planner.text import identifier, to_sql, written
 from tidewheel.planner.view_heads import First, Size
 from tidewheel.planner.view_sums import Sums, columns, groups_alike
@@ -65,6 +67,8 @@ class Contents:
         """About how many rows an operator gives."""
         self.asked: set[Node] = set()
         """Arrangements that wait until operators have what asks them for rows."""
+        self.texts: dict[Node, Text] = {}
+        """What tables give, also after maps, to be counted."""
         self._gives: dict[Node, str] = {}
         self._antis: dict[Node, str] = {}
         self._gets: dict[Node, Callable[[Run], Delta | None]] = {}
@@ -76,6 +80,7 @@ class Contents:
         """A source gives these columns of a table; is it `stored`, so that all sessions have it?"""
         listed = ", ".join(to_sql(identifier(c)) for c in names)
         self._gives[node] = f"SELECT {listed} FROM {table}"
+        self.texts[node] = Text.table(table, names, names)
         if stored:
             self._tables[node] = table
 
@@ -91,6 +96,9 @@ class Contents:
         if given is not None:
             self._gives[node] = stepped(_named(given, names), steps)
             self._reads[node] = self._reads.get(source, 1)
+            text = self.texts.get(source)
+            if text is not None and not any(isinstance(s, L.Unnest) for s in steps):
+                self.texts[node] = text.named(names).after(*steps)
 
     def sums(self, node: Node, source: Node, names: Sequence[str]) -> None:
         """An `Accumulate` gets the rows of `source`: their sums do."""
@@ -140,7 +148,7 @@ class Contents:
                 if different is not None and different * _SORTED >= most:
                     return _each_once(run(given), schema)
             table = run(query)
-            return Delta(schema, columns(table, schema), table.columns[-1].to_numpy())
+            return Delta(schema, columns(table, schema), numbers(table.columns[-1]))
 
         self._gets[node] = rows
 
@@ -323,14 +331,6 @@ class Contents:
     def given(self, node: Node) -> str | None:
         """The statement that computes what `node` gives, if there is one."""
         return self._gives.get(node)
-
-    def counted_in(self, node: Node, part: float) -> str:
-        """A statement that counts what maps make of `part` of a table's rows, picked at random."""
-        origin, query = self._gives[self.origin(node)], self._gives[node]
-        if part < 1:
-            some = f"{origin} TABLESAMPLE SYSTEM ({part * 100:.6f}%) REPEATABLE (1)"
-            query = query.replace(origin, some)
-        return f"SELECT system.main.count(*) FROM ({query})"
 
     def tables(self, node: Node) -> frozenset[str] | None:
         """The tables that `node` follows from, where they are all stored."""

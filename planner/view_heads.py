@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from tidewheel.engine.arrow import numbers
 from tidewheel.engine.operators.rank import rankable
 from tidewheel.engine.operators.topk import Ordered, Rest
 from tidewheel.engine.state.delta import Delta, Int64s
@@ -81,7 +82,7 @@ class First:
         if group and not size.valueless and len(schema) == len(group) + 1:
             table = run(self._lists(group))
             delta = Delta(schema, columns(table, schema), np.ones(len(table), np.int64))
-            kept = self._kept(delta, table.columns[-1].to_numpy(), whole=False)
+            kept = self._kept(delta, numbers(table.columns[-1]), whole=False)
             if kept is not None:
                 return kept
         counted = all(map(groups_alike, schema.types))
@@ -89,8 +90,8 @@ class First:
         table = run(self._whole(size, counted)) if alone else None
         if not table:  # or so many values are NULL that the others do not fill a head
             table = run(self._statement(group, counted, size))
-        weights = table.columns[-2].to_numpy() if counted else np.ones(len(table), np.int64)
-        sizes = table.columns[-1].to_numpy()
+        weights = numbers(table.columns[-2]) if counted else np.ones(len(table), np.int64)
+        sizes = numbers(table.columns[-1])
         whole = rankable(schema.types[op.ranking.order.column])
         return self._kept(Delta(schema, columns(table, schema), weights), sizes, whole)
 

@@ -92,7 +92,7 @@ class Incremental:
         self._low.contents.rows = rows
         self._low.contents.read = run
         if run.shared is not None:
-            put_off(self.circuit, self._low.contents, run.shared, run)
+            put_off(self.circuit, self._low.contents, run.shared, self._measures)
         self._low.contents.fill(self.circuit, run)
         self._advance()
         for node in self.circuit.nodes:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from tidewheel.engine.arrow import numbers
 from tidewheel.engine.operators import exact
 from tidewheel.engine.operators.accumulate import Accumulate
 from tidewheel.engine.operators.running_sums import Sum, Totals
@@ -151,11 +152,11 @@ class Sums:
         if not op.key and table.column(0)[0].as_py() == 0:
             table = table.slice(1)  # no rows at all
         keys = columns(table, op.group)
-        numbers = [c.to_numpy() for c in table.columns[len(op.group) :]]
-        weights = np.stack(numbers[: op.width], axis=1)
+        sums_ = [numbers(c) for c in table.columns[len(op.group) :]]
+        weights = np.stack(sums_[: op.width], axis=1)
         if op.terms is None:
             return Totals(op.group, keys, weights, None)
-        amounts = iter(numbers[op.width :])
+        amounts = iter(sums_[op.width :])
         at: list[Int64s] = []
         found: list[tuple[int, int, Int64s]] = []
         for s in sums:

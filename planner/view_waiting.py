@@ -7,28 +7,27 @@ their tables, and kept if that comes again and again.
 from __future__ import annotations
 
 from functools import partial
-from typing import Final
 
 from tidewheel.engine.operators import shared
 from tidewheel.engine.operators.circuit import Circuit, Node
 from tidewheel.engine.operators.join import Arrange, Join
-from tidewheel.engine.operators.linear import Concat, Map
+from tidewheel.engine.operators.linear import Concat
 from tidewheel.engine.operators.shared import Later, SharedArrangements
 from tidewheel.engine.operators.tally import Tally
 from tidewheel.planner import view_fill
-from tidewheel.planner.maintain import Run
+from tidewheel.planner.rewrites.measured import Measures
 from tidewheel.planner.view_fill import Contents, sources
 
-LOOKED_AT: Final = 500_000  # rows of a table, to find out how many of them a filter leaves
 
-
-def put_off(circuit: Circuit, contents: Contents, registry: SharedArrangements, run: Run) -> None:
+def put_off(
+    circuit: Circuit, contents: Contents, registry: SharedArrangements, measures: Measures
+) -> None:
     """Leave out the state by which only a change of something much smaller finds its partners.
 
     How many rows the other side has may not be known before operators have computed them: then they
     ask when they have, for what all of them find, and that decides.
     """
-    sizes = contents.expected = Sizes(contents, run)
+    sizes = contents.expected = Sizes(contents, measures)
     asking: set[Node] = set()
     for node in circuit.nodes:
         if node is None or not isinstance(node.op, Arrange) or node in asking:
@@ -80,9 +79,9 @@ def _guessed(contents: Contents, node: Node) -> bool:
 class Sizes:
     """About how many rows the operators of a circuit give."""
 
-    def __init__(self, contents: Contents, run: Run) -> None:
+    def __init__(self, contents: Contents, measures: Measures) -> None:
         self._contents = contents
-        self._run = run
+        self._measures = measures
         self._known: dict[Node, float] = {}
 
     def __call__(self, node: Node) -> float:
@@ -100,11 +99,9 @@ class Sizes:
             if isinstance(right.op, Tally):
                 return min(self(left), self._pairs(left, right))
             return self._pairs(left, right)
-        if isinstance(node.op, Map) and not below[0].inputs:
-            rows = self(below[0])
-            if rows >= view_fill.MANY and self._contents.given(node) is not None:
-                part = min(1, LOOKED_AT / max(1, rows))
-                return float(self._run.row(self._contents.counted_in(node, part))[0]) / part
+        text = self._contents.texts.get(node)
+        if text is not None and self(below[0]) >= view_fill.MANY:
+            return self._measures.about(text)
         if isinstance(node.op, Concat):
             return sum(map(self, below))
         return max(map(self, below))

@@ -33,19 +33,28 @@ class Catalog:
         return found
 
     @cached_property
-    def _views(self) -> dict[str, list[tuple[Path, reads.Relation]]]:
-        names = self._oracle.names
-        found: dict[str, list[tuple[Path, reads.Relation]]] = {}
-        for r in names.relations:
-            if r.kind == "view" and not (r.temporary and _FRAME.search(names.sql(r))):
-                found.setdefault(r.name.lower(), []).append(((r.database, r.schema, r.name), r))
+    def _all_views(self) -> dict[str, list[reads.Relation]]:
+        found: dict[str, list[reads.Relation]] = {}
+        for r in self._oracle.names.relations:
+            if r.kind == "view":
+                found.setdefault(r.name.lower(), []).append(r)
         return found
+
+    def _views(self, written: Path) -> list[tuple[Path, reads.Relation]]:
+        """The views that a name may mean. (To have DuckDB write their queries takes long.)"""
+        names = self._oracle.names
+        named = (
+            ((r.database, r.schema, r.name), r)
+            for r in self._all_views.get(written[-1].lower(), ())
+            if not (r.temporary and _FRAME.search(names.sql(r)))
+        )
+        return [(path, r) for path, r in named if _ends(path, written)]
 
     def table(self, item: exp.Table) -> tuple[str, Path]:
         """The name of a FROM item as SQL, in full where it is certain, and its parts."""
         written = tuple(p.name for p in item.parts)
         found = [p for p in self._tables.get(written[-1].lower(), ()) if _ends(p, written)]
-        views = [p for p, _ in self._views.get(written[-1].lower(), ()) if _ends(p, written)]
+        views = [p for p, _ in self._views(written)]
         if len(found) + len(views) > 1:
             first = self._first([*found, *views], len(written))
             found, views = [p for p in found if p == first], [p for p in views if p == first]
@@ -71,7 +80,7 @@ class Catalog:
 
     def view(self, path: Path) -> tuple[str, str, tuple[str, ...]] | None:
         """Name, query and column names of a view that `path` can only mean."""
-        found = [(p, r) for p, r in self._views.get(path[-1].lower(), ()) if _ends(p, path)]
+        found = self._views(path)
         if len(found) != 1 or self._tables.get(path[-1].lower()):
             return None
         full, relation = found[0]

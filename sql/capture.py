@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 import duckdb
 
-from tidewheel.engine.arrow import pa
+from tidewheel.engine.arrow import array_of, pa
 from tidewheel.engine.kernels.duckdb import executed
 from tidewheel.sql.capture_text import Text, cut_apart, named_parameters, used
 from tidewheel.sql.statements import tokens
@@ -91,7 +91,9 @@ def quote(name: str) -> str:
 
 def weighted(table: pa.Table, weight: int) -> pa.Table:
     """`table` as a delta: every row once, with `weight`."""
-    return table.append_column(WEIGHT, pa.repeat(pa.scalar(weight, pa.int64()), table.num_rows))
+    import numpy as np  # not every session needs it
+
+    return table.append_column(WEIGHT, array_of(np.full(table.num_rows, weight, np.int64)))
 
 
 def _replaced(old: pa.Table, new: pa.Table) -> pa.Table:

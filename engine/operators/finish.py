@@ -138,7 +138,7 @@ class Finish:
         means = [
             v / (c * scale) if c else None for v, c in zip(integers, count.tolist(), strict=True)
         ]
-        return pa.array(means, a.type)
+        return _floats(means, a.type)
 
     def _float_value(
         self, a: Aggregate, s: Sum, weights: Int64s, totals: dict[int, list[int]]
@@ -164,7 +164,15 @@ class Finish:
                 out.append(math.inf if plus else -math.inf)
             else:
                 out.append(finish(x, xx, n))
-        return pa.array(out, a.type)
+        return _floats(out, a.type)
+
+
+def _floats(values: Sequence[float | None], kind: pa.DataType) -> pa.Array:
+    """Floats as an Arrow array. (pa.array imports pandas.)"""
+    column = columns_.column_type(kind)
+    assert isinstance(column, columns_.FixedType)
+    found = np.array([0.0 if v is None else v for v in values], column.dtype)
+    return column.dump(column.join(found, np.array([v is None for v in values], bool)))
 
 
 _ONE: Final = 1 << (exact.LIMB * exact.BIAS)

@@ -414,7 +414,7 @@ def _equal_arrow(a: pa.Array, b: pa.Array) -> Mask:
         pairs = zip(python_values(a), python_values(b), strict=True)
         return np.fromiter((canonical(x) == canonical(y) for x, y in pairs), bool, len(a))
     else:
-        same = numbers(pc.equal(a, b).fill_null(False))
+        same = numbers(pc.equal(a, b))
     if not a.null_count and not b.null_count:
         return np.asarray(same)
     x, y = _valid(a), _valid(b)

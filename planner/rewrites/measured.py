@@ -22,19 +22,43 @@ Size = tuple[float, dict[str, float]]
 UNKNOWN: Final = 10_000
 _VALUES = 100.0  # of a column of what is not known: two of these are best joined late
 _TABLES = 4
+LOOKED_AT: Final = 500_000  # rows of a table, to find out about how many of them a filter leaves
 _MOST = 10_000_000  # rows of a join that are counted
 _OWN = "system.main."  # whatever macros there are
 _COUNT = f"{_OWN}count(*)"
 
 
 @dataclass(frozen=True, slots=True)
-class _Text:
+class Text:
     """What follows FROM, and the columns in its terms; made of how many tables?"""
 
     source: str
     conditions: tuple[str, ...]
     columns: dict[str, exp.Expr]
     tables: int = 1
+
+    @staticmethod
+    def table(name: str, columns: Iterable[str], names: Iterable[str]) -> Text:
+        """Columns of a table, and what they are called."""
+        pairs = zip(names, columns, strict=True)
+        return Text(name, (), {called: column(c) for called, c in pairs})
+
+    def named(self, names: Iterable[str]) -> Text:
+        """The same with other names for its columns."""
+        return replace(self, columns=dict(zip(names, self.columns.values(), strict=True)))
+
+    def after(self, *steps: Node) -> Text:
+        """What filters and projections leave and make of it."""
+        found = self
+        for step in steps:
+            if isinstance(step, Filter):
+                condition = f"({to_sql(substituted(step.predicate, found.columns))})"
+                found = replace(found, conditions=(*found.conditions, condition))
+            else:
+                assert isinstance(step, Project)
+                named = {e.column.name: substituted(e.expr, found.columns) for e in step.exprs}
+                found = replace(found, columns=named)
+        return found
 
     def __str__(self) -> str:
         return self.source + (f" WHERE {' AND '.join(self.conditions)}" if self.conditions else "")
@@ -50,7 +74,7 @@ class _Text:
         of = self.columns[name]
         if self.tables > 1 or not isinstance(of, exp.Column):
             return None
-        return self.source, f"{_OWN}stats({to_sql(of)}).approx_unique::BIGINT"
+        return f"{self.source} LIMIT 1", f"{_OWN}stats({to_sql(of)}).approx_unique::BIGINT"
 
     def counted(self, name: str) -> str:
         """What counts the values of a column."""
@@ -69,12 +93,24 @@ class Measures:
         self._ask((table, _COUNT) for table in tables)
         return [self._known[table, _COUNT] or 0 for table in tables]
 
+    def about(self, text: Text) -> float:
+        """About how many rows a large table has that meet conditions, if they were not counted."""
+        known = self._known.get((str(text), _COUNT))
+        if known is not None:
+            return known
+        part = min(1, LOOKED_AT / max(1, self.rows([text.source])[0]))
+        if part < 1:
+            some = f"{text.source} TABLESAMPLE SYSTEM ({part * 100:.6f}%) REPEATABLE (1)"
+            text = replace(text, source=some)
+        return float(self._query(f"SELECT {_COUNT} FROM {text}")[0][0]) / part
+
     def __call__(self, nodes: Sequence[Node], compared: Container[str]) -> list[Size]:
         """The size of each relation, with the values of those columns that are `compared`."""
         relations = [(_text(n), [c.name for c in n.schema if c.name in compared]) for n in nodes]
         there = [(text, names) for text, names in relations if text is not None]
         kept = [text.kept(name) for text, names in there for name in names]
-        self._ask((k for k in kept if k is not None), " LIMIT 1")
+        tables = [(text.source, _COUNT) for text, _ in there if text.tables == 1]
+        self._ask([*(k for k in kept if k is not None), *tables])
         self._ask(
             (str(text), item)
             for text, names in there
@@ -87,7 +123,7 @@ class Measures:
             for one, (rows, values) in zip(one_row, sizes, strict=True)
         ]
 
-    def _size(self, text: _Text | None, names: Sequence[str]) -> Size:
+    def _size(self, text: Text | None, names: Sequence[str]) -> Size:
         if text is None:
             return UNKNOWN, dict.fromkeys(names, _VALUES)
         values = {}
@@ -97,12 +133,12 @@ class Measures:
             values[name] = max(1.0, found or 0)
         return max(1.0, self._known[str(text), _COUNT] or 0), values
 
-    def _kept(self, text: _Text, name: str) -> int | None:
+    def _kept(self, text: Text, name: str) -> int | None:
         """How many values of a column DuckDB knows of."""
         kept = text.kept(name)
         return None if kept is None else self._known[kept]
 
-    def _ask(self, wanted: Iterable[tuple[str, str]], end: str = "") -> None:
+    def _ask(self, wanted: Iterable[tuple[str, str]]) -> None:
         """Find the value of each item over what it is FROM; None where there is no row."""
         asked: dict[str, list[str]] = {}
         for text, item in dict.fromkeys(wanted):
@@ -112,7 +148,7 @@ class Measures:
             return
         # (As subqueries of one row they would be joined, and it takes DuckDB longer to plan that.)
         each = (
-            f"(SELECT {i}, [{', '.join(items)}] FROM {text}{end})"
+            f"(SELECT {i}, [{', '.join(items)}] FROM {text})"
             for i, (text, items) in enumerate(asked.items())
         )
         found = {row[0]: row[1] for row in self._query(" UNION ALL ".join(each))}
@@ -133,23 +169,13 @@ def countable(node: Node) -> bool:
     return _text(node) is not None
 
 
-def _text(node: Node) -> _Text | None:
+def _text(node: Node) -> Text | None:
     """What is made of at most `_TABLES` tables, as SQL; None for what takes longer to look at."""
     if isinstance(node, Scan):
-        pairs = zip(node.columns, node.source_columns, strict=True)
-        return _Text(node.table, (), {c.name: column(s) for c, s in pairs})
-    if isinstance(node, Filter):
+        return Text.table(node.table, node.source_columns, (c.name for c in node.columns))
+    if isinstance(node, Filter | Project):
         below = _text(node.input)
-        if below is None:
-            return None
-        condition = f"({to_sql(substituted(node.predicate, below.columns))})"
-        return replace(below, conditions=(*below.conditions, condition))
-    if isinstance(node, Project):
-        below = _text(node.input)
-        if below is None:
-            return None
-        named = {e.column.name: substituted(e.expr, below.columns) for e in node.exprs}
-        return replace(below, columns=named)
+        return None if below is None else below.after(node)
     if isinstance(node, Join) and node.kind == "inner" and node.keys and node.residual is None:
         left, right = _text(node.left), _text(node.right)
         if left is None or right is None:
@@ -168,10 +194,10 @@ def _text(node: Node) -> _Text | None:
     return None
 
 
-def _made(query: str, node: Node, *inputs: _Text) -> _Text | None:
+def _made(query: str, node: Node, *inputs: Text) -> Text | None:
     """A query over several tables, with the columns of `node`."""
     tables = sum(i.tables for i in inputs)
     if tables > _TABLES:
         return None
     columns: dict[str, exp.Expr] = {c.name: column(c.name) for c in node.schema}
-    return _Text(f"({query})", (), columns, tables)
+    return Text(f"({query})", (), columns, tables)

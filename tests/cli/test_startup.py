@@ -30,6 +30,24 @@ con.execute(f"CREATE MATERIALIZED VIEW v AS {query}")
 assert con.execute("FROM v").fetchall() == [(3, 3)]
 import sys
 """
+VIEWS = """
+import tidewheel
+con = tidewheel.connect()
+con.execute(
+    "CREATE TABLE t AS SELECT i, i % 10 AS k, i / 7 AS d, (i % 100)::DECIMAL(12, 2) AS x, "
+    "'n' || (i % 5) AS s FROM range(150000) AS r(i)"
+)
+for i, query in enumerate([
+    "SELECT s, avg(x), sum(i) FROM t GROUP BY s",
+    "SELECT k, sum(d), stddev(d) FROM t GROUP BY k",
+    "SELECT DISTINCT s, k FROM t",
+    "SELECT k, min(d), max(s) FROM t GROUP BY k",
+    "SELECT * FROM t ORDER BY d LIMIT 10",
+    "SELECT a.i, b.s FROM t AS a JOIN t AS b ON a.i = b.i WHERE a.s = 'n1' AND b.s LIKE 'n%'",
+]):
+    con.execute(f"CREATE MATERIALIZED VIEW v{i} AS {query}")
+import sys
+"""
 SHOW = """
 print("LOADED", *(m for m in sys.modules if m == "tidewheel" or "." not in m
                   or m in ("pyarrow.compute", "tidewheel.engine.scheduler", "rich.console")))
@@ -57,8 +75,9 @@ def test_a_first_query_through_the_db_api_loads_nothing_heavy() -> None:
 
 
 def test_a_first_maintained_view_loads_no_pandas() -> None:
-    """Which `pyarrow.array` does, also of an array or an empty list."""
+    """Which `pyarrow.array`, `pyarrow.scalar` and `to_numpy` do."""
     assert "pandas" not in _loaded(VIEW)
+    assert "pandas" not in _loaded(VIEWS)
 
 
 def test_the_package_runs_as_a_module() -> None:

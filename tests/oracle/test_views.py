@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 import tidewheel
 from oracle.shapes import EDITS, SCHEMA, SHAPES
 from tidewheel.engine.operators import shared
-from tidewheel.planner import view_fill, view_heads, view_waiting
+from tidewheel.planner import view_fill, view_heads
+from tidewheel.planner.rewrites import measured
 
 Rows = Counter[tuple[Any, ...]]
 
@@ -103,7 +104,7 @@ def test_all_shapes_with_state_that_waits(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(view_fill, "MANY", 0)
         patch.setattr(shared, "FEWER", fewer)
-        patch.setattr(view_waiting, "LOOKED_AT", 2)
+        patch.setattr(measured, "LOOKED_AT", 2)
         patch.setattr(shared, "TIMES", 4 - batch)
         patch.setattr(shared, "ROW", 1)
         patch.setattr(view_heads, "LEAST", 1)
