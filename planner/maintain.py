@@ -42,7 +42,20 @@ class Home:
     meaning: Meaning = ()
 
 
-class Run(Protocol):
+class Queries(Protocol):
+    """Runs queries; views that they name are read at the epoch being made."""
+
+    def __call__(self, sql: str) -> pa.Table:
+        """The result of a query."""
+
+    def rows(self, sql: str) -> Sequence[Sequence[Any]]:
+        """The rows of a query that is DuckDB's, which is planned but once this way."""
+
+    def row(self, sql: str) -> Sequence[Any]:
+        """The only row of a query."""
+
+
+class Run(Queries, Protocol):
     """The epoch's own transaction: what runs in it sees the changes."""
 
     epoch: int
@@ -55,12 +68,6 @@ class Run(Protocol):
 
         `keys` is a table for it (see `engine.operators.shared.Read`).
         """
-
-    def rows(self, sql: str) -> Sequence[Sequence[Any]]:
-        """The rows of a query that is DuckDB's, which is planned but once this way."""
-
-    def row(self, sql: str) -> Sequence[Any]:
-        """The only row of a query."""
 
     def committed(self, sql: str, keys: pa.Table | None = None) -> pa.Table:
         """The result of a query over base tables as they were before the epoch being made."""

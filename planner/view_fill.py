@@ -25,10 +25,11 @@ from tidewheel.engine.operators.topk import Ordered
 from tidewheel.engine.state.delta import Delta, KeySpec, Schema, consolidate
 from tidewheel.engine.state.order import begins
 from tidewheel.planner import logical as L
-from tidewheel.planner.maintain import Run
+from tidewheel.planner.maintain import Queries, Run
 from tidewheel.planner.rewrites.measured import Text
 from tidewheel.planner.text import identifier, to_sql, written
 from tidewheel.planner.view_heads import First, Size
+from tidewheel.planner.view_reuse import Reusing, reusing
 from tidewheel.planner.view_sums import Sums, columns, groups_alike
 
 
@@ -71,7 +72,7 @@ class Contents:
         """What tables give, also after maps, to be counted."""
         self._gives: dict[Node, str] = {}
         self._antis: dict[Node, str] = {}
-        self._gets: dict[Node, Callable[[Run], Delta | None]] = {}
+        self._gets: dict[Node, Callable[[Queries], Delta | None]] = {}
         self._sizes: dict[str, Size] = {}
         self._tables: dict[Node, str] = {}
         self._reads: dict[Node, int] = {}  # how many tables
@@ -127,7 +128,7 @@ class Contents:
 
         first = First(op, _named(given, names), names, rest, self._sizes, linear)
 
-        def rows(run: Run) -> Delta | None:
+        def rows(run: Queries) -> Delta | None:
             return first(run) if self._most(source) >= MANY else None
 
         self._gets[node] = rows
@@ -141,7 +142,7 @@ class Contents:
         stats = "system.main.any_value(system.main.stats(c).approx_unique::BIGINT)"
         values = f"SELECT {stats} FROM (FROM ({given}) AS t(c) LIMIT 1)"
 
-        def rows(run: Run) -> Delta:
+        def rows(run: Queries) -> Delta:
             most = self._most(source)
             if most >= MANY and KeySpec(schema, range(len(schema))).integer:
                 different = run.row(values)[0]
@@ -293,12 +294,20 @@ class Contents:
 
     def fill(self, circuit: Circuit, run: Run) -> None:
         """Give all operators what they get from tables; then let the circuit run."""
+        with reusing(run) as again:
+            self._fill(circuit, again)
+
+    def _fill(self, circuit: Circuit, run: Reusing) -> None:
         served = self.served(circuit)
         known: dict[Node, Delta] = {}
+        texts = [self._gives[node] for node in served if node in self._gives]
 
         def rows(node: Node) -> Delta:
             if node not in known:
-                known[node] = as_delta(run(self._gives[node]), node.op.schema)
+                query = self._gives[node]
+                # (DuckDB filters one table as soon as it reads what was left of it)
+                twice = self._reads.get(node, 1) > 1 and any(f"({query})" in t for t in texts)
+                known[node] = as_delta(run.kept(query) if twice else run(query), node.op.schema)
                 node.rows_out += len(known[node])
             return known[node]
 

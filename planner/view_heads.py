@@ -18,7 +18,7 @@ from tidewheel.engine.operators.rank import rankable
 from tidewheel.engine.operators.topk import Ordered, Rest
 from tidewheel.engine.state.delta import Delta, Int64s
 from tidewheel.engine.state.heads import Heads
-from tidewheel.planner.maintain import Run
+from tidewheel.planner.maintain import Queries
 from tidewheel.planner.text import identifier, to_sql
 from tidewheel.planner.view_sums import OWN, columns, groups_alike
 
@@ -69,7 +69,7 @@ class First:
         kind = schema.types[op.ranking.order.column]
         return all(map(groups_alike, key)) and (rankable(kind) or pa.types.is_string(kind))
 
-    def __call__(self, run: Run) -> Delta | None:
+    def __call__(self, run: Queries) -> Delta | None:
         """The rows of the heads; None where they would be too many."""
         op = self._op
         group = [self._names[i] for i in op.input.key.indices]
@@ -108,7 +108,7 @@ class First:
         by = ", ".join(group)
         return f"SELECT {', '.join(items)}, {OWN}count(*) FROM ({self._query}) GROUP BY {by}"
 
-    def _known(self, run: Run, group: Sequence[str]) -> Size | None:
+    def _known(self, run: Queries, group: Sequence[str]) -> Size | None:
         """The size by what DuckDB keeps of a table: if there are no NULLs, and few groups."""
         value = self._names[self._op.ranking.order.column]
         stats = [f"{OWN}stats({c}).has_null::BOOLEAN" for c in (*group, value)]
@@ -122,7 +122,7 @@ class First:
         groups = math.prod(values)
         return Size(rows, groups, 0, 0) if groups * self._rows * PART <= rows else None
 
-    def _size(self, run: Run, group: Sequence[str]) -> Size:
+    def _size(self, run: Queries, group: Sequence[str]) -> Size:
         value = self._names[self._op.ranking.order.column]
         groups, nulls = "1", "0"
         if group:

@@ -20,7 +20,7 @@ from tidewheel.engine.operators.accumulate import Accumulate
 from tidewheel.engine.operators.running_sums import Sum, Totals
 from tidewheel.engine.state.columns import Col, column_type, from_arrow, take
 from tidewheel.engine.state.delta import Delta, Int64s, Schema
-from tidewheel.planner.maintain import Run
+from tidewheel.planner.maintain import Queries
 from tidewheel.planner.text import identifier, to_sql
 
 _MASK = (1 << exact.LIMB) - 1
@@ -90,7 +90,7 @@ class Sums:
         within = all(scale <= _MOST_DIGITS for scale in scales)
         return within and all(groups_alike(types[i]) for i in op.key)
 
-    def __call__(self, run: Run) -> Totals | None:
+    def __call__(self, run: Queries) -> Totals | None:
         """The groups with their sums; None where doubles lie too far apart for a statement."""
         op = self._op
         floats = [s for s in op.arguments if s.float]
@@ -116,7 +116,7 @@ class Sums:
         by = f" GROUP BY {', '.join(group)}" if group else ""
         return self._taken(run(f"SELECT {', '.join(items)} FROM ({query}){by}"), terms)
 
-    def _sizes(self, run: Run, floats: Sequence[Sum]) -> dict[int, _Size]:
+    def _sizes(self, run: Queries, floats: Sequence[Sum]) -> dict[int, _Size]:
         """How large doubles are, by argument."""
         columns = [f"{self._names[s.argument]}::DOUBLE" for s in floats]
         finite = [True] * len(floats)

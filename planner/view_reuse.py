@@ -1,0 +1,66 @@
+"""What a view's filling reads twice, made once: rows of joins as temporary tables.
+
+Statements that fill a view are nested: what one of them joins, the next one joins with more. (A
+temporary table has statistics, by which DuckDB orders joins; an Arrow table has none.)
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any, Final
+
+from tidewheel.planner.maintain import Queries
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_NUMBERS: Final = itertools.count()
+
+
+class Reusing(Queries):
+    """Runs queries; those in them that were `kept` are read, not run again."""
+
+    def __init__(self, run: Queries) -> None:
+        self._run = run
+        self._kept: dict[str, str] = {}
+
+    def __call__(self, sql: str) -> pa.Table:
+        return self._run(self._with(sql))
+
+    def rows(self, sql: str) -> Sequence[Sequence[Any]]:
+        return self._run.rows(self._with(sql))
+
+    def row(self, sql: str) -> Sequence[Any]:
+        return self._run.row(self._with(sql))
+
+    def kept(self, sql: str) -> pa.Table:
+        """The result of a query that is wanted again."""
+        table = f"temp.main.__tw_fill{next(_NUMBERS)}"
+        self.rows(f"CREATE TEMP TABLE {table} AS {sql}")
+        self._kept[f"({sql})"] = table
+        return self._run(f"FROM {table}")
+
+    def _with(self, sql: str) -> str:
+        for text, table in reversed(self._kept.items()):  # the later ones hold earlier ones
+            sql = sql.replace(text, f"(FROM {table})")
+        return sql
+
+    def end(self) -> None:
+        """Drop the tables."""
+        for table in self._kept.values():
+            self._run.rows(f"DROP TABLE {table}")
+
+
+@contextmanager
+def reusing(run: Queries) -> Iterator[Reusing]:
+    """Queries of one filling."""
+    found = Reusing(run)
+    try:
+        yield found
+    except BaseException:
+        with suppress(Exception):  # a transaction that has failed takes its tables with it
+            found.end()
+        raise
+    found.end()
