@@ -81,7 +81,7 @@ class Correlation:
             return None, ()
         self.conditions = [
             exp.NullSafeEQ(this=column(c.name), expression=column(n))
-            for c, n in zip(found.around, names, strict=True)
+            for c, n in zip(found.keys, names, strict=True)
         ]
         return found, tuple(names)
 

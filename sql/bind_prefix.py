@@ -40,26 +40,29 @@ _ROW = 1  # which side a row of the union is of; a value comes before its equals
 
 @dataclass(frozen=True, slots=True)
 class Prefix:
-    """`inner` of a row compared with `outer`, over `around`; both have the type `kind`."""
+    """`inner` of a row compared with `outer`, over the columns of `around`; both have type `kind`.
+
+    `keys` are what becomes of `around`: an answer is for one value of these.
+    """
 
     inner: exp.Expr
     outer: exp.Expr
     kind: str
     descending: bool
     strict: bool
-    around: tuple[Column, ...]
+    around: Around
+    keys: tuple[Column, ...]
 
     def over(self, grouped: Aggregate, names: Names) -> Node:
-        """The aggregates of `grouped`, which has no keys, for each row of `around`."""
+        """The aggregates of `grouped`, which has no keys of its own, by `keys`."""
         rows = grouped.input
         value, side = names.fresh("value", self.kind), names.fresh("side", "INTEGER")
         read = set().union(*(references(e.expr) for e in grouped.aggregates))
         kept = [c for c in rows.schema if c.name in read]
         fresh = {c.name: names.fresh(c.label, c.type) for c in kept}
-        columns = (value, side, *fresh.values(), *self.around)
-        left = self._side(rows, self.inner, _ROW, kept, self.around, names)
-        place = 0 if self.strict else 2
-        values = self._side(Around(self.around), self.outer, place, kept, self.around, names)
+        columns = (value, side, *fresh.values(), *self.keys)
+        left = self._side(rows, self.inner, _ROW, kept, names)
+        values = self._side(self.around, self.outer, 0 if self.strict else 2, kept, names)
         both = SetOp("union", True, left, values, columns)
         ours = exp.EQ(this=column(side.name), expression=exp.Literal.number(_ROW))
         order = [
@@ -74,26 +77,20 @@ class Prefix:
             windows.append(Named(e.column, exp.Window(this=call, order=ordered, over="OVER")))
         theirs = exp.NEQ(this=column(side.name), expression=exp.Literal.number(_ROW))
         found = Filter(Window(both, tuple(windows)), theirs)
-        result = (*self.around, *(e.column for e in grouped.aggregates))
+        result = (*self.keys, *(e.column for e in grouped.aggregates))
         return Project(found, tuple(Named(c, column(c.name)) for c in result))
 
     def _side(
-        self,
-        node: Node,
-        value: exp.Expr,
-        side: int,
-        kept: Sequence[Column],
-        around: Sequence[Column],
-        names: Names,
+        self, node: Node, value: exp.Expr, side: int, kept: Sequence[Column], names: Names
     ) -> Node:
-        """What is compared, of which side it is, and the columns of both; NULL for the other's."""
+        """What is compared, its side, and the columns of both: NULL for those of the other."""
         mine = names_of(node)
         known = exp.Not(this=exp.Is(this=exp.Paren(this=value.copy()), expression=exp.null()))
         parts: list[tuple[str, str, exp.Expr]] = [
             ("value", self.kind, exp.cast(value.copy(), self.kind, dialect="duckdb")),
             ("side", "INTEGER", exp.Literal.number(side)),
         ]
-        for c in (*kept, *around):
+        for c in (*kept, *self.around.columns):
             none = exp.Var(this=f"CAST(NULL AS {c.type})")
             parts.append((c.label, c.type, column(c.name) if c.name in mine else none))
         named = (Named(names.fresh(label, kind), e) for label, kind, e in parts)
@@ -118,13 +115,17 @@ def prefix(
         return None
     fresh = {c.name: binder.names.fresh(c.label, c.type) for c in outer}
     value = substituted(value, {name: column(c.name) for name, c in fresh.items()})
-    around = tuple(fresh.values())
-    types = [binder.oracle.types([inner], node.schema)[0], binder.oracle.types([value], around)[0]]
+    around = Around(tuple(fresh.values()))
+    keys = tuple(binder.names.fresh(c.label, c.type) for c in outer)
+    types = [
+        binder.oracle.types([inner], node.schema)[0],
+        binder.oracle.types([value], around.schema)[0],
+    ]
     kind = "VARCHAR" if types == ["VARCHAR", "VARCHAR"] else compared_as(types)
     if kind is None:
         return None
     strict = isinstance(condition, exp.LT | exp.GT)
-    return Prefix(inner, value, kind, not below, strict, around)
+    return Prefix(inner, value, kind, not below, strict, around, keys)
 
 
 def _filtered(call: exp.Expr, condition: exp.Expr) -> exp.Expr:

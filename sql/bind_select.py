@@ -97,7 +97,7 @@ class SelectBinder:
             self._node = Filter(self._node, condition)
         clauses.qualify = []
         self._node = unnested(self._node, clauses, self.binder)
-        outer = [n for n, _ in carried] if before is None else before.around
+        outer = [n for n, _ in carried] if before is None else before.keys
         columns = self._project(select, len(first_of), outer)
         correlated = self._correlation.conditions
         return BoundQuery(

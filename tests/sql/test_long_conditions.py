@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
+
 import pytest
 
 import tidewheel
@@ -17,6 +20,15 @@ QUERIES = {
     ),
     "nested": ("SELECT * FROM " + "(SELECT * FROM " * 200 + "t" + ")" * 200, "it nests too deep"),
 }
+
+
+@pytest.fixture(autouse=True)
+def pythons_own_limit() -> Iterator[None]:
+    """Other tests' libraries raise it."""
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(1000)
+    yield
+    sys.setrecursionlimit(before)
 
 
 @pytest.mark.parametrize("name", QUERIES)
