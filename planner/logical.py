@@ -352,7 +352,8 @@ class Binding:
     `native` is the same relation as one statement that DuckDB runs alone, where it can and surely
     comes to an end; `structural` describes a step that needs no SQL. `same`: DuckDB's recursion has
     this meaning, whether it ends or not. `afterwards`: no other variable needs it before the loop
-    is over, and it is what its step gives then.
+    is over, and it is what its step gives then. `together`: the step says something of the last
+    step's rows as a whole, so that it is not the sum of what it says of each.
     """
 
     variable: str
@@ -366,6 +367,7 @@ class Binding:
     structural: Structural | None = None
     same: bool = False
     afterwards: bool = False
+    together: bool = False
 
     @property
     def label(self) -> str:

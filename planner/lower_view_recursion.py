@@ -256,6 +256,8 @@ def _best(schema: Schema, b: L.Binding) -> Any:
 def _check(b: L.Binding) -> None:
     if b.kind == "using_key":
         raise NoDeltaRule("USING KEY, where a later row replaces an earlier one")
+    if b.together:
+        raise NoDeltaRule("a step of UNION that looks at the rows of the step before it together")
     if b.kind == "union_all":
         for step in b.steps:
             _check_linear(step, b.variable)

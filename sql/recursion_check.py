@@ -31,13 +31,16 @@ class Style:
 
     `reads_all`: the step reads all rows so far instead of the last step's. `terms`: a step with
     several references is split into one term per reference. `native`: DuckDB's own recursion means
-    the same. `merge`: per column the aggregate that improves it, None for a key (kind "improve").
+    the same. `together`: a step of UNION gives other rows for the last step's rows than for each of
+    them (it counts them, negates them). `merge`: per column the aggregate that improves it, None
+    for a key (kind "improve").
     """
 
     kind: RecKind
     reads_all: bool = False
     terms: bool = False
     native: bool = False
+    together: bool = False
     merge: tuple[str | None, ...] = ()
     keys: tuple[str, ...] = ()
 
@@ -120,7 +123,8 @@ def _linear(scanned: Scan, cte: Cte, split: Parts, group: list[Cte]) -> Style:
         return Style("union_all", native=native)
     grouped = [b for b in split.steps if _grouped(scanned, b)]
     if not grouped:
-        return Style("union", native=native)
+        uses = [u for b in split.steps for u in _uses(scanned, b, cte, group)]
+        return Style("union", native=native, together=not all(u.monotone for u in uses))
     if len(split.steps) > 1:
         found = [parsed(scanned, b.span) for b in split.steps]
     else:

@@ -318,6 +318,7 @@ class Planner:
             native=None if member.is_typed else self.texts.native(member, members, style),
             structural=self.texts.structural(member, members, spans, style),
             same=same,
+            together=style.together,
         )
 
     def declared(self, members: list[Member]) -> None:

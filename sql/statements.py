@@ -215,9 +215,8 @@ def _kind(parts: list[Token], words: tuple[str, ...]) -> Kind:
         return Kind.CHANGE if _changes_when_explained(parts) else Kind.EXPLAIN
     if first in {"SET", "RESET", "SHOW"} and _setting(words) in OWN_SETTINGS:
         return Kind.SETTING
-    if first in {"SUBSCRIBE", "VERIFY"} or (
-        first in {"CREATE", "DROP"} and "MATERIALIZED" in words[1:4]
-    ):
+    made = next((w for w in words[1:] if w not in _BEFORE_VIEW), "")
+    if first in {"SUBSCRIBE", "VERIFY"} or (first in {"CREATE", "DROP"} and made == "MATERIALIZED"):
         return Kind.OURS
     return Kind.OTHER
 
@@ -276,13 +275,12 @@ def writing_cte(parts: Iterable[Token]) -> Token | None:
 def is_about_view(statement: Statement) -> bool:
     """CREATE, DROP or ALTER VIEW, of any kind?"""
     words = statement.words
-    found = next((w for w in words[1:] if w not in _KINDS_OF_VIEW), "")
-    return words[0] in ("CREATE", "DROP", "ALTER") and found == "VIEW"
+    rest = [w for w in words[1:] if w not in _BEFORE_VIEW]
+    made = rest[1:2] if rest[:1] == ["MATERIALIZED"] else rest[:1]
+    return words[0] in ("CREATE", "DROP", "ALTER") and made == ["VIEW"]
 
 
-_KINDS_OF_VIEW = frozenset(
-    ["OR", "REPLACE", "TEMP", "TEMPORARY", "LOCAL", "GLOBAL", "RECURSIVE", "MATERIALIZED"]
-)
+_BEFORE_VIEW = frozenset(["OR", "REPLACE", "TEMP", "TEMPORARY", "LOCAL", "GLOBAL", "RECURSIVE"])
 
 
 @lru_cache(maxsize=256)

@@ -216,6 +216,20 @@ def test_on_conflict_and_recursive_cte(engine: sa.Engine) -> None:
         assert connection.execute(sa.select(sa.literal("abc").regexp_match("b"))).scalar() is True
 
 
+def test_every_keyword_may_be_a_name(engine: sa.Engine) -> None:
+    with engine.begin() as connection:
+        words = connection.exec_driver_sql("SELECT DISTINCT keyword_name FROM duckdb_keywords()")
+        for (word,) in words.all():
+            columns = [sa.Column(word, sa.Integer), sa.Column("other", sa.Integer)]
+            table = sa.Table(word, sa.MetaData(), *columns)
+            table.create(connection)
+            connection.execute(table.insert(), {word: 1, "other": 2})
+            named = table.alias(word)
+            query = sa.select(named.c[word], named.c.other.label(word))
+            assert connection.execute(query).all() == [(1, 2)], word
+            table.drop(connection)
+
+
 def test_errors_are_tidewheels(engine: sa.Engine) -> None:
     with engine.connect() as connection, pytest.raises(sa.exc.ProgrammingError) as raised:
         connection.execute(sa.text("SELECT nme FROM (SELECT 1 AS name)"))
