@@ -26,6 +26,7 @@ from .bind_names import conjuncts
 from .bind_scope import NotTaken, Relation, Scope, Visible, deduplicated
 from .bind_subquery import names_of, split_conditions
 from .bind_types import function_name
+from .bind_unpivot import unpivoted
 
 if TYPE_CHECKING:
     from .bind_select import SelectBinder
@@ -54,6 +55,9 @@ class FromBinder:
     def _item(self, item: exp.Expr) -> From:
         if item.args.get("laterals"):
             raise NotTaken("LATERAL VIEW")
+        pivots = item.args.get("pivots") or []
+        if len(pivots) == 1 and pivots[0].args.get("unpivot"):
+            return unpivoted(self, item, pivots[0])
         special = [
             k for k in ("pivots", "sample", "version", "when", "ordinality") if item.args.get(k)
         ]

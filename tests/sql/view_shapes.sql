@@ -96,3 +96,6 @@ select x from (select (a), (a + 1) x from t) where a > 1;
 select a, d, (select sum(u.y) from u where u.y > t.d) s, (select count(*) from u where u.a <= t.a) n, (select max(c) from u where t.b > u.c) m from t;
 select sum(d) s from t where (select sum(d) from t) * 0.5 > (select coalesce(sum(i.d), 0) from t i where i.d >= t.d);
 select t.a, l.n, l.m from t left join lateral (select count(y) filter (c = 'x') n, avg(u.y) m from u where u.a < t.a + 0.5) l on true;
+select * from t unpivot (v for n in (x, D));
+select p.b, p.n, count(v) c, sum(v) s from t unpivot include nulls (v for n in (a, x as 'ex', d)) p group by all;
+select q.c, l, w from (select a, c, y from u) s unpivot (w for l in (y, a)) q where w > 1;
