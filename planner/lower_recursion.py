@@ -378,7 +378,10 @@ def _wanted(node: LetRec, late: Sequence[Binding]) -> list[tuple[int, Part]]:
 
 def _spec(binding: Binding, i: int, wanted: Sequence[tuple[int, Part]]) -> VariableSpec:
     keep = (i, "all") in wanted or (i, "old") in wanted
-    return VariableSpec(binding.label, binding.kind, binding.key, binding.merge, keep)
+    nothing = binding.together
+    return VariableSpec(
+        binding.label, binding.kind, binding.key, binding.merge, keep, from_nothing=nothing
+    )
 
 
 def _detail(node: LetRec) -> str:

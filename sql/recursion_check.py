@@ -123,8 +123,7 @@ def _linear(scanned: Scan, cte: Cte, split: Parts, group: list[Cte]) -> Style:
         return Style("union_all", native=native)
     grouped = [b for b in split.steps if _grouped(scanned, b)]
     if not grouped:
-        uses = [u for b in split.steps for u in _uses(scanned, b, cte, group)]
-        return Style("union", native=native, together=not all(u.monotone for u in uses))
+        return Style("union", native=native, together=not is_monotone(scanned, cte, split, group))
     if len(split.steps) > 1:
         found = [parsed(scanned, b.span) for b in split.steps]
     else:

@@ -124,7 +124,8 @@ class Iterate(Vertex):
         self, run: _Run, time: Timestamp, counter: int, rows: int, size: int, changed: bool
     ) -> None:
         """Send what the steps read, or end the run."""
-        if not changed and not (counter == 0 and self._specs[0].kind == "mutual"):
+        first = self._specs[0]
+        if not changed and not (counter == 0 and (first.kind == "mutual" or first.from_nothing)):
             self._end(run, time)
             return
         bound = run.meter.spend(counter, rows, size)

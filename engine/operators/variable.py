@@ -32,6 +32,7 @@ class VariableSpec:
 
     `key`: positions of the key columns. `keep`: somebody reads all rows so far, or all but the last
     step's. `changes_only`: of `using_key`, a row that changes nothing is not read by the next step.
+    `from_nothing`: a step may give rows where there are none yet.
     """
 
     label: str
@@ -40,6 +41,7 @@ class VariableSpec:
     merge: tuple[str | None, ...] = ()
     keep: bool = False
     changes_only: bool = True
+    from_nothing: bool = False
 
 
 class Variable:
