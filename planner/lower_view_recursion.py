@@ -256,11 +256,24 @@ def _best(schema: Schema, b: L.Binding) -> Any:
 def _check(b: L.Binding) -> None:
     if b.kind == "using_key":
         raise NoDeltaRule("USING KEY, where a later row replaces an earlier one")
-    if b.together:
+    if b.together or (b.kind == "union" and any(_summed(s, b.variable) for s in b.steps)):
         raise NoDeltaRule("a step of UNION that looks at the rows of the step before it together")
     if b.kind == "union_all":
         for step in b.steps:
             _check_linear(step, b.variable)
+
+
+def _summed(node: L.Node, variable: str) -> bool:
+    """Does an aggregate stand over the last step's rows? (sqlglot does not know all of them.)"""
+    if isinstance(node, L.Aggregate) and node.aggregates and _reads_delta(node, variable):
+        return True
+    return any(_summed(c, variable) for c in node.children)
+
+
+def _reads_delta(node: L.Node, variable: str) -> bool:
+    if isinstance(node, L.RecRef):
+        return node.variable == variable and node.part == "delta"
+    return any(_reads_delta(c, variable) for c in node.children)
 
 
 def _check_ends(bindings: Sequence[L.Binding]) -> None:
