@@ -18,7 +18,7 @@ from tidewheel.engine.arrow import numbers
 from tidewheel.engine.operators import exact
 from tidewheel.engine.operators.accumulate import Accumulate
 from tidewheel.engine.operators.running_sums import Sum, Totals
-from tidewheel.engine.state.columns import Col, column_type, from_arrow, take
+from tidewheel.engine.state.columns import Col, column_type, from_arrow, take, words
 from tidewheel.engine.state.delta import Delta, Int64s, Schema
 from tidewheel.planner.maintain import Queries
 from tidewheel.planner.text import identifier, to_sql
@@ -100,7 +100,7 @@ class Sums:
             return None
         query = self._query
         group = [self._names[i] for i in op.key]
-        parts = [f"{OWN}count(*)"]
+        parts = [_whole(f"{OWN}count(*)")]
         for s in op.arguments:
             finite = s.float and sizes[s.argument].finite
             parts += _parts(self._names[s.argument], s, finite)
@@ -111,8 +111,8 @@ class Sums:
             query = f"SELECT *, {value} AS {x} FROM ({query})"
             for term in (t for t in terms if t.column == x):
                 query = _cut(query, term)
-                parts += [f"{OWN}sum({part})" for part in term.sums]
-        items = [*group, *(f"coalesce({p}, 0)::BIGINT" for p in parts)]
+                parts += [_whole(f"{OWN}sum({part})") for part in term.sums]
+        items = [*group, *parts]
         by = f" GROUP BY {', '.join(group)}" if group else ""
         return self._taken(run(f"SELECT {', '.join(items)} FROM ({query}){by}"), terms)
 
@@ -152,15 +152,18 @@ class Sums:
         if not op.key and table.column(0)[0].as_py() == 0:
             table = table.slice(1)  # no rows at all
         keys = columns(table, op.group)
-        sums_ = [numbers(c) for c in table.columns[len(op.group) :]]
+        sums_ = [_last_word(c) for c in table.columns[len(op.group) :]]
         weights = np.stack(sums_[: op.width], axis=1)
+        for s in filter(_together, op.arguments):
+            low, high = s.parts
+            weights[:, low] -= weights[:, high] << exact.LIMB  # what overflows comes back
         if op.terms is None:
             return Totals(op.group, keys, weights, None)
         amounts = iter(sums_[op.width :])
         at: list[Int64s] = []
         found: list[tuple[int, int, Int64s]] = []
-        for s in sums:
-            for term, limb, times in s.places:
+        for of in sums:
+            for term, limb, times in of.places:
                 amount = next(amounts)
                 index = amount.nonzero()[0]
                 at.append(index)
@@ -222,38 +225,65 @@ def groups_alike(kind: pa.DataType) -> bool:
     return fixed or pa.types.is_string(kind) or pa.types.is_binary(kind)
 
 
+def _whole(part: str) -> str:
+    return f"coalesce({part}, 0)::BIGINT"
+
+
+def _last_word(column: pa.ChunkedArray) -> Int64s:
+    """64-bit integers; of decimals, without their point, the last 64 bits."""
+    if not pa.types.is_decimal128(column.type):
+        return numbers(column)
+    return words(from_arrow(column), 16)[:, 0].view(np.int64)
+
+
+def _together(s: Sum) -> bool:
+    """Does DuckDB give both parts of a sum together, then the last one?
+
+    To sum decimals as they are takes a third of the time that their limbs take.
+    """
+    return len(s.parts) == 2 and pa.types.is_decimal128(s.kind)
+
+
 def _parts(value: str, s: Sum, finite: bool) -> list[str]:
-    """The parts of a running sum, as `Accumulate` adds them up."""
-    count = f"{OWN}count({value})"
+    """The parts of a running sum, as `Accumulate` adds them up, but see `_together`."""
+    count = _whole(f"{OWN}count({value})")
     if s.counted:
         return [count]
     if s.truth:
-        return [count, f"{OWN}count(*) FILTER (NOT {value})"]
+        return [count, _whole(f"{OWN}count(*) FILTER (NOT {value})")]
     if s.float and finite:
-        return [count, "0", "0", "0"]
+        return [count, *(_whole("0") for _ in range(3))]
     if s.float:
         ends = (f"{value} = '{end}'" for end in ("nan", "infinity", "-infinity"))
-        return [count, *(f"{OWN}count(*) FILTER ({end})" for end in ends)]
+        return [count, *(_whole(f"{OWN}count(*) FILTER ({end})") for end in ends)]
+    if _together(s):
+        return [count, f"coalesce({OWN}sum({value}), 0)", _whole(f"{OWN}sum({_high(value, s)})")]
     if pa.types.is_decimal128(s.kind):
-        scale, unit = s.kind.scale, 10**s.kind.scale
-        value, given = _unscaled(value, scale), value
-        if s.kind.precision <= 18:
-            # many times as fast, where DuckDB's product of at most 18 digits does not overflow
-            fits = 18 - 2 * scale
-            short = f"({given} * {unit})::BIGINT"
-            if s.kind.precision <= 18 - scale:
-                value = short
-            elif fits > 0:
-                small = f"{given} BETWEEN -{10**fits - 1} AND {10**fits - 1}"
-                value = f"CASE WHEN {small} THEN {short} ELSE {value}::BIGINT END"
-            else:
-                value = f"{value}::BIGINT"
+        value = _unscaled(value, s.kind.scale)
     if len(s.parts) == 1:
-        return [count, f"{OWN}sum({value})"]
-    if len(s.parts) == 2:
-        return [count, f"{OWN}sum({value} & {_MASK})", f"{OWN}sum({value} >> {exact.LIMB})"]
-    low = [f"{OWN}sum(({value} >> {exact.LIMB * i}) & {_MASK})" for i in range(3)]
-    return [count, *low, f"{OWN}sum({value} >> {3 * exact.LIMB})"]
+        return [count, _whole(f"{OWN}sum({value})")]
+    last = len(s.parts) - 1
+    limbs = [value, *(f"({value} >> {exact.LIMB * i})" for i in range(1, last))]
+    sums = [*(f"{limb} & {_MASK}" for limb in limbs), f"{value} >> {exact.LIMB * last}"]
+    return [count, *(_whole(f"{OWN}sum({part})") for part in sums)]
+
+
+def _high(value: str, s: Sum) -> str:
+    """What is left of a decimal of 18 digits, as an integer, without its low limb.
+
+    Of most it is nothing. DuckDB's product of up to 18 digits is many times as fast as others.
+    """
+    scale = s.kind.scale
+    fits = 18 - 2 * scale
+    whole, short = f"{_unscaled(value, scale)}::BIGINT", f"({value} * {10**scale})::BIGINT"
+    if s.kind.precision <= 18 - scale:
+        whole = short
+    elif fits > 0:
+        small = f"{value} BETWEEN -{10**fits - 1} AND {10**fits - 1}"
+        whole = f"CASE WHEN {small} THEN {short} ELSE {whole} END"
+    digits = str(_MASK).rjust(scale + 1, "0")
+    most = f"{digits[: len(digits) - scale]}.{digits[len(digits) - scale :]}"
+    return f"CASE WHEN {value} BETWEEN 0 AND {most} THEN 0 ELSE {whole} >> {exact.LIMB} END"
 
 
 def _unscaled(value: str, scale: int) -> str:

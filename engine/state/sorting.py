@@ -49,8 +49,8 @@ def sort_by(rows: Rows, begun: tuple[Index, Mask] | None = None) -> Rows:
     cols = None if layout.exact(rows.cols) else rows.cols
     starts, order = groups(first, order, cols, layout.schema.kinds)
     if len(starts) == n:
-        keep = _nonzero(picked(rows.weights, order))
-        return rows.take(order if keep.all() else order[keep])
+        keep = _nonzero(rows.weights)
+        return rows.take(order if keep.all() else order[keep[order]])
     sums = np.add.reduceat(picked(rows.weights, order), starts, axis=0)
     keep = _nonzero(sums)
     out = rows.take(order[starts[keep]])
@@ -118,7 +118,10 @@ def _crowded(ascending: Int64s) -> bool:
 
 
 def _nonzero(weights: Int64s) -> Mask:
-    return np.asarray(weights != 0 if weights.ndim == 1 else weights.any(axis=1))
+    if weights.ndim == 1:
+        return np.asarray(weights != 0)
+    first = weights[:, 0] != 0  # mostly the rows of a group
+    return first if first.all() else np.asarray(weights.any(axis=1))
 
 
 def _order(rows: Rows, begun: tuple[Index, Mask] | None = None) -> tuple[Index, Mask]:

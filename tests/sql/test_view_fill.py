@@ -28,6 +28,9 @@ TYPES = {
     "UBIGINT": st.integers(0, 2**64 - 1),
     "HUGEINT": st.integers(-(10**36), 10**36),
     "DECIMAL(9,2)": st.integers(-(10**9) + 1, 10**9 - 1).map(lambda v: decimal(v, 2)),
+    "DECIMAL(15,2)": st.sampled_from([-(1 << 32), -1, 0, 1, (1 << 32) - 1, 1 << 32, 1 << 40]).map(
+        lambda v: decimal(v, 2)
+    ),
     "DECIMAL(18,0)": st.integers(-(10**18) + 1, 10**18 - 1),
     "DECIMAL(18,18)": st.integers(-(10**18) + 1, 10**18 - 1).map(lambda v: decimal(v, 18)),
     "DECIMAL(38,6)": st.integers(-(10**36), 10**36).map(lambda v: decimal(v, 6)),
