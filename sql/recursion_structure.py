@@ -287,7 +287,9 @@ class _Analysis:
                 raise NotStructural("literal")
             return Number(int(node.this))
         read = self.aliases(node)
-        if len(read) == 1 and self.own not in read:
+        pushed = not self.every or isinstance(node, exp.Column)
+        if len(read) == 1 and self.own not in read and pushed:
+            # (where all rows stay, an error is to be one of a row that is joined)
             return Slot(self.append(self.relations[next(iter(read))], node))
         if isinstance(node, exp.Column):
             return Slot(self.slot(node))

@@ -153,8 +153,14 @@ class Program:
     def _filter(self, slots: list[Ints], conditions: Sequence[Compare], nulls: bool) -> list[Ints]:
         for condition in conditions:
             length = len(slots[0])
-            left = _value(condition.left, slots, length, nulls)
-            right = _value(condition.right, slots, length, nulls)
+            if not length:
+                break
+            left, right = (
+                _within(side, slots, length, nulls, (-FAR, FAR))[0]
+                if isinstance(side, Compute)
+                else _value(side, slots, length, nulls)
+                for side in (condition.left, condition.right)
+            )
             kept = _COMPARE[condition.operator](left, right)
             if nulls:
                 kept &= (left != NULL) & (right != NULL)

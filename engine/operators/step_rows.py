@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tidewheel.engine.operators.step_program import (
+    FAR,
     Compare,
     Compute,
     Limits,
@@ -39,14 +40,14 @@ def compiled(
     lines = ["def step(rows):", " found = []", f" for {_tuple(0, program.columns)} in rows:"]
     depth = 2
     for condition in program.before:
-        lines.append(" " * depth + f"if not {_condition(condition)}: continue")
+        _condition(condition, lines, " " * depth)
     slot = program.columns
     for n, (key, width) in enumerate(zip(program.keys, program.widths, strict=True)):
         lines.append(" " * depth + f"for {_tuple(slot, width)} in lookup{n}(s{key}):")
         slot += width
         depth += 1
     for condition in program.after:
-        lines.append(" " * depth + f"if not {_condition(condition)}: continue")
+        _condition(condition, lines, " " * depth)
     outputs = ""
     for output, limit in zip(program.outputs, limits, strict=True):
         value = _value(output) if limit is None else _within(output, limit, lines, " " * depth)
@@ -91,9 +92,11 @@ def _tuple(first: int, width: int) -> str:
     return "(" + "".join(f"s{i}, " for i in range(first, first + width)) + ")"
 
 
-def _condition(condition: Compare) -> str:
+def _condition(condition: Compare, lines: list[str], indent: str) -> None:
     operator = {"=": "==", "<>": "!="}.get(condition.operator, condition.operator)
-    return f"({_value(condition.left)} {operator} {_value(condition.right)})"
+    left = _within(condition.left, (-FAR, FAR), lines, indent)
+    right = _within(condition.right, (-FAR, FAR), lines, indent)
+    lines.append(f"{indent}if not {left} {operator} {right}: continue")
 
 
 def _within(value: Value, limit: Limits, lines: list[str], indent: str) -> str:

@@ -136,3 +136,20 @@ def test_a_sum_beyond_64_bits_in_a_grouped_step(con) -> None:
     with pytest.raises(tidewheel.DataError, match="Overflow in addition of INT64"):
         con.execute("INSERT INTO far VALUES (4, 5, 2000000000000000000)")
     assert con.execute("SELECT (FROM v), count(*) FROM far").fetchall() == [(8 * 10**18, 4)]
+
+
+def test_errors_are_of_rows_that_are_joined(con, duck) -> None:
+    for c in (con, duck):
+        c.execute(
+            "CREATE OR REPLACE TABLE once AS SELECT * FROM (VALUES (0, 5), (7, 2147483647)) t(a, w)"
+        )
+    sql = "WITH RECURSIVE t(x, n) AS (SELECT 0, 0 UNION ALL SELECT x + 1, w * 2 FROM t JOIN once ON a = x) SELECT * FROM t"
+    assert outcome(con, sql) == outcome(duck, sql) == [(0, 0), (1, 10)]
+
+
+@pytest.mark.parametrize("union", ["UNION", "UNION ALL"])
+def test_a_condition_does_not_go_round(con, union) -> None:
+    con.execute("CREATE TABLE far AS SELECT 0::BIGINT AS a, 1::BIGINT AS b, 4294967296 AS w")
+    sql = f"WITH RECURSIVE t(x, n) AS (SELECT 0::BIGINT, 4294967296 {union} SELECT b, n FROM t JOIN far ON a = x WHERE n * w < 5) SELECT * FROM t"
+    with pytest.raises(tidewheel.DataError, match="Overflow in multiplication of INT64"):
+        con.execute(sql)
