@@ -19,7 +19,7 @@ from ..planner.logical import Column, RecKind
 from . import errors
 from .recursion_aggregates import Merge, merges, threshold
 from .recursion_branches import Branch, Parts
-from .recursion_monotone import Use, climb
+from .recursion_monotone import Use, climb, gives_of_none
 from .recursion_tables import Cte, Reference, Scan, Span
 
 _COLUMN = re.compile(r'[^\W\d][\w$]*|"(?:[^"]|"")*"')
@@ -32,8 +32,8 @@ class Style:
     `reads_all`: the step reads all rows so far instead of the last step's. `terms`: a step with
     several references is split into one term per reference. `native`: DuckDB's own recursion means
     the same. `together`: a step of UNION gives other rows for the last step's rows than for each of
-    them (it counts them, negates them). `merge`: per column the aggregate that improves it, None
-    for a key (kind "improve").
+    them (it counts them, negates them); of UNION ALL, it may give rows of none. `merge`: per column
+    the aggregate that improves it, None for a key (kind "improve").
     """
 
     kind: RecKind
@@ -120,7 +120,9 @@ def _linear(scanned: Scan, cte: Cte, split: Parts, group: list[Cte]) -> Style:
         b.span.end <= split.steps[0].span.start for b in split.anchors
     )
     if split.operator == "union_all":
-        return Style("union_all", native=native)
+        of_none = any(gives_of_none(parsed(scanned, b.span), cte.label) for b in split.steps)
+        together = of_none and not is_monotone(scanned, cte, split, group)
+        return Style("union_all", native=native, together=together)
     grouped = [b for b in split.steps if _grouped(scanned, b)]
     if not grouped:
         return Style("union", native=native, together=not is_monotone(scanned, cte, split, group))

@@ -353,6 +353,8 @@ class Texts:
         cte, split = member.cte, member.parts
         if len(members) > 1 or not style.native or style.kind == "using_key":
             return None
+        if style.kind == "union_all" and style.together:
+            return None  # rows of none have no iteration
         own = [r for r in self.scan.references if self.is_own(r, cte)]
         columns = member.columns
         if style.kind == "union_all":

@@ -6,6 +6,7 @@ q(old ∪ new) = q(old) ∪ q(new). It is *monotone* if more rows never take awa
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -134,14 +135,58 @@ def _select_problem(select: exp.Select, child: exp.Expr, key: str, may_group: bo
     if select.args.get("qualify"):
         return "it passes a QUALIFY"
     for item in select.expressions:
-        for found in item.find_all(exp.AggFunc, exp.Window):
+        for found in (*aggregates(item), *item.find_all(exp.Window)):
             if found.find_ancestor(exp.Select) is not select:
                 continue
             if isinstance(found, exp.Window):
                 return "it passes a window function"
             if not may_group and found.find_ancestor(exp.Window) is None:
-                return f"it passes an aggregate ({found.sql_name().lower()})"
+                return f"it passes an aggregate ({_name(found)})"
     return ""
+
+
+def aggregates(item: exp.Expr) -> Iterator[exp.Expr]:
+    """The calls of aggregates in an expression, those of windows too."""
+    for found in item.find_all(exp.AggFunc, exp.Anonymous):
+        if isinstance(found, exp.AggFunc) or _name(found) in UNKNOWN:
+            yield found
+
+
+def _name(call: exp.Expr) -> str:
+    own = call.name if isinstance(call, exp.Anonymous) else call.sql_name()  # type: ignore[attr-defined]
+    return str(own).lower()
+
+
+_NAMES = (
+    "arbitrary arg_max_null arg_max_nulls_last arg_min_null arg_min_nulls_last bitstring_agg "
+    "combine_aggr count_star decimal_average entropy favg fsum histogram histogram_exact kahan_sum "
+    "kurtosis_pop lttb mad mean product reservoir_quantile sem sum_no_overflow sumkahan "
+    "variant_group_object"
+)
+UNKNOWN = frozenset(_NAMES.split())
+"""DuckDB's aggregates that sqlglot takes for any function."""
+
+
+def gives_of_none(query: exp.Expr | None, name: str) -> bool:
+    """May a query that reads table `name` have rows where that has none?"""
+    if not isinstance(query, exp.Select):
+        return True
+    grouped = query.args.get("group") or query.args.get("distinct")
+    if not grouped and any(list(aggregates(item)) for item in query.expressions):
+        return True
+    source = query.args.get("from_") or query.args.get("from")
+    joins = query.args.get("joins") or []
+    if source is None or any((j.side or "").upper() in ("RIGHT", "FULL") for j in joins):
+        return True
+    inner = [source.this, *(j.this for j in joins if not j.side and not _is_anti(j))]
+    return not any(
+        isinstance(i, exp.Table) and i.name.lower() == name.lower() and not i.args.get("joins")
+        for i in inner
+    )
+
+
+def _is_anti(join: exp.Join) -> bool:
+    return "ANTI" in (join.kind or "").upper() or bool(join.method)
 
 
 def _polarity(predicate: exp.Expr, root: exp.Expr) -> str:
