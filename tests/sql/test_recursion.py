@@ -357,12 +357,15 @@ def test_interrupt_stops_a_recursion(con):
     assert con.execute("SELECT 1").fetchall() == [(1,)]
 
 
-def test_a_step_over_nothing_is_not_evaluated(con):
+def test_a_step_over_nothing_is_evaluated_once(con, duck):
     sql = (
-        "WITH RECURSIVE t AS (SELECT 1 s WHERE false UNION ALL SELECT max(s) FROM t) "
-        "SELECT count(*) FROM t"
+        "WITH RECURSIVE t AS (SELECT 1 s WHERE false UNION ALL "
+        "SELECT coalesce(max(s), 0) + 1 FROM t HAVING coalesce(max(s), 0) < 3) FROM t ORDER BY s"
     )
-    assert rows(con, sql) == [(0,)]
+    assert rows(con, sql) == duck.execute(sql).fetchall() == [(1,), (2,), (3,)]
+    endless = "WITH RECURSIVE t AS (SELECT 1 s WHERE false UNION ALL SELECT max(s) FROM t) "
+    endless += "SELECT count(*) FROM (FROM t LIMIT 7)"
+    assert rows(con, endless) == duck.execute(endless).fetchall() == [(7,)]
 
 
 def test_limit_ends_an_endless_recursion(con):
