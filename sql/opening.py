@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from contextlib import suppress
@@ -39,6 +40,8 @@ def connect(
         theirs = safe_mode.config(theirs)
     elif str(theirs.get("lock_configuration")).lower() in ("true", "1"):
         theirs = {**_BEFORE_LOCK, **theirs}
+    if str(theirs.get("enable_external_access")).lower() in ("false", "0"):
+        _check_directory()
     try:
         connection = duckdb.connect(database, read_only=read_only, config=theirs)
     except duckdb.ConnectionException as error:
@@ -66,6 +69,17 @@ def connect(
     if "threads" not in config:
         ours.threads = default_threads(connection)
     return connection
+
+
+def _check_directory() -> None:
+    """DuckDB 2.0 takes the working directory for a path that stays open, and aborts without one."""
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        raise errors.OperationalError(
+            "the process's working directory is gone",
+            hint="change to one that exists: a database without access to files is opened in one",
+        ) from None
 
 
 def default_threads(connection: duckdb.DuckDBPyConnection) -> int:

@@ -306,6 +306,19 @@ def test_settings_are_given_when_connecting() -> None:
             safe.execute(endless).fetchall()
 
 
+def test_a_working_directory_that_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """DuckDB would end the process."""
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    for given in ({"safe_mode": True}, {"config": {"enable_external_access": "false"}}):
+        with pytest.raises(tidewheel.OperationalError, match="working directory is gone"):
+            tidewheel.connect(**given)  # type: ignore[arg-type]
+    with tidewheel.connect() as connection:
+        assert connection.execute("SELECT 1").fetchall() == [(1,)]
+
+
 def test_connections_to_a_file_agree(tmp_path: Path) -> None:
     path = tmp_path / "a.db"
     with tidewheel.connect(path, safe_mode=True) as one:
