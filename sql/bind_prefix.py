@@ -26,7 +26,7 @@ from tidewheel.planner.logical import (
     references,
 )
 from tidewheel.planner.range_joins import compared_as
-from tidewheel.planner.text import column, substituted, to_sql
+from tidewheel.planner.text import column, substituted
 
 from .bind_scope import Names, NotTaken
 from .bind_subquery import Around, names_of
@@ -134,7 +134,9 @@ def _filtered(call: exp.Expr, condition: exp.Expr) -> exp.Expr:
         condition = exp.and_(call.expression.this, condition)
         call = call.this
     if function_name(call) not in _SIMPLE or call.find(exp.Distinct):
-        raise NotTaken(f"{to_sql(call)} over rows chosen by more than equality")
+        distinct = "DISTINCT " if call.find(exp.Distinct) else ""
+        what = f"{function_name(call)}({distinct}…)"
+        raise NotTaken(f"{what} over rows chosen by more than equality")
     if isinstance(call, exp.Count):  # DuckDB 2.0 counts with FILTER in quadratic time
         counted = exp.Literal.number(1) if isinstance(call.this, exp.Star) else call.this
         only = exp.If(this=condition.copy(), true=counted)
