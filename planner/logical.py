@@ -17,7 +17,7 @@ from typing import Literal
 
 from sqlglot import exp
 
-from tidewheel.engine.operators.step_program import Limits, Program
+from tidewheel.engine.operators.step_program import Program
 
 
 class PlanError(Exception):
@@ -332,7 +332,6 @@ class Structural:
 
     `sources[i]`: (input, column) of the values that column i takes over, 0 being the anchor;
     `bounds[i]`: of a computed column; `carried`: a column that each row hands on unchanged.
-    `limits[i]`: what a computed column without bounds may not pass.
     """
 
     program: Program
@@ -340,7 +339,6 @@ class Structural:
     sources: tuple[tuple[tuple[int, int], ...], ...]
     bounds: tuple[tuple[int, int] | None, ...]
     carried: int | None
-    limits: tuple[Limits | None, ...]
 
 
 @dataclass(frozen=True)

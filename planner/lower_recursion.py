@@ -181,7 +181,6 @@ def _fused(low: Lowering, node: LetRec, binding: Binding, structural: Structural
         structural.bounds,
         binding.merge,
         structural.carried,
-        structural.limits,
         binding.kind == "union_all",
         node.enough,
     )
@@ -189,8 +188,7 @@ def _fused(low: Lowering, node: LetRec, binding: Binding, structural: Structural
 
     def make(context: Any) -> Vertex:
         otherwise = partial(_run_loops, binding, context)
-        whole = native is not None and not native.inputs and binding.kind != "union_all"
-        if native is not None and whole and context.record is None:
+        if native is not None and binding.kind == "union" and context.record is None:
             otherwise = partial(_run_native, native, context)
         record = partial(context.record, binding.variable) if context.record else None
         vertex = Traverse(traversal, budget(context), otherwise, record)
@@ -378,9 +376,13 @@ def _wanted(node: LetRec, late: Sequence[Binding]) -> list[tuple[int, Part]]:
 
 def _spec(binding: Binding, i: int, wanted: Sequence[tuple[int, Part]]) -> VariableSpec:
     keep = (i, "all") in wanted or (i, "old") in wanted
-    nothing = binding.together
     return VariableSpec(
-        binding.label, binding.kind, binding.key, binding.merge, keep, from_nothing=nothing
+        binding.label,
+        binding.kind,
+        binding.key,
+        binding.merge,
+        keep,
+        from_nothing=binding.together,
     )
 
 

@@ -109,9 +109,8 @@ def _columns(
         return None
     scanned = scan(parsed.query)
     forms = [c for w in scanned.withs for c in w.ctes]
-    theirs = not any(c.search or c.cycle or c.with_.mutually for c in forms)
-    theirs = theirs and not early(scanned)
-    if theirs and _same(plan.node):
+    ours = any(c.search or c.cycle or c.with_.mutually for c in forms) or early(scanned)
+    if not ours and _same(plan.node):
         return None
     columns = list(plan.node.schema)
     for i, column in enumerate(columns):  # as DuckDB names those of its views

@@ -53,10 +53,8 @@ def plan(
     for again in (False, True):  # tables that read each other: a recursion, if they can be one
         ordered = arranged(scanned, describe.table, recursions=again)
         try:
-            found = _planned(ordered or scanned, describe, is_query, rewrite)
-            if found is not None or ordered is None:
-                return found
-            return Planner(ordered, describe).statement(is_query, always=True)
+            moved = ordered is not None
+            return _planned(ordered or scanned, describe, is_query, rewrite, always=moved)
         except errors.Error as error:
             refusals.append(error if ordered is None else _placed(error, scanned, describe))
     raise refusals[0]
@@ -71,16 +69,17 @@ def _placed(error: errors.Error, scanned: Scan, describe: Describer) -> errors.E
     )
 
 
-def _planned(scanned: Scan, describe: Describer, is_query: bool, rewrite: bool) -> Plan | None:
+def _planned(
+    scanned: Scan, describe: Describer, is_query: bool, rewrite: bool, always: bool = False
+) -> Plan | None:
     again = _rewritten(scanned) if rewrite else None
     if again is not None:
         with suppress(errors.Error, duckdb.Error):  # told of the text as it is written
-            found = Planner(again, describe).statement(is_query)
+            theirs = whole_query(again) is not None  # DuckDB decorrelates it
+            found = Planner(again, describe).statement(is_query, always=theirs)
             if found is not None:
                 return found
-            if whole_query(again) is not None:  # DuckDB decorrelates it
-                return Planner(again, describe).statement(is_query, always=True)
-    return Planner(scanned, describe).statement(is_query)
+    return Planner(scanned, describe).statement(is_query, always)
 
 
 def whole(text: str) -> tuple[Block, bool] | None:

@@ -333,12 +333,7 @@ class Texts:
             text = self.cutter.within(renamed(Text(sql), columns), tables)
             relations.append(self.block(text, columns, "joined in a loop"))
         return Structural(
-            found.program,
-            tuple(relations),
-            found.sources,
-            found.bounds,
-            found.carried,
-            found.limits,
+            found.program, tuple(relations), found.sources, found.bounds, found.carried
         )
 
     def is_own(self, reference: Reference, cte: Cte) -> bool:

@@ -7,7 +7,7 @@ filters, any expression over its columns) is pushed into the query that reads it
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
@@ -42,8 +42,7 @@ class Structure:
     """A program, the queries of its relations (key first), and where its columns come from.
 
     `sources[i]`: (input port, column) of values that column i takes over (port 0 is the anchor);
-    `bounds[i]`: least and greatest value of a computed column, as far as known; `limits[i]`: what
-    else it may not pass.
+    `bounds[i]`: least and greatest value of a computed column, as far as known.
     """
 
     program: Program
@@ -51,7 +50,6 @@ class Structure:
     sources: tuple[tuple[tuple[int, int], ...], ...]
     bounds: tuple[tuple[int, int] | None, ...]
     carried: int | None
-    limits: tuple[Limits | None, ...]
 
 
 @dataclass
@@ -378,13 +376,14 @@ class _Analysis:
                 _type_limits(o, types, c.type) if isinstance(o, Compute) else None
                 for o, c in zip(settled_outputs, self.columns, strict=True)
             )
-            return Structure(program, queries, (), (), None, limits)
+            return Structure(replace(program, limits=limits), queries, (), (), None)
         sources, bounds = flows(program, origin, self.improving)
         limits = tuple(
             (-FAR, FAR) if isinstance(o, Compute) and b is None else None
             for o, b in zip(settled_outputs, bounds, strict=True)
         )
-        return Structure(program, queries, sources, bounds, carried(program), limits)
+        carries = carried(program)
+        return Structure(replace(program, limits=limits), queries, sources, bounds, carries)
 
     def query(self, relation: _Relation) -> str:
         items = [f"{relation.key} AS k"]

@@ -14,12 +14,11 @@ import pyarrow as pa
 
 from tidewheel.engine.operators.budget import Meter
 from tidewheel.engine.operators.lookup import Relation
-from tidewheel.engine.operators.rowset import RowSet
-from tidewheel.engine.operators.step_program import Ints, Limits, Program
+from tidewheel.engine.operators.rowset import repeats
+from tidewheel.engine.operators.seen import FEW
+from tidewheel.engine.operators.step_program import Ints, Program
 from tidewheel.engine.operators.step_rows import Row, compiled
 
-FEW = 8
-"""Rows of a small step."""
 _WORTH = 500  # rows of a relation that are made Python's in the time of one small step
 _AT_ONCE = 64  # small steps between two looks at the bounds
 _ENDLESS = 1 << 62
@@ -34,7 +33,6 @@ class Appending:
 
     program: Program
     relations: Sequence[Relation]
-    limits: Sequence[Limits | None]
     nulls: bool
     meter: Meter
     enough: int | None
@@ -63,10 +61,10 @@ class Appending:
             small = rows <= FEW and not self.nulls and told is None
             small_steps += small
             if small and small_steps * _WORTH >= size:
-                step = step or compiled(program, self.relations, self.limits)
+                step = step or compiled(program, self.relations)
                 iteration, columns = self._small(step, columns, iteration, chunks)
             else:
-                columns = program.run(columns, self.relations, self.nulls, self.limits)
+                columns = program.run(columns, self.relations, self.nulls)
                 iteration += 1
 
     def _small(
@@ -114,10 +112,7 @@ class Appending:
         """Did the last step give rows only that the steps before it gave?"""
         if not chunks or self.meter.rows > _COMPARED:
             return False
-        before = [np.concatenate([c[i] for c in chunks]) for i in range(len(columns))]
-        seen = RowSet(len(columns))
-        seen.add(_table(before))
-        return bool(seen.add(_table(columns)).num_rows == 0)
+        return repeats(map(_table, chunks), _table(columns))
 
 
 def _arrays(rows: Sequence[Row], width: int) -> list[Ints]:

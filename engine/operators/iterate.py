@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from tidewheel.engine.dataflow.vertex import Vertex
 from tidewheel.engine.operators.budget import Budget, Meter, RecursionLimitError
-from tidewheel.engine.operators.rowset import RowSet
+from tidewheel.engine.operators.rowset import repeats
 from tidewheel.engine.operators.variable import Variable, VariableSpec
 from tidewheel.engine.progress.timestamp import Timestamp
 
@@ -179,11 +179,7 @@ class Iterate(Vertex):
         """Did the last step of a UNION ALL give rows only that other steps gave?"""
         if self._specs[0].kind != "union_all" or not run.recent:
             return False
-        delta = run.variables[0].delta
-        seen = RowSet(delta.num_columns)
-        for table in run.recent:
-            seen.add(table)
-        return bool(seen.add(delta).num_rows == 0)
+        return repeats(run.recent, run.variables[0].delta)
 
 
 class Pick(Vertex):

@@ -19,7 +19,7 @@ import pyarrow as pa
 from tidewheel.engine.arrow import array_of, numbers
 from tidewheel.engine.dataflow.vertex import Vertex
 from tidewheel.engine.operators.budget import Budget, Meter
-from tidewheel.engine.operators.rowset import RowSet
+from tidewheel.engine.operators.rowset import repeats
 from tidewheel.engine.progress.timestamp import Timestamp
 
 
@@ -110,9 +110,7 @@ class NativeLoop(Vertex):
             return False
         table = pa.Table.from_batches(batches)
         last = table.slice(max(0, table.num_rows - int(per_step[-1])))
-        seen = RowSet(table.num_columns)
-        seen.add(table.slice(0, table.num_rows - last.num_rows))
-        return bool(seen.add(last).num_rows == 0)
+        return repeats([table.slice(0, table.num_rows - last.num_rows)], last)
 
 
 def _drained(reader: Iterable[pa.RecordBatch]) -> bool:

@@ -11,7 +11,7 @@ kept as bytes in a hash set. Both are exact: no two different rows share a key.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from typing import Any
 
 import numpy as np
@@ -208,6 +208,14 @@ def _integers(array: pa.Array) -> Ints | None:
         return unsigned
     found: Ints = filled.astype(np.int64, copy=False)
     return found
+
+
+def repeats(before: Iterable[pa.Table], last: pa.Table) -> bool:
+    """Are all rows of `last` among those before?"""
+    seen = RowSet(last.num_columns)
+    for table in before:
+        seen.add(table)
+    return bool(seen.add(last).num_rows == 0)
 
 
 def frozen(value: Any) -> Hashable:

@@ -9,7 +9,7 @@ the rows that pass the `after` conditions, compute the `outputs`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal, Union
@@ -76,7 +76,10 @@ class Compare:
 
 @dataclass(frozen=True)
 class Program:
-    """`widths[i]`: columns of relation i beside its key; `keys[i]`: the slot looked up in it."""
+    """`widths[i]`: columns of relation i beside its key; `keys[i]`: the slot looked up in it.
+
+    `limits[i]`: what output i, and what is computed on the way to it, may not pass (none if empty).
+    """
 
     columns: int
     keys: tuple[int, ...]
@@ -84,6 +87,7 @@ class Program:
     before: tuple[Compare, ...]
     after: tuple[Compare, ...]
     outputs: tuple[Value, ...]
+    limits: tuple[Limits | None, ...] = ()
 
     @cached_property
     def plain(self) -> bool:
@@ -119,17 +123,15 @@ class Program:
             known.add(key)
         return tuple(reversed(found)) if known.issuperset(range(self.columns)) else None
 
-    def run(
-        self,
-        columns: Sequence[Ints],
-        relations: Sequence[Relation],
-        nulls: bool,
-        limits: Sequence[Limits | None] = (),
-    ) -> list[Ints]:
-        """New rows from the last step's. `nulls`: values may be NULL.
+    @property
+    def limited(self) -> Iterator[tuple[Value, Limits | None]]:
+        """The outputs, each with its limits."""
+        return zip(self.outputs, self.limits or (None,) * len(self.outputs), strict=True)
 
-        `limits`: of the outputs that are computed. Raises Unfit where a value is beyond them.
-        """
+    def run(
+        self, columns: Sequence[Ints], relations: Sequence[Relation], nulls: bool
+    ) -> list[Ints]:
+        """New rows from the last step's. `nulls`: values may be NULL. Raises Unfit."""
         slots = list(columns)
         slots = self._filter(slots, self.before, nulls)
         for key, relation, wanted in zip(self.keys, relations, self.wanted, strict=True):
@@ -147,7 +149,7 @@ class Program:
             _value(o, slots, length, nulls)
             if limit is None or not length
             else _within(o, slots, length, nulls, limit)[0]
-            for o, limit in zip(self.outputs, limits or (None,) * len(self.outputs), strict=True)
+            for o, limit in self.limited
         ]
 
     def _filter(self, slots: list[Ints], conditions: Sequence[Compare], nulls: bool) -> list[Ints]:

@@ -33,10 +33,8 @@ Row = tuple[int, ...]
 Step = Callable[[Sequence[Row]], list[Row]]
 
 
-def compiled(
-    program: Program, relations: Sequence[Relation], limits: Sequence[Limits | None]
-) -> Step:
-    """The step from rows to rows; no value is NULL. It raises Unfit beyond `limits`."""
+def compiled(program: Program, relations: Sequence[Relation]) -> Step:
+    """The step from rows to rows; no value is NULL. It raises Unfit, as `Program.run` does."""
     lines = ["def step(rows):", " found = []", f" for {_tuple(0, program.columns)} in rows:"]
     depth = 2
     for condition in program.before:
@@ -49,7 +47,7 @@ def compiled(
     for condition in program.after:
         _condition(condition, lines, " " * depth)
     outputs = ""
-    for output, limit in zip(program.outputs, limits, strict=True):
+    for output, limit in program.limited:
         value = _value(output) if limit is None else _within(output, limit, lines, " " * depth)
         outputs += f"{value}, "
     lines += [" " * depth + f"found.append(({outputs}))", " return found"]

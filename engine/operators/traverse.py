@@ -34,7 +34,7 @@ from tidewheel.engine.operators.seen import (
     Small,
     Space,
 )
-from tidewheel.engine.operators.step_program import NULL, Ints, Limits, Program, Unfit
+from tidewheel.engine.operators.step_program import NULL, Ints, Program, Unfit
 from tidewheel.engine.progress.timestamp import Timestamp
 from tidewheel.engine.state.delta import unique
 
@@ -46,9 +46,8 @@ _ARRAYS = 5_000  # rows of a relation that are prepared for small steps in the t
 @dataclass(frozen=True)
 class Traversal:
     """`sources[i]`: where the values of column i come from, as (input port, its column), and the
-    bounds of a computed one. `merge`: per column None (a key), "min" or "max". `limits`: of the
-    computed columns' values, where they have no bounds. `every`: rows that come again stay, and
-    `enough` of them may be the answer.
+    bounds of a computed one. `merge`: per column None (a key), "min" or "max". `every`: rows
+    that come again stay, and `enough` of them may be the answer.
     """
 
     label: str
@@ -58,7 +57,6 @@ class Traversal:
     merge: tuple[str | None, ...] = ()
     carried: int | None = None
     """A column that every step takes over from the row that it extends, if there is one."""
-    limits: tuple[Limits | None, ...] = ()
     every: bool = False
     enough: int | None = None
 
@@ -115,7 +113,7 @@ class Traverse(Vertex):
         plan = self._plan
         relations = [Relation(c) for c in inputs[1:]]
         meter = Meter(self._budget, f'"{plan.label}"', "union_all")
-        loop = Appending(plan.program, relations, plan.limits, nulls, meter, plan.enough)
+        loop = Appending(plan.program, relations, nulls, meter, plan.enough)
 
         def told(iteration: int, columns: list[Ints]) -> None:
             assert self._record is not None
@@ -309,7 +307,7 @@ class Traverse(Vertex):
             if not len(now):
                 break
             rows = self._rows(space, now, best, keys, value, sign)
-            columns = plan.program.run(rows, relations, nulls, plan.limits)
+            columns = plan.program.run(rows, relations, nulls)
             iteration += 1
         return [self._rows(space, np.flatnonzero(known), best, keys, value, sign)]
 

@@ -52,7 +52,7 @@ def steps(draw: st.DrawFn) -> Any:
     ]
     limits = [x if isinstance(o, Compute) else None for o, x in zip(outputs, limits, strict=True)]
     before, after = tuple(conditions(own)), tuple(conditions(slots))
-    program = Program(own, tuple(keys), tuple(widths), before, after, outputs)
+    program = Program(own, tuple(keys), tuple(widths), before, after, outputs, tuple(limits))
     wide = draw(st.booleans())  # keys far from each other are not found by offsets
     rows = draw(st.lists(st.tuples(*[SMALL] * own), min_size=1, max_size=6))
     relations = []
@@ -62,21 +62,21 @@ def steps(draw: st.DrawFn) -> Any:
             found.append((1 << 40, *[0] * width))
         relations.append([np.array(c, dtype=np.int64) for c in zip(*found, strict=True)])
         relations[-1] = relations[-1] or [np.zeros(0, np.int64)] * (width + 1)
-    return program, rows, relations, limits
+    return program, rows, relations
 
 
 @given(steps())
 def test_rows_are_those_of_arrays(case: Any) -> None:
-    program, rows, columns, limits = case
+    program, rows, columns = case
     relations = [Relation(c) for c in columns]
     arrays = [np.array(c, dtype=np.int64) for c in zip(*rows, strict=True)]
 
     def on_arrays() -> Any:
-        found = program.run(arrays, relations, False, limits)
+        found = program.run(arrays, relations, False)
         return sorted(zip(*(c.tolist() for c in found), strict=True))
 
     def by_rows() -> Any:
-        return sorted(compiled(program, relations, limits)(rows))
+        return sorted(compiled(program, relations)(rows))
 
     def outcome(run: Any) -> Any:
         try:
@@ -88,11 +88,12 @@ def test_rows_are_those_of_arrays(case: Any) -> None:
 
 
 def test_arithmetic_never_leaves_64_bits() -> None:
-    square = Program(1, (), (), (), (), (Compute("*", Slot(0), Slot(0)),))
     limit = 1 << 61
+    outputs = (Compute("*", Slot(0), Slot(0)),)
+    square = Program(1, (), (), (), (), outputs, ((-limit, limit),))
     for value, fits in ((1 << 30, True), (1 << 31, False), (-(1 << 32), False)):
         try:
-            found = square.run([np.array([value])], [], False, [(-limit, limit)])
+            found = square.run([np.array([value])], [], False)
         except Unfit:
             assert not fits
         else:
