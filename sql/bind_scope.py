@@ -16,6 +16,9 @@ from sqlglot import exp
 from tidewheel.planner.logical import Column, Node
 from tidewheel.planner.text import column, identifier
 
+FURTHER_OUT = "further_out"
+"""In a column's meta: from how many scopes further out its name comes, by a macro's argument."""
+
 
 class NotTaken(Exception):
     """A construct that the binder leaves to DuckDB; the message is the reason EXPLAIN prints."""
@@ -63,6 +66,18 @@ class Scope:
     relations: list[Relation] = field(default_factory=list)
     parent: Scope | None = None
 
+    def check(self, node: exp.Column, parts: Sequence[str]) -> None:
+        """NotTaken if the argument of a macro means another column here than at the call.
+
+        (In SELECT DuckDB takes that at the call, in WHERE that of the macro's subquery.)
+        """
+        out = node.meta.get(FURTHER_OUT, 0) if node._meta else 0
+        at: Scope | None = self
+        for _ in range(out):
+            at = None if at is None else at.parent
+        if out and (at is None or at.find_around(parts) != self.find_around(parts)):
+            raise NotTaken(f"{'.'.join(parts)} has two meanings in the subquery of a macro")
+
     def visible(self) -> Iterator[Visible]:
         """All columns, left to right."""
         return itertools.chain.from_iterable(r.columns for r in self.relations)
@@ -94,6 +109,16 @@ class Scope:
         if found is None or (len(parts) > 1 and not found.type.upper().startswith("STRUCT")):
             return None  # a table further out may have the name
         return _fields(found, parts[1:])
+
+    def find_around(self, parts: Sequence[str]) -> exp.Expr | None:
+        """What it means here, or in the nearest SELECT around where it means something."""
+        scope: Scope | None = self
+        while scope is not None:
+            found = scope.find(parts)
+            if found is not None:
+                return found
+            scope = scope.parent
+        return None
 
     @staticmethod
     def _one(found: list[Column], parts: Sequence[str]) -> Column | None:

@@ -31,7 +31,7 @@ from .bind_names import (
 )
 from .bind_nothing import on_nothing
 from .bind_prefix import Prefix
-from .bind_scope import NotTaken, Scope, parts_of
+from .bind_scope import FURTHER_OUT, NotTaken, Scope, parts_of
 from .bind_star import expanded
 from .bind_subquery import BoundQuery, Subqueries, names_of
 from .bind_subquery_forms import as_list, of_the_extreme
@@ -116,9 +116,8 @@ class SelectBinder:
         """An ON condition; `pure`: over the FROM items alone, no subquery, no outer column."""
 
         def lookup(parts: list[str], node: exp.Column) -> exp.Expr:
-            found = scope.find(parts)
-            if found is None and not pure and scope.parent is not None:
-                found = _outer(scope.parent, parts)
+            scope.check(node, parts)
+            found = scope.find(parts) if pure else scope.find_around(parts)
             if found is None:
                 raise NotTaken(f"{'.'.join(parts)} is no column of the FROM items")
             return found
@@ -140,8 +139,11 @@ class SelectBinder:
         """An expression of this SELECT; what is no column may be an alias of the SELECT list."""
 
         def lookup(parts: list[str], node: exp.Column) -> exp.Expr:
+            self.scope.check(node, parts)
             found = self.scope.find(parts)
             alias = self._aliases.get(parts[0].lower()) if len(parts) == 1 else None
+            if alias is not None and FURTHER_OUT in node.meta:
+                raise NotTaken(f"{parts[0]} is an alias in the subquery of a macro")
             if alias is not None and (found is None or aliases_first):
                 if found is not None and found != alias.expr:
                     raise NotTaken(f"{parts[0]} is a column and an alias")
@@ -149,7 +151,7 @@ class SelectBinder:
                     raise NotTaken(f"the alias {parts[0]} gives another value each time")
                 return exp.Paren(this=alias.expr.copy()) if found is None else found
             if found is None and self.scope.parent is not None:
-                found = _outer(self.scope.parent, parts)
+                found = self.scope.parent.find_around(parts)
             if found is None:
                 raise NotTaken(f"{'.'.join(parts)} is no column of the FROM items")
             return found
@@ -410,15 +412,6 @@ class SelectBinder:
         groups = [*self._correlation.split("DISTINCT ON"), *(k.expr for k in on)]
         place, numbered = row_numbers(self._node, groups, order, self.binder.names)
         return Filter(numbered, exp.EQ(this=place, expression=exp.Literal.number(1)))
-
-
-def _outer(scope: Scope | None, parts: list[str]) -> exp.Expr | None:
-    while scope is not None:
-        found = scope.find(parts)
-        if found is not None:
-            return found
-        scope = scope.parent
-    return None
 
 
 def _is_named(item: Item, name: str) -> bool:

@@ -112,6 +112,10 @@ class Oracle:
         """The names of macros that use aggregates, subqueries or UNNEST."""
         return self._functions.aggregating
 
+    def bodies(self) -> dict[str, tuple[functions.Macro, ...]]:
+        """The macros that are to be replaced by what they stand for, by their names."""
+        return self._functions.bodies
+
     @cached_property
     def meaning(self) -> Meaning:
         """The settings on which the meaning of a query depends."""

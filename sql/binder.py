@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 
 import duckdb
 import sqlglot
@@ -34,9 +35,10 @@ from tidewheel.planner.text import column, identifier, shallow, to_sql, typed_nu
 from . import reads
 from .bind_catalog import Catalog
 from .bind_limit import limited
+from .bind_macros import expanded
 from .bind_names import Aggregates
 from .bind_parameters import by_name, marked, unmarked
-from .bind_scope import Cte, Names, NotTaken, Scope, deduplicated
+from .bind_scope import FURTHER_OUT, Cte, Names, NotTaken, Scope, deduplicated
 from .bind_select import SelectBinder
 from .bind_subquery import BoundQuery
 from .bind_types import Oracle, first_line
@@ -63,9 +65,9 @@ def bind(text: str, context: Context, catalog: reads.Names | None = None) -> Nod
     if isinstance(parsed, str):
         return whole(text, parsed)
     oracle.parameters = by_name(context.parameters)
-    tree = unmarked(parsed)
     binder = Binder(oracle)
     try:
+        tree = unmarked(expanded(parsed, oracle, partial(_parsed, oracle=oracle)))
         bound = binder.query(tree)
     except NotTaken as error:
         return whole(text, str(error))
@@ -313,6 +315,8 @@ class Binder:
     def block(self, tree: exp.Expr, reason: str) -> Block:
         """A query kept whole, over the WITH tables that it reads. duckdb.Error if it depends on
         more."""
+        if any(c._meta and FURTHER_OUT in c._meta for c in tree.find_all(exp.Column)):
+            raise NotTaken(reason)  # as text the name might mean something else
         read = {t.name.lower() for t in tree.find_all(exp.Table) if not t.db and not t.catalog}
         tables = [(name, self.ctes[name]) for name in sorted(read & set(self.ctes))]
         inputs: list[Node] = []
@@ -364,6 +368,7 @@ class Binder:
             return None
         before, self.ctes = self.ctes, {}
         try:
+            tree = expanded(tree, self.oracle, partial(_parsed, oracle=self.oracle))
             query = self.query(tree)
         except (NotTaken, duckdb.Error):
             return None

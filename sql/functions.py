@@ -20,7 +20,10 @@ from .statements import Statement, Token, tokens
 _LIST = """
 SELECT DISTINCT lower(function_name), function_type, macro_definition, internal,
        stability IN ('VOLATILE', 'CONSISTENT_WITHIN_QUERY') AND function_name <> 'error',
-       database_name = 'temp'
+       database_name = 'temp',
+       CASE WHEN macro_definition IS NOT NULL THEN
+           (database_name, schema_name, parameters, parameter_types)
+       END
 FROM duckdb_functions()
 WHERE function_type = 'aggregate' OR macro_definition IS NOT NULL
    OR stability IN ('VOLATILE', 'CONSISTENT_WITHIN_QUERY')
@@ -38,6 +41,19 @@ _BARE = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class Macro:
+    """One definition of a macro. `types`: of the parameters, '' where any will do."""
+
+    name: str
+    database: str
+    schema: str
+    table: bool
+    parameters: tuple[str, ...]
+    types: tuple[str, ...]
+    text: str
+
+
 @dataclass(frozen=True)
 class Functions:
     """Names in lower case."""
@@ -53,6 +69,9 @@ class Functions:
     """The definitions of DuckDB's own."""
     aggregating: frozenset[str]
     """The scalar macros, DuckDB's own among them, that use aggregates, subqueries or UNNEST."""
+
+    bodies: dict[str, tuple[Macro, ...]]
+    """The macros that somebody made, and DuckDB's own over aggregates."""
 
     typed: dict[Hashable, list[tuple[str, str]]] = field(default_factory=dict, compare=False)
     """Labels and types of columns that depend on nothing but functions and types of the catalog."""
@@ -151,6 +170,22 @@ def _read(connection: duckdb.DuckDBPyConnection) -> Functions:
     for name, _, text, internal in macros:
         of = definitions[internal]
         of[name] = (*of.get(name, ()), text)
+    words = [
+        (name, {w.lower() for w in re.findall(r"\w+", text)})
+        for name, kind, text, _ in macros
+        if kind == "macro"
+    ]
+    aggregating: set[str] = set()
+    while more := {name for name, used in words if used & wanted} - aggregating:
+        aggregating |= more
+        wanted |= more
+    bodies: dict[str, tuple[Macro, ...]] = {}
+    for name, kind, text, internal, *_, place in rows:
+        if text is not None and (name in aggregating or not internal):
+            database, schema, parameters, types = place
+            macro = Macro(name, database, schema, kind == "table_macro", tuple(parameters),
+                          tuple(t or "" for t in types), text)  # fmt: skip
+            bodies[name] = (*bodies.get(name, ()), macro)
     return Functions(
         aggregates=aggregates,
         volatile=frozenset(row[0] for row in rows if row[4]),
@@ -158,9 +193,6 @@ def _read(connection: duckdb.DuckDBPyConnection) -> Functions:
         temporary=frozenset(row[0] for row in rows if row[2] is not None and row[5]),
         temporary_types=frozenset(row[0] for row in connection.sql(_TEMPORARY_TYPES).fetchall()),
         internal=definitions[1],
-        aggregating=frozenset(
-            name
-            for name, kind, text, _ in macros
-            if kind == "macro" and any(word.lower() in wanted for word in re.findall(r"\w+", text))
-        ),
+        aggregating=frozenset(aggregating),
+        bodies=bodies,
     )

@@ -17,7 +17,7 @@ from tidewheel.engine.arrow import Exchanged, decoded, pa
 from tidewheel.engine.kernels.duckdb import arrow_types
 from tidewheel.engine.operators.shared import KEYS
 from tidewheel.planner.maintain import MaintainedView
-from tidewheel.sql import errors, functions, introspection, view_text
+from tidewheel.sql import errors, introspection, view_text
 from tidewheel.sql.reads import Names
 from tidewheel.sql.statements import tokens
 from tidewheel.sql.view_home import Homes, own_settings
@@ -245,17 +245,6 @@ class Reading(Homes):
             if plan is not None:
                 self._register(key, plan.rows())
 
-    def refuse_macros(self, sql: str) -> None:
-        """NoDeltaRule if a query calls a macro: operators have DuckDB's own functions only."""
-        from tidewheel.planner.lower_view import NoDeltaRule
-
-        con = self.host.connection
-        macros = functions.of(con).macros.keys() - introspection.FUNCTIONS
-        for text in Names(con).texts(sql, self._keys()) if macros else ():
-            for _, word in functions.calls(text):
-                if word in macros:
-                    raise NoDeltaRule(f"it calls the macro {word}")
-
     def bound(self, sql: str) -> Node:
         """The logical plan of a view's query."""
         known, self._bound = self._bound, None
@@ -325,8 +314,6 @@ class Maintenance:
                 return apart.sql(sql).to_arrow_table()
 
     def bind(self, sql: str) -> Node:
-        with self.there():
-            self._views.refuse_macros(sql)
         with self._provided():
             return self._views.bound(sql)
 

@@ -146,8 +146,10 @@ def test_what_is_temporary_hides_nothing_from_a_view() -> None:
     name = ":memory:hidden"
     hides = "a temporary {} of this connection hides {}, which the maintained view main.{} reads"
     with tidewheel.connect(name) as a, tidewheel.connect(name) as b:
-        a.execute("CREATE TABLE t (n INTEGER); CREATE MACRO f(x) AS x + 1; CREATE TABLE u (m INT)")
-        b.execute("CREATE TEMP TABLE t (n INTEGER); CREATE TEMP MACRO f(x) AS x + 100")
+        a.execute(
+            "CREATE TABLE t (n INTEGER); CREATE MACRO f(x, y := 1) AS x + y; CREATE TABLE u (m INT)"
+        )
+        b.execute("CREATE TEMP TABLE t (n INTEGER); CREATE TEMP MACRO f(x, y := 9) AS x + y")
         a.execute("CREATE MATERIALIZED VIEW kept AS SELECT sum(n) AS n FROM t")
         a.execute("CREATE MATERIALIZED VIEW run AS SELECT n FROM t LIMIT 100%")
         b.execute("INSERT INTO t VALUES (7)")
@@ -164,7 +166,7 @@ def test_what_is_temporary_hides_nothing_from_a_view() -> None:
         with pytest.raises(tidewheel.ProgrammingError, match=hides.format("macro", "f", "called")):
             b.execute("INSERT INTO u VALUES (1)")
         with pytest.raises(tidewheel.ProgrammingError, match="hides f"):
-            a.execute("CREATE TEMP MACRO f(x) AS x + 5")
+            a.execute("CREATE TEMP MACRO f(x, y := 5) AS x + y")
         a.execute("INSERT INTO u VALUES (1)")
         assert a.execute("FROM called").fetchall() == [(2,)]
         assert a.execute(

@@ -10,6 +10,11 @@ CREATE TABLE t (id INTEGER, g INTEGER, x INTEGER, d DOUBLE, s VARCHAR);
 CREATE TABLE u (k INTEGER, w INTEGER, s VARCHAR);
 CREATE TABLE e (src INTEGER, dst INTEGER);
 CREATE TABLE p (k INTEGER PRIMARY KEY, v INTEGER);
+CREATE MACRO scaled(n, times) AS n * times + 1;
+CREATE MACRO twice(n) AS scaled(scaled(n, 2), times := 2), (n, m) AS scaled(n, m) + m;
+CREATE MACRO total(n) AS sum(n) FILTER (n > 1) + count(*);
+CREATE MACRO greatest_w(key) AS (SELECT max(w) FROM u WHERE u.k = key);
+CREATE MACRO in_group(least, most) AS TABLE SELECT id, g, twice(x) AS y FROM t WHERE g BETWEEN least AND most;
 """
 
 SHAPES: dict[str, str] = {
@@ -92,6 +97,10 @@ SHAPES: dict[str, str] = {
     "before_share": "SELECT sum(x * g) AS s FROM t WHERE (SELECT sum(w) FROM u) * 0.5 > (SELECT sum(w) FROM u WHERE u.k > t.x)",
     "before_filtered": "SELECT p.k, (SELECT count(x) FILTER (WHERE s = 'a') FROM t WHERE p.v + 1 >= t.x AND t.g > 0) AS n FROM p",
     "before_expression": "SELECT t.id, u.w FROM t, u WHERE (SELECT max(v) FROM p WHERE p.k <= t.x + u.k) > 1",
+    # macros
+    "macro_values": "SELECT id, twice(x) AS a, twice(g, 3) AS b, greatest_w(g) AS w FROM t WHERE scaled(x, g) > 2 OR greatest_w(g + 1) > 3",
+    "macro_aggregate": "SELECT g, total(x) AS n, weighted_avg(x, g) AS w FROM t GROUP BY g HAVING total(x) <> 2",
+    "macro_table": "SELECT q.id, q.y, p.v FROM in_group(0, 3) q JOIN p ON p.k = q.g WHERE EXISTS (FROM in_group(p.v, 5) WHERE y > 3)",
     # aggregates
     "count_all": "SELECT count(*) AS n, count(x) AS nx, sum(x) AS sx FROM t",
     "group": "SELECT g, count(*) AS n, sum(x) AS sx, avg(x) AS ax FROM t GROUP BY g",

@@ -1,0 +1,204 @@
+"""Calls of macros, replaced by what they stand for: DuckDB's catalog has it as text.
+
+A macro's parameters are columns without a qualifier there, and its other names mean what they mean
+where it is called; so to replace the call in the tree is what DuckDB does, too. What cannot be
+replaced (a default, which the catalog does not show, or a macro over a window) is `NotTaken`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sqlglot import exp
+
+from tidewheel.planner.text import identifier, to_sql
+
+from . import functions, introspection
+from .bind_scope import FURTHER_OUT, NotTaken, parts_of
+from .bind_types import Oracle
+from .functions import Macro
+
+Parse = Callable[[str], "exp.Query | str"]
+
+_MANY = 1000
+_OVER_A_CALL = (exp.Window, exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls, exp.Dot)
+
+
+def expanded(tree: exp.Query, oracle: Oracle, parse: Parse) -> exp.Query:
+    """`tree` without calls of macros that somebody made, and of those over aggregates.
+
+    `parse` gives the tree of a query, or why there is none.
+    """
+    known = oracle.bodies()
+    if not known:
+        return tree
+    made = 0
+    work = _calls(tree)
+    while work:
+        call = work.pop()
+        macro = _meant(call, known.get(call.name.lower(), ()), oracle)
+        if macro is None:
+            continue
+        made += 1
+        if made > _MANY:
+            raise NotTaken("macros that call more than a thousand others")
+        new = _table(call, macro, parse) if macro.table else _value(call, macro, parse)
+        work += _calls(new)
+    _refuse_others(tree, known, oracle)
+    return tree
+
+
+def _refuse_others(tree: exp.Query, known: dict[str, tuple[Macro, ...]], oracle: Oracle) -> None:
+    """NotTaken if a macro that somebody made is still called: operators know DuckDB's own only."""
+    own = oracle.names.macros.keys() - introspection.FUNCTIONS
+    if not own:
+        return
+    places = _places(oracle)
+    text = to_sql(tree)
+    for token, word in functions.calls(text):
+        if word not in own:
+            continue
+        if text[token.start - 1] == "." or any(
+            (m.database, m.schema) in places for m in known[word]
+        ):
+            raise NotTaken(f"it calls the macro {word}")
+
+
+def _places(oracle: Oracle) -> tuple[tuple[str, str], ...]:
+    """Where a macro is looked for that is called without a qualifier, before DuckDB's own."""
+    return (("temp", "main"), *oracle.names.home)
+
+
+def _calls(tree: exp.Expr) -> list[exp.Anonymous]:
+    return [
+        call
+        for call in tree.find_all(exp.Anonymous)
+        if not isinstance(call.parent, _OVER_A_CALL)
+        and not _of_a_set(call)
+        and call.name.lower() not in introspection.FUNCTIONS
+    ]
+
+
+def _of_a_set(call: exp.Anonymous) -> bool:
+    """Is it called as an aggregate is, ``f(DISTINCT x)``?"""
+    return any(isinstance(e, exp.Distinct | exp.Order) for e in call.expressions)
+
+
+def _meant(call: exp.Anonymous, macros: tuple[Macro, ...], oracle: Oracle) -> Macro | None:
+    """The macro that DuckDB takes; None where that is not certain."""
+    table = isinstance(call.parent, exp.Table)
+    for place in (*_places(oracle), ("system", "main")):
+        here = [m for m in macros if (m.database, m.schema) == place and m.table == table]
+        if not here:
+            continue
+        given = len(call.expressions)
+        # DuckDB refuses a call that two may be meant by: where one has these parameters, it is it
+        fit = [m for m in here if len(m.parameters) == given]
+        typed = len(here) > 1 and any(t for m in here for t in m.types)
+        return fit[0] if len(fit) == 1 and not typed else None
+    return None
+
+
+def _arguments(call: exp.Anonymous, macro: Macro) -> dict[str, exp.Expr]:
+    """What the parameters stand for, by their names in lower case."""
+    named = {
+        e.name.lower(): e.expression for e in call.expressions if isinstance(e, exp.PropertyEQ)
+    }
+    rest = [e for e in call.expressions if not isinstance(e, exp.PropertyEQ)]
+    free = iter(rest)
+    found: dict[str, exp.Expr] = {}
+    for name, type_ in zip(macro.parameters, macro.types, strict=True):
+        value = named.pop(name.lower(), None)
+        if value is None:
+            value = next(free, None)
+        if value is None:
+            raise NotTaken(f"it calls the macro {macro.name}")
+        if type_:
+            value = exp.Cast(this=exp.Paren(this=value.copy()), to=exp.Var(this=type_))
+        found[name.lower()] = value
+    if named:
+        raise NotTaken(f"it calls the macro {macro.name}")
+    return found
+
+
+def _value(call: exp.Anonymous, macro: Macro, parse: Parse) -> exp.Expr:
+    select = _body(f"SELECT {macro.text}", macro, parse)
+    if len(select.expressions) != 1 or select.expressions[0].find(exp.Columns, exp.Alias):
+        raise NotTaken(f"it calls the macro {macro.name}, which is no plain expression")
+    select = _filled(select, _arguments(call, macro), macro)
+    new: exp.Expr = exp.Paren(this=select.expressions[0])
+    # the name of a column that is nothing but a call is the call's text
+    if isinstance(call.parent, exp.Select) and call.arg_key == "expressions":
+        new = exp.Alias(this=new, alias=identifier(to_sql(call)))
+    call.replace(new)
+    return new
+
+
+def _table(call: exp.Anonymous, macro: Macro, parse: Parse) -> exp.Expr:
+    item = call.parent
+    assert isinstance(item, exp.Table)
+    if any(v for k, v in item.args.items() if k not in ("this", "alias", "joins")):
+        raise NotTaken(f"it calls the macro {macro.name}")
+    query = _filled(_body(macro.text, macro, parse), _arguments(call, macro), macro)
+    new = exp.Subquery(this=query, alias=item.args.get("alias"), joins=item.args.get("joins"))
+    item.replace(new)
+    return query
+
+
+def _body(text: str, macro: Macro, parse: Parse) -> exp.Query:
+    tree = parse(text)
+    if isinstance(tree, str):
+        raise NotTaken(f"it calls the macro {macro.name}: {tree}")
+    return tree
+
+
+def _filled(query: exp.Query, values: dict[str, exp.Expr], macro: Macro) -> exp.Query:
+    """`query` with the parameters replaced, in subqueries as well."""
+    for node in list(query.find_all(exp.Column)):
+        parts = parts_of(node)
+        value = values.get(parts[0].lower())
+        if value is None or _hidden(node, parts[0].lower()):
+            continue
+        if len(parts) > 1:
+            raise NotTaken(f"it calls the macro {macro.name}, which reads fields of {parts[0]}")
+        value = value.copy()
+        _further_out(value, _depth(node, query) - (not macro.table), macro)
+        node.replace(value if isinstance(value, _ATOMS) else exp.Paren(this=value))
+    return query
+
+
+def _further_out(value: exp.Expr, depth: int, macro: Macro) -> None:
+    """Note that the columns of an argument are those of the call, `depth` SELECTs out."""
+    if depth and value.find(exp.Query):
+        raise NotTaken(f"it calls the macro {macro.name} with a subquery")
+    for c in list(value.find_all(exp.Column)) if depth else ():
+        c.meta[FURTHER_OUT] = c.meta.get(FURTHER_OUT, 0) + depth
+
+
+def _depth(node: exp.Expr, query: exp.Query) -> int:
+    """How many scopes lie around `node`, up to that of the call: one in FROM is beside its own."""
+    depth, item, beside, at = 0, False, False, node
+    while at is not query and at.parent is not None:
+        beside = beside or (item and at.arg_key == "this" and _is_from(at.parent))
+        at = at.parent
+        if isinstance(at, exp.Select):
+            depth += not beside
+            item, beside = True, False
+    return depth
+
+
+def _is_from(node: exp.Expr) -> bool:
+    return isinstance(node, exp.From | exp.Join)
+
+
+_ATOMS = (exp.Column, exp.Literal, exp.Null, exp.Boolean, exp.Paren)
+
+
+def _hidden(node: exp.Expr, name: str) -> bool:
+    """Is a name that of a parameter of a lambda around?"""
+    around = node.find_ancestor(exp.Lambda)
+    while around is not None:
+        if any(p.name.lower() == name for p in around.expressions):
+            return True
+        around = around.find_ancestor(exp.Lambda)
+    return False
