@@ -22,8 +22,9 @@ from . import errors
 from .recursion_branches import opened as opened_bodies
 from .recursion_describe import Describer, numbered
 from .recursion_grouped import grouped
+from .recursion_keyed import keyed
 from .recursion_linear import linear
-from .recursion_member import Texts
+from .recursion_member import Correlated, Texts
 from .recursion_order import arranged, early
 from .recursion_plan import Plan, Planner, RecursiveTable
 from .recursion_scan import scan
@@ -35,11 +36,16 @@ from .statements import Statement, mentions_recursion
 
 
 def plan(
-    text: str, describe: Describer, is_query: bool = True, rewrite: bool = True
+    text: str,
+    describe: Describer,
+    is_query: bool = True,
+    rewrite: bool = True,
+    keys: bool = False,
 ) -> Plan | None:
     """Plan a statement; None if DuckDB should run it as it is written.
 
-    `rewrite`: other steps may stand for those that are written, if they mean the same.
+    `rewrite`: other steps may stand for those that are written, if they mean the same. `keys`: so
+    may, for recursions that DuckDB would decorrelate, those with keys (see recursion_keyed).
 
     Raises ProgrammingError or NotSupportedError, with the place, for a recursion without meaning
     and for what DuckDB's binder refuses in it.
@@ -48,13 +54,13 @@ def plan(
     if scanned is None:
         return None
     if not early(scanned):
-        return _planned(scanned, describe, is_query, rewrite)
+        return _planned(scanned, describe, is_query, rewrite, keys)
     refusals: list[errors.Error] = []
     for again in (False, True):  # tables that read each other: a recursion, if they can be one
         ordered = arranged(scanned, describe.table, recursions=again)
         try:
             moved = ordered is not None
-            return _planned(ordered or scanned, describe, is_query, rewrite, always=moved)
+            return _planned(ordered or scanned, describe, is_query, rewrite, keys, always=moved)
         except errors.Error as error:
             refusals.append(error if ordered is None else _placed(error, scanned, describe))
     raise refusals[0]
@@ -70,16 +76,42 @@ def _placed(error: errors.Error, scanned: Scan, describe: Describer) -> errors.E
 
 
 def _planned(
-    scanned: Scan, describe: Describer, is_query: bool, rewrite: bool, always: bool = False
+    scanned: Scan,
+    describe: Describer,
+    is_query: bool,
+    rewrite: bool,
+    keys: bool,
+    always: bool = False,
 ) -> Plan | None:
     again = _rewritten(scanned) if rewrite else None
     if again is not None:
         with suppress(errors.Error, duckdb.Error):  # told of the text as it is written
             theirs = whole_query(again) is not None  # DuckDB decorrelates it
-            found = Planner(again, describe).statement(is_query, always=theirs)
+            found = _decorrelated(again, describe, is_query, keys, always=theirs)
             if found is not None:
                 return found
-    return Planner(scanned, describe).statement(is_query, always)
+    return _decorrelated(scanned, describe, is_query, keys, always)
+
+
+def _decorrelated(
+    scanned: Scan, describe: Describer, is_query: bool, keys: bool, always: bool
+) -> Plan | None:
+    """The plan; what reads the rows of a query around it is given keys if DuckDB cannot run it, or
+    if `keys` are wanted.
+    """
+    planner = Planner(scanned, describe, keys)
+    try:
+        return planner.statement(is_query, always)
+    except Correlated as refusal:
+        again = keyed(scanned, describe)
+        if again is not None:
+            with suppress(errors.Error, duckdb.Error, Correlated):  # told of the text as written
+                planner_ = Planner(again, describe, keys)
+                planner_.texts.written = scanned.text
+                return planner_.statement(is_query, always=True)
+        if not keys:
+            raise planner.texts.told(refusal) or refusal.error from None
+    return _decorrelated(scanned, describe, is_query, False, always)
 
 
 def whole(text: str) -> tuple[Block, bool] | None:
@@ -135,16 +167,23 @@ def opened(text: str, describe: Describer) -> Opened:
         scanned = scan(desugar(scanned))
     scanned = arranged(scanned, describe.table) or scanned
     planner = Planner(scanned, describe)
-    found = planner.statement(True) if any(w.recursive for w in scanned.withs) else None
+    try:
+        found = planner.statement(True) if any(w.recursive for w in scanned.withs) else None
+    except Correlated as refusal:
+        raise refusal.error from None
     return Opened(scanned, None if found is None else found.node, planner.tables)
 
 
 def plan_statement(
-    statement: Statement, describe: Describer, is_query: bool = True, rewrite: bool = True
+    statement: Statement,
+    describe: Describer,
+    is_query: bool = True,
+    rewrite: bool = True,
+    keys: bool = False,
 ) -> Plan | None:
     """`plan` for a statement of a script: places are given in the script."""
     try:
-        return plan(statement.text, describe, is_query, rewrite)
+        return plan(statement.text, describe, is_query, rewrite, keys)
     except errors.Error as error:
         if error.line is None or error.column is None:
             raise

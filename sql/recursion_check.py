@@ -263,7 +263,8 @@ def _count(
 
 
 @lru_cache(maxsize=256)
-def _parsed(text: str) -> exp.Expr | None:
+def parsed_text(text: str) -> exp.Expr | None:
+    """A query's syntax tree; None where sqlglot cannot read it."""
     try:
         found = parse_one(text, dialect="duckdb")
     except (SqlglotError, RecursionError):
@@ -273,7 +274,7 @@ def _parsed(text: str) -> exp.Expr | None:
 
 def parsed(scanned: Scan, span: Span) -> exp.Expr | None:
     """A part's syntax tree; None where sqlglot cannot read it."""
-    return _parsed(scanned.text[span.start : span.end])
+    return parsed_text(scanned.text[span.start : span.end])
 
 
 def _uses(

@@ -32,16 +32,25 @@ def _heads(text: Text) -> str:
     return ", ".join(f"{quoted(i.alias)} AS ({i.empty})" for i in text.inputs)
 
 
-class Native(Exception):
-    """DuckDB runs it, or refuses it, itself.
+_OWN_ROWS = re.compile(
+    r"\(SELECT \* EXCLUDE \(.*?\) FROM \S+ AS __tw_x WHERE .*?\){2} AS (\S+?)(?=[)\s])"
+)
 
-    It depends on the rows of a query around it, which DuckDB decorrelates, or is not well formed.
-    `refusal` is for a recursion that means something else to DuckDB.
+
+class Native(Exception):
+    """DuckDB runs it, or refuses it, itself: it is not well formed."""
+
+
+class Correlated(Exception):
+    """A part names what only a query around the recursion can have, if any has it.
+
+    `error` says so, `missing` that nothing has that name.
     """
 
-    def __init__(self, refusal: errors.Error | None = None) -> None:
-        super().__init__()
-        self.refusal = refusal
+    def __init__(self, error: errors.Error, missing: errors.Error) -> None:
+        super().__init__(error.message)
+        self.error = error
+        self.missing = missing
 
 
 @dataclass
@@ -66,6 +75,7 @@ class Texts:
         self.scan = scanned
         self.describe = describe
         self.cutter = cutter
+        self.written = scanned.text
 
     def named(self, member: Member, described: Sequence[tuple[str, str]]) -> tuple[Column, ...]:
         """The columns of a member: the names that are given, then those of its query (names
@@ -103,7 +113,9 @@ class Texts:
             labels = self.labels(sql) or labels
         if any(i.alias in label for i in text.inputs for label in labels):
             shown = [re.sub(r"SELECT [^()]* FROM __tw_\w+", "…", label) for label in labels]
-            labels = self.labels(self.scan.text) or shown
+            shown = [_OWN_ROWS.sub(r"\1", label) for label in shown]
+            mutual = any(w.mutually for w in self.scan.withs)  # to ask would end a transaction
+            labels = ([] if mutual else self.labels(self.written)) or shown
         return [(label, t) for label, (_, t) in zip(labels, found, strict=True)]
 
     def labels(self, sql: str) -> list[str]:
@@ -125,23 +137,40 @@ class Texts:
         correlated = errors.NotSupportedError(
             f"{text[start : start + length]} is of a query around this recursion, "
             "which can't read the rows of one",
-            hint="Only SQL's own linear recursion can. Give the recursive table one more column "
-            "for the value, let the anchor start from all values, and compare the column outside.",
+            hint="Give the recursive table one more column for the value, let the anchor start "
+            "from all values, and compare the column outside.",
             text=text,
             position=start,
             length=length,
         )
+        missing = type(found)(
+            found.message, hint=found.hint, text=text, position=start, length=length
+        )
+        if self.is_around(found.message, span) or self.reason() is None:
+            return Correlated(correlated, missing)
+        return missing
+
+    def reason(self) -> str | None:
+        """Why DuckDB refuses the statement as it is written; None if it does not."""
+        statement = split(self.scan.text)[0]
+        if any(w.mutually for w in self.scan.withs):
+            return "WITH MUTUALLY RECURSIVE"  # to ask would end a transaction
         asked = statement.kind is Kind.QUERY or statement.words[0] in ("DESCRIBE", "SUMMARIZE")
         try:
             # (what changes rows must not do so now)
-            self.describe(text if asked else f"EXPLAIN {text}")
-        except duckdb.Error as whole:
-            nowhere = found.message in str(whole)
-        else:
-            return Native(correlated)
-        if not nowhere and self.is_around(found.message, span):
-            return correlated
-        return type(found)(found.message, hint=found.hint, text=text, position=start, length=length)
+            self.describe(self.scan.text if asked else f"EXPLAIN {self.scan.text}")
+        except duckdb.Error as error:
+            return str(error)
+        return None
+
+    def told(self, refusal: Correlated) -> errors.Error | None:
+        """What to raise for a recursion that reads the rows of a query around it; None if DuckDB
+        runs it.
+        """
+        reason = self.reason()
+        if reason is None:
+            return None
+        return refusal.missing if refusal.missing.message in reason else refusal.error
 
     def is_around(self, message: str, span: Span) -> bool:
         """Does a message miss a name that a query around the recursion may have?"""
@@ -153,7 +182,7 @@ class Texts:
             return False
         table = re.search(r'Referenced table "(.*?)" not found', message)
         if table is None:
-            return "not found in FROM" in message
+            return "not found" in message and "FROM" in message
         return any(
             t.text.strip('"').lower() == table[1].lower()
             for t in self.scan.tokens
@@ -320,7 +349,7 @@ class Texts:
         try:
             every = style.kind == "union_all"
             found = structure(step, member.cte.label, member.columns, describe, style.merge, every)
-        except (Native, errors.Error):
+        except (Native, Correlated, errors.Error):
             return None
         if found is None:
             return None

@@ -16,7 +16,7 @@ from .recursion_branches import Parts, parts
 from .recursion_describe import Describer
 from .recursion_groups import groups
 from .recursion_least import NotLeast, taken_apart
-from .recursion_member import Member, Native, Texts
+from .recursion_member import Correlated, Member, Native, Texts
 from .recursion_nodes import afterwards, around, finite, free, means_same, reads_more
 from .recursion_tables import Cte, Scan, Span
 from .recursion_text import Cutter, Text
@@ -64,8 +64,10 @@ class _Frame:
 class Planner:
     """Plans the recursions of one statement: each group of tables becomes a `LetRec`."""
 
-    def __init__(self, scanned: Scan, describe: Describer) -> None:
+    def __init__(self, scanned: Scan, describe: Describer, alone: bool = False) -> None:
+        """`alone`: refuse, as `Correlated`, what DuckDB would decorrelate."""
         self.scan = scanned
+        self.alone = alone
         self.describe = describe
         self.cutter = Cutter(scanned)
         self.texts = Texts(scanned, describe, self.cutter)
@@ -128,9 +130,14 @@ class Planner:
         before = dict(self.cutter.splices)
         try:
             self.group(group)
-        except Native as native:
-            if native.refusal is not None and self.is_ours(group):
-                raise native.refusal from None
+        except Native:
+            self.cutter.splices = before
+        except Correlated as refusal:
+            if self.alone or len(group) > 1 or group[0].with_.mutually or self.is_ours(group):
+                raise
+            error = self.texts.told(refusal)
+            if error is not None:
+                raise error from None
             self.cutter.splices = before
 
     def collates(self) -> bool:
@@ -353,7 +360,7 @@ class Planner:
             if improving and bindings[0].kind != "improve":
                 raise NotLeast("no value improves")
             return bindings
-        except (NotLeast, Native, errors.Error):
+        except (NotLeast, Native, Correlated, errors.Error):
             if improving:
                 raise
             self.cutter.splices, self.settled = before

@@ -31,7 +31,7 @@ def logical_view(sql: str, context: Context, names: Names | None = None) -> Node
 
     if mentions_recursion(sql):
         describe = recursion.Describer(context.connection, context.parameters)
-        plan = recursion.plan_statement(split(sql)[0], describe)
+        plan = recursion.plan_statement(split(sql)[0], describe, keys=True)
         if plan is not None:
             node = plan.node
             if isinstance(node, LetRec):

@@ -215,23 +215,25 @@ REFUSED = [
     ("WITH RECURSIVE t AS (SELECT 1 x §INTERSECT FROM t) FROM t", "only UNION and UNION ALL can"),
     (
         "SELECT (WITH RECURSIVE t(n) AS (SELECT 1 UNION SELECT n + 1 FROM u), "
-        "u(n) AS (SELECT n FROM t WHERE n <= §z) SELECT count(*) FROM t) FROM range(4) r(z)",
+        "u(n) AS (SELECT n FROM t WHERE n <= §z) SELECT count(*) FROM t) "
+        "FROM (SELECT x + random() FROM range(4) s(x)) r(z)",
         "z is of a query around this recursion",
     ),
     (
-        "SELECT (WITH MUTUALLY RECURSIVE t(n int) AS (SELECT §r.z UNION SELECT n + 1 FROM t "
-        "WHERE n < 9) SELECT count(*) FROM t) FROM range(4) r(z)",
+        "SELECT (WITH MUTUALLY RECURSIVE t(n int) AS (SELECT §r.z + random() UNION SELECT n + 1 FROM "
+        "t WHERE n < 9) SELECT count(*) FROM t) FROM range(4) r(z)",
         "r is of a query around this recursion",
     ),
     (
-        "SELECT (WITH RECURSIVE t(n, v) AS (SELECT §r.z, 0 UNION SELECT b, min(v + 1) FROM t, e "
-        "WHERE a = n GROUP BY b) SELECT count(*) FROM t) FROM range(4) r(z)",
+        "SELECT (SELECT (WITH RECURSIVE t(n, v) AS (SELECT §r.z, s.y UNION SELECT b, min(v + 1) FROM "
+        "t, e WHERE a = n GROUP BY b) SELECT count(*) FROM t) FROM range(r.z) s(y) LIMIT 1) "
+        "FROM range(4) r(z)",
         "r is of a query around this recursion",
     ),
     (
-        "SELECT * FROM range(4) r(z), LATERAL (WITH RECURSIVE t(x, y) AS (SELECT a, b FROM e "
-        "WHERE a > §z UNION SELECT t.x, u.x FROM t, t u WHERE t.y = u.y) SELECT * FROM t)",
-        "z is of a query around this recursion",
+        "SELECT (WITH RECURSIVE t(n) AS (SELECT 1 UNION SELECT n + 1 FROM u), "
+        "u(n) AS (SELECT n FROM t WHERE n <= §x.z) SELECT count(*) FROM t) FROM range(4) r(z)",
+        '"x" not found',
     ),
     (
         "SELECT * FROM (WITH RECURSIVE t(x) AS (SELECT 1 UNION SELECT §yy FROM t) FROM t)",

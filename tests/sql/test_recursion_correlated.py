@@ -1,0 +1,172 @@
+"""Recursions that read the rows of a query around them: as for each of these rows by itself."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import tidewheel
+
+EDGES = [(1, 2), (2, 3), (3, 1), (4, 5), (5, 7), (6, 6), (7, None)]
+PEOPLE = [(1, 1), (4, 1), (None, 2), (7, 2), (9, None)]
+
+# {0} stands for a value of the row around the recursion, {1} for another.
+PROGRAMS = {
+    "two tables": """
+        WITH RECURSIVE r(n) AS (SELECT {0} UNION SELECT e.b FROM s JOIN e ON e.a = s.n),
+        s(n) AS (SELECT 0 UNION SELECT n FROM r) SELECT count(*), max(n) FROM r
+    """,
+    "two references": """
+        WITH RECURSIVE r(n) AS (SELECT {0} UNION SELECT b FROM r, e WHERE a = r.n UNION
+        SELECT r.n + x.n FROM r, r AS x WHERE r.n + x.n < 9) SELECT count(*), sum(n) FROM r
+    """,
+    "both columns": """
+        WITH RECURSIVE r(x, y) AS (SELECT a, b FROM e WHERE a >= {0} UNION SELECT r.x, z.y
+        FROM r, r z WHERE r.y = z.x AND z.y <> {1}) SELECT count(*), max(y) FROM r
+    """,
+    "in the step": """
+        WITH RECURSIVE r(n) AS (SELECT a FROM e UNION SELECT n FROM s), s(n) AS (SELECT 8
+        UNION SELECT r.n + {0} FROM r WHERE r.n < 30 AND r.n + {0} <> {1}) SELECT count(*),
+        sum(n) FROM r
+    """,
+    "best": """
+        WITH RECURSIVE r(n, v) AS (SELECT {0}, 0 UNION SELECT b, min(v + d) FROM r, w WHERE
+        a = n GROUP BY b) SELECT count(*), sum(v) FROM r
+    """,
+    "best by place": """
+        WITH RECURSIVE r(n, v) AS (SELECT {0}, {1} UNION SELECT b, min(v + d) FROM w JOIN r
+        ON a = n WHERE d < 9 GROUP BY 1) SELECT max(n), sum(v) FROM r
+    """,
+    "enough of them": """
+        WITH RECURSIVE r(n) AS (SELECT {0} UNION SELECT 3 UNION SELECT b FROM r, e WHERE a =
+        n GROUP BY b HAVING count(*) >= 1) SELECT count(*), sum(n) FROM r
+    """,
+    "EXISTS": """
+        WITH RECURSIVE r(n) AS (SELECT {0} UNION SELECT b FROM e WHERE EXISTS (SELECT 1 FROM
+        s WHERE s.n = a)), s(n) AS (SELECT {1} UNION SELECT n FROM r) SELECT count(*),
+        max(n) FROM r
+    """,
+    "a table of its own": """
+        WITH RECURSIVE h AS (SELECT {0} + 1 AS v), r(n) AS (SELECT v FROM h UNION SELECT b
+        FROM s, e WHERE a = s.n), s(n) AS (SELECT 0 UNION SELECT n FROM r, h WHERE n <= v)
+        SELECT count(*), max(n) FROM (SELECT n FROM r UNION SELECT n FROM s)
+    """,
+    "UNION ALL": """
+        WITH RECURSIVE r(n) AS (SELECT {0} UNION ALL SELECT n + 1 FROM s WHERE n < 9), s(n)
+        AS (SELECT 2 UNION ALL SELECT n + 1 FROM r WHERE n < 12) SELECT count(*), sum(n)
+        FROM r
+    """,
+    "mutually": """
+        WITH MUTUALLY RECURSIVE r(n int) AS (SELECT {0} UNION SELECT b FROM r, e WHERE a =
+        n) SELECT count(*), max(n) FROM r
+    """,
+    "mutually, best": """
+        WITH MUTUALLY RECURSIVE r(n int, v int) AS (SELECT n, min(v) FROM (SELECT {0} AS n,
+        0 AS v UNION ALL SELECT b, v + d FROM r, w WHERE a = n) GROUP BY n) SELECT count(*),
+        sum(v) FROM r
+    """,
+    "mutually, not monotone": """
+        WITH MUTUALLY RECURSIVE r(n int) AS (SELECT {0} UNION SELECT n + 2 FROM r WHERE n <
+        9 EXCEPT SELECT 7), c(k int) AS (SELECT count(*) FROM r) SELECT count(*), max(k)
+        FROM c
+    """,
+    "mutually, limited": """
+        WITH MUTUALLY RECURSIVE (RETURN AT RECURSION LIMIT 3) r(n int) AS (SELECT {0} UNION
+        ALL SELECT n + 1 FROM r) SELECT count(*), max(n) FROM r
+    """,
+    "linear": """
+        WITH RECURSIVE r(n) AS (SELECT {0} UNION SELECT b FROM r, e WHERE a = n AND b <>
+        {1}) SELECT count(*), max(n) FROM r
+    """,
+    "linear, all": """
+        WITH RECURSIVE r(n, k) AS (SELECT {0}, 1 UNION ALL SELECT b, k + 1 FROM r, e WHERE a
+        = n AND k < 5) SELECT count(*), sum(n * k) FROM r
+    """,
+    "linear, together": """
+        WITH RECURSIVE r(n) AS (SELECT {0} UNION SELECT max(n) + 1 FROM r HAVING max(n) < 8)
+        SELECT count(*), max(n) FROM r
+    """,
+}
+
+
+@pytest.fixture(params=["on", "off"])
+def connection(request: pytest.FixtureRequest) -> Iterator[tidewheel.Connection]:
+    with tidewheel.connect() as con:
+        con.execute("CREATE TABLE e(a int, b int); CREATE TABLE p(id int, other int)")
+        con.execute("CREATE TABLE w(a int, b int, d int)")
+        con.executemany("INSERT INTO e VALUES (?, ?)", EDGES)
+        con.executemany("INSERT INTO p VALUES (?, ?)", PEOPLE)
+        con.execute("INSERT INTO w VALUES (1,2,5), (2,3,1), (1,3,9), (3,4,1), (4,1,1), (7,7,0)")
+        con.execute(f"SET fusion = '{request.param}'")
+        yield con
+
+
+def rows(con: tidewheel.Connection, sql: str) -> list[Any]:
+    return sorted(con.execute(sql).fetchall(), key=repr)
+
+
+def one_by_one(con: tidewheel.Connection, program: str) -> list[Any]:
+    """What each row of `p` has, its values written into the recursion."""
+    found = []
+    for values in con.execute("SELECT id, other FROM p").fetchall():
+        known = ["NULL::int" if v is None else f"{v}" for v in values]
+        found.append((*values, *con.execute(program.format(*known)).fetchall()[0]))
+    return sorted(found, key=repr)
+
+
+def lateral(program: str) -> str:
+    text = program.format("p.id", "p.other")
+    return f"SELECT p.*, q.* FROM p, LATERAL ({text}) q"
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_each_row_has_a_recursion_of_its_own(connection: tidewheel.Connection, name: str) -> None:
+    program = PROGRAMS[name]
+    expected = one_by_one(connection, program)
+    assert rows(connection, lateral(program)) == expected
+    unqualified = program.format("id", "other")
+    assert rows(connection, f"SELECT p.*, q.* FROM p, ({unqualified}) q") == expected
+    connection.execute("BEGIN; INSERT INTO p VALUES (3, 3)")
+    assert rows(connection, lateral(program)) == one_by_one(connection, program)
+    connection.execute("COMMIT")
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_views_follow(name: str) -> None:
+    program = PROGRAMS[name]
+    changing = random.Random(name)
+    with tidewheel.connect() as con:
+        con.execute("CREATE TABLE e(a int, b int); CREATE TABLE p(id int, other int)")
+        con.execute("CREATE TABLE w(a int, b int, d int)")
+        con.executemany("INSERT INTO e VALUES (?, ?)", EDGES)
+        con.executemany("INSERT INTO p VALUES (?, ?)", PEOPLE)
+        con.execute("INSERT INTO w VALUES (1,2,5), (2,3,1), (1,3,9), (3,4,1), (4,1,1), (7,7,0)")
+        con.execute(f"CREATE MATERIALIZED VIEW v AS {lateral(program)}")
+        assert rows(con, "FROM v") == one_by_one(con, program)
+        for _ in range(4):
+            a, b = changing.randint(1, 9), changing.randint(1, 9)
+            con.execute(
+                changing.choice(
+                    [
+                        f"INSERT INTO e VALUES ({a}, {b})",
+                        f"DELETE FROM e WHERE a = {a} OR b = {b}",
+                        f"INSERT INTO p VALUES ({a}, {b})",
+                        f"DELETE FROM p WHERE id = {a}",
+                        f"UPDATE w SET d = {a} WHERE b = {b}",
+                        f"INSERT INTO w VALUES ({a}, {b}, 2)",
+                    ]
+                )
+            )
+            assert rows(con, "FROM v") == one_by_one(con, program)
+
+
+@pytest.mark.parametrize("name", ["two tables", "two references", "best", "mutually"])
+def test_most_are_maintained_by_their_changes(name: str) -> None:
+    with tidewheel.connect() as con:
+        con.execute("CREATE TABLE e(a int, b int); CREATE TABLE p(id int, other int)")
+        con.execute("CREATE TABLE w(a int, b int, d int)")
+        con.execute(f"CREATE MATERIALIZED VIEW v AS {lateral(PROGRAMS[name])}")
+        assert "recompute" not in con.execute("EXPLAIN VIEW v").fetchall()[0][1]
