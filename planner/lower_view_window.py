@@ -1,19 +1,25 @@
 """Window functions of maintained views.
 
 Window ─┬─ row_number() or rank(), and a filter that wants the first of each group ─▶ Ordered
+        ├─ functions in one order that look at rows before, or a few around: Following
         └─ any other function: Regroup, one statement for those with one PARTITION BY
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial, reduce
+from operator import or_
+from typing import Any
 
 from sqlglot import exp
 
+from tidewheel.engine.operators.following import Following
 from tidewheel.engine.operators.operator import Operator
 from tidewheel.engine.operators.rank import Order, rankable
 from tidewheel.engine.operators.regroup import Regroup
 from tidewheel.engine.operators.topk import Ordered
+from tidewheel.engine.state.delta import Schema
 from tidewheel.planner import logical as L
 from tidewheel.planner.lower_view import (
     NoDeltaRule,
@@ -23,8 +29,9 @@ from tidewheel.planner.lower_view import (
     with_columns,
 )
 from tidewheel.planner.lower_view_nodes import linear
-from tidewheel.planner.text import identifier, to_sql, written
+from tidewheel.planner.text import column, identifier, to_sql, written
 from tidewheel.planner.view_kernels import INPUT, group_kernel
+from tidewheel.planner.window_reach import RUNNING, Looking, combined, looking
 
 
 @lowers(L.Window)
@@ -36,6 +43,10 @@ def _window(low: ViewLowering, node: L.Window) -> Stream:
         same = [e for e in waiting if _partition(e) == first]
         waiting = [e for e in waiting if _partition(e) != first]
         window = next(e for e in same[0].expr.find_all(exp.Window))
+        following = None if low.circuit.depth else _following(low, stream, same)
+        if following is not None:
+            stream = following
+            continue
         placed, positions = low.columns_for(stream, window.args.get("partition_by") or [])
         query = f"SELECT *, {', '.join(written(e) for e in same)} FROM {INPUT}"
         source = placed.arrow
@@ -43,6 +54,79 @@ def _window(low: ViewLowering, node: L.Window) -> Stream:
         op = Regroup(source, positions, evaluate, schema, positions, low.circuit.depth, "window")
         stream = _with(low, placed, op, same)
     return with_columns(low, stream, node.schema)
+
+
+def _following(low: ViewLowering, stream: Stream, same: Sequence[L.Named]) -> Stream | None:
+    """Functions of one PARTITION BY that look back, in one order; None if some do not."""
+    orders = {to_sql(w.args["order"]) for e in same for w in [e.expr] if w.args.get("order")}
+    if len(orders) != 1:
+        return None
+    stream = low.flush(stream)
+    looks = [looking(e, partial(low.type_of, stream=stream)) for e in same]
+    found = [look for look in looks if look is not None]
+    if len(found) < len(looks):
+        return None
+    window = same[0].expr
+    keys = window.args.get("partition_by") or []
+    item = window.args["order"].expressions[0]
+    placed, positions = low.columns_for(stream, [*keys, item.this])
+    *group, value = positions
+    source = placed.arrow
+    reach = reduce(or_, (look.reach for look in found))
+    columns = ", ".join(to_sql(identifier(n)) for n in source.names)
+    values = [_in_order(e, look, source) for e, look in zip(same, found, strict=True)]
+    carried: list[int] = []
+    named = list(same)
+    if reach.total:
+        carried = [i for i, look in enumerate(found) if look.running]
+        numbers = exp.Window(this=exp.RowNumber(), over="OVER", **_over(window))
+        low._keys += 1
+        number = L.Column(f"__tw_number{low._keys}", "number", "BIGINT")
+        named.append(L.Named(number, numbers))
+        values.append(numbers)
+        found.append(Looking(reach, RUNNING["row_number"]))
+        carried.append(len(named) - 1)
+    texts = [written(L.Named(e.column, v)) for e, v in zip(named, values, strict=True)]
+    whole, schema = low.bound(
+        group_kernel, f"SELECT {columns}, {', '.join(texts)} FROM {INPUT}", source
+    )
+    before = {at: to_sql(identifier(f"__tw_before{i}")) for i, at in enumerate(carried)}
+    for at in carried:
+        now, kind = to_sql(values[at]), named[at].column.type
+        value_ = combined(found[at].running, before[at], before[carried[-1]], now, kind)
+        texts[at] = f"{value_} AS {to_sql(identifier(named[at].column.name))}"
+    width = len(source)
+    given = Schema(
+        [*source.names, *(f"__tw_before{i}" for i in range(len(carried)))],
+        [*source.types, *(schema.types[width + at] for at in carried)],
+    )
+    rest, same_schema = low.bound(
+        group_kernel, f"SELECT {columns}, {', '.join(texts)} FROM {INPUT}", given
+    )
+    if same_schema.types != schema.types:
+        return None
+    place = Order(value, bool(item.args.get("desc")), bool(item.args.get("nulls_first")))
+    op = Following(source, group, place, reach, schema, whole, rest, [width + at for at in carried])
+    return _with(low, placed, op, named)
+
+
+def _over(window: exp.Expr) -> dict[str, Any]:
+    return {k: v for k in ("partition_by", "order") if (v := window.args.get(k))}
+
+
+def _in_order(named: L.Named, look: Looking, source: Schema) -> exp.Expr:
+    """The function; one of a few rows around gets an order without ties, which it would depend on.
+
+    (An answer among those that DuckDB may give: but the same each time, for the same rows.)
+    """
+    window = named.expr
+    if not (look.reach.before or look.reach.after):
+        return window
+    window = window.copy()
+    window.args["order"].expressions.extend(
+        exp.Ordered(this=column(name), nulls_first=False) for name in source.names
+    )
+    return window
 
 
 @lowers(L.Filter)

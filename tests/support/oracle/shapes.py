@@ -142,11 +142,16 @@ SHAPES: dict[str, str] = {
     "window_total": "SELECT id, sum(x) OVER () AS total FROM t",
     "qualify": "SELECT id, g, x FROM t QUALIFY rank() OVER (PARTITION BY g ORDER BY x DESC) = 1",
     "first_two": "SELECT g, id, x FROM t QUALIFY row_number() OVER (PARTITION BY g ORDER BY x DESC, id, d, s) <= 2",
+    "running_values": "SELECT k, v, sum(v) OVER w AS s, count(v) OVER w AS n, rank() OVER w AS r, min(v) OVER w AS m FROM p WINDOW w AS (ORDER BY k)",
+    "running_peers": "SELECT id, sum(x) OVER w AS s, dense_rank() OVER w AS r, bool_or(x > 3) FILTER (s = 'a') OVER w AS b FROM t WINDOW w AS (PARTITION BY g ORDER BY d DESC NULLS LAST)",
+    "moving": "SELECT k, avg(v) OVER (ORDER BY k ROWS BETWEEN 2 PRECEDING AND 1 FOLLOWING) AS a, lead(v, 2, -1) OVER (ORDER BY k) AS l, max(v) OVER (ORDER BY k) AS m FROM p",
     "lag": "SELECT k, v, lag(v) OVER (ORDER BY k) AS before FROM p",
     # composite
     "cte_twice": "WITH q AS (SELECT g, sum(x) AS sx FROM t GROUP BY g) SELECT a.g, b.sx FROM q a JOIN q b ON a.sx = b.sx",
     "share": "SELECT g, sum(x) * 1.0 / (SELECT sum(x) FROM t) AS share FROM t GROUP BY g",
     "best_group": "SELECT g FROM (SELECT g, sum(x) AS sx FROM t GROUP BY g) WHERE sx = (SELECT max(sx) FROM (SELECT sum(x) AS sx FROM t GROUP BY g))",
+    "pivot_list": "SELECT q.g, a, b_n FROM t PIVOT (sum(x) AS n FOR s IN ('a', 'b') GROUP BY g) AS q(g, a, b_n)",
+    "pivot_statement": "PIVOT (SELECT g, x, s FROM t) ON g IN (0, 1, 2) USING count(*), max(s) GROUP BY x",
     "pivoted": "SELECT g, sum(CASE WHEN s = 'a' THEN x END) AS a, sum(CASE WHEN s = 'b' THEN x END) AS b FROM t GROUP BY ALL",
     # recursion
     "reach": "WITH RECURSIVE r(n) AS (SELECT 0 UNION SELECT e.dst FROM r JOIN e ON r.n = e.src) SELECT * FROM r",

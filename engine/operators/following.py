@@ -1,0 +1,260 @@
+"""Window functions that look back: a change of a row costs the rows from it on, not its group.
+
+    rows of a group, in order     . . . . . . . . . . x . . . .
+    `before` rows, to look at           - - -
+    changed row                               x
+    evaluated anew                            x . . . .     (or as far as `before` rows behind it)
+
+What running totals are where the evaluation begins is read from the last row before that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from tidewheel.engine.operators.keyed import Keyed
+from tidewheel.engine.operators.operator import Emission, emit
+from tidewheel.engine.operators.rank import Order, Ranking
+from tidewheel.engine.operators.regroup import Evaluate
+from tidewheel.engine.state import columns as columns_
+from tidewheel.engine.state.arrangement import Arrangement, Counters
+from tidewheel.engine.state.columns import Col
+from tidewheel.engine.state.delta import Delta, Int64s, Schema, concat, consolidate, unique
+from tidewheel.engine.state.run import Rows, concat_rows
+from tidewheel.engine.state.sorting import sort_rows
+
+_MIN, _MAX = int(np.iinfo(np.int64).min), int(np.iinfo(np.int64).max)
+_FEW: Final = 16  # groups that are looked at one by one
+_HEAD: Final = 64  # rows that need not be sorted
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """Which rows a row's values depend on: so many `before` it, and so many `after` it.
+
+    `total`: on all before it, too, but by the values of the row before it only.
+    """
+
+    before: int = 0
+    after: int = 0
+    total: bool = False
+
+    def __or__(self, other: Reach) -> Reach:
+        """What both depend on."""
+        before, after = max(self.before, other.before), max(self.after, other.after)
+        return Reach(before, after, self.total or other.total)
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """Rows of a group to be evaluated, and the places from and to which their values are new."""
+
+    rows: Delta
+    first: int
+    last: int
+    old: Rows | None
+    before: Rows | None
+    """The row before `rows`, with what it was given; None if there is none."""
+
+
+class Following(Keyed):
+    """Functions of the rows around each row of a group, by an order. Law: keyed.
+
+    The output is the input's columns and the values. `whole` gives it for all rows of some groups;
+    `rest` for those from some place on: its input has the columns `carried` of the output as well,
+    those of the last row before, or NULL. The last of them numbers the rows. Outside loops only.
+    """
+
+    def __init__(
+        self,
+        input_schema: Schema,
+        key: Sequence[int],
+        order: Order,
+        reach: Reach,
+        schema: Schema,
+        whole: Evaluate,
+        rest: Evaluate,
+        carried: Sequence[int],
+    ) -> None:
+        self.ranking = Ranking(input_schema, order)
+        super().__init__(input_schema, key, schema, key, 0, "window")
+        self.output = Arrangement(schema, key, 0, self.ranking, name="window output")
+        self.reach = reach
+        self._whole = whole
+        self._rest = rest
+        self._carried = carried
+        names = [f"{i}" for i in range(len(carried))]
+        types = [*input_schema.types, *(schema.types[i] for i in carried)]
+        self._given = Schema([*input_schema.names, *names], types)
+
+    def _arrange(self, schema: Schema, key: Sequence[int], depth: int) -> Arrangement:
+        return Arrangement(schema, key, depth, self.ranking, name=f"{self.name} input")
+
+    def evaluate(self, keys: Int64s, rows: Delta) -> Delta:
+        """The values of all rows of the touched groups."""
+        if not len(rows):
+            return Delta.empty(self.schema)
+        out = self._whole(rows.repeated())
+        return consolidate(Delta(self.schema, out.cols, out.weights))
+
+    def step(self, counters: Counters, deltas: Sequence[Delta | None]) -> list[Emission]:
+        """New values − values so far, of all rows that the change reaches."""
+        delta = deltas[0]
+        if self._agenda or delta is None or 2 * len(delta) > len(self.input):
+            return super().step(counters, deltas)
+        keys = self.input.key.keys(delta.cols, len(delta))
+        touched = unique(keys)
+        if len(touched) > _FEW:
+            return super().step(counters, deltas)
+        ranks = self.ranking(delta.cols, len(delta))
+        self.input.insert(delta, counters, keys)
+        pieces = []
+        for key in touched.tolist():
+            piece = self._piece(key, ranks[keys == key])
+            if not self._one_group(piece):
+                self._agenda.put(counters, touched)
+                return super().step(counters, [None])
+            pieces.append(piece)
+        parts = [self._values(touched, pieces)]
+        parts += [p.old.delta().negate() for p in pieces if p.old is not None]
+        change = consolidate(concat(parts))
+        self.output.insert(change, counters)
+        return emit(counters, change)
+
+    def _piece(self, key: int, changed: Int64s) -> _Piece:
+        """What is to be evaluated in one group."""
+        stored, known = self.input.spine.rows_of(key), self.output.spine.rows_of(key)
+        reach, end = self.reach, _MAX
+        first = _before(stored, int(changed.min()), reach.after)
+        begin = _before(stored, first, reach.before)
+        last = _MAX
+        if not reach.total:
+            last = _after(stored, int(changed.max()), reach.before)
+            end = _after(stored, last, reach.after)
+        rows = _within(stored, begin, end)
+        delta = Delta.empty(self.input.schema) if rows is None else rows.delta().repeated()
+        before = None
+        if reach.total and begin > _MIN:
+            place = _before(known, begin, 1)
+            before = None if place >= begin else _within(known, place, place)
+            if before is not None:
+                numbers, _ = before.layout.schema.kinds[self._carried[-1]].split(  # type: ignore[attr-defined]
+                    before.cols[self._carried[-1]]
+                )
+                at = int(numbers.argmax())
+                before = before.slice(at, at + 1)
+        return _Piece(delta, first, last, _within(known, first, last), before)
+
+    def _one_group(self, piece: _Piece) -> bool:
+        """Have all rows of a piece the same key, not only the same hash of it?"""
+        key = self.input.key
+        parts = [p for p in (piece.rows, piece.before) if p is not None and len(p)]
+        if not parts or all(key.exact(p.cols) for p in parts):
+            return True
+        for i in key.indices:
+            kind = self.input.schema.kinds[i]
+            col = columns_.concat([p.cols[i] for p in parts], kind)
+            if not kind.equal(col[1:], col[:-1]).all():
+                return False
+        return True
+
+    def _values(self, touched: Int64s, pieces: Sequence[_Piece]) -> Delta:
+        """The output's rows that are new, or may be."""
+        rows = concat([p.rows for p in pieces])
+        if not len(rows):
+            return Delta.empty(self.schema)
+        carried = [self._column(i, pieces) for i in self._carried]
+        given = Delta(self._given, [*rows.cols, *carried], np.ones(len(rows), np.int64))
+        out = self._rest(given)
+        keys = self.output.key.keys(out.cols, len(out))
+        ranks = self.ranking(out.cols, len(out))
+        at = touched.searchsorted(keys)
+        first, last = (np.array(ends) for ends in zip(*((p.first, p.last) for p in pieces),
+                                                      strict=True))  # fmt: skip
+        new = out.where((first[at] <= ranks) & (ranks <= last[at]))
+        return consolidate(Delta(self.schema, new.cols, new.weights))
+
+    def _column(self, position: int, pieces: Sequence[_Piece]) -> Col:
+        """For each row, the value of the row before its piece."""
+        kind = self.schema.kinds[position]
+        parts: list[Col] = []
+        for p in pieces:
+            if p.before is None:
+                parts.append(kind.load(kind.nulls(len(p.rows))))
+            else:
+                parts.append(
+                    columns_.take(p.before.cols[position], np.zeros(len(p.rows), np.int64))
+                )
+        return columns_.concat(parts, kind)
+
+
+def _before(parts: Sequence[Rows], place: int, wanted: int) -> int:
+    """The place of the last but so many rows before a place; the least one if there are fewer."""
+    return _away(parts, place, wanted, -1)
+
+
+def _after(parts: Sequence[Rows], place: int, wanted: int) -> int:
+    """The place of the `wanted`-th row behind a place; the greatest one if there are fewer."""
+    return _away(parts, place, wanted, 1)
+
+
+def _away(parts: Sequence[Rows], place: int, wanted: int, way: int) -> int:
+    if not wanted:
+        return place
+    many = 4 * wanted + 16
+    while True:
+        found: list[Rows] = []
+        bound: int | None = None  # from there on some rows may be missing
+        for rows in parts:
+            ranks = rows.rank
+            assert ranks is not None
+            if len(rows) <= _HEAD:
+                found.append(rows.where(ranks < place if way < 0 else ranks > place))
+                continue
+            if way < 0:
+                end = int(ranks.searchsorted(place))
+                begin = max(end - many, 0)
+                missing = begin - 1 if begin else None
+            else:
+                begin = int(ranks.searchsorted(place, "right"))
+                end = min(begin + many, len(rows))
+                missing = end if end < len(rows) else None
+            if missing is not None:
+                at = int(ranks[missing])
+                bound = at if bound is None else max(at * -way, bound * -way) * -way
+            found.append(rows.slice(begin, end))
+        if found:
+            near = concat_rows(found)
+            assert near.rank is not None
+            if bound is not None:
+                near = near.where(near.rank > bound if way < 0 else near.rank < bound)
+            near = sort_rows(near)
+            assert near.rank is not None
+            counts = near.weights[::way].cumsum()
+            if len(counts) and counts[-1] >= wanted:
+                return int(near.rank[::way][counts.searchsorted(wanted)])
+        if bound is None:
+            return _MIN if way < 0 else _MAX
+        many *= 4
+
+
+def _within(parts: Sequence[Rows], first: int, last: int) -> Rows | None:
+    """The rows from one place to another."""
+    found: list[Rows] = []
+    for rows in parts:
+        ranks = rows.rank
+        assert ranks is not None
+        if len(rows) <= _HEAD:
+            found.append(rows.where((first <= ranks) & (ranks <= last)))
+        else:
+            ends = int(ranks.searchsorted(first)), int(ranks.searchsorted(last, "right"))
+            found.append(rows.slice(*ends))
+    found = [f for f in found if len(f)]
+    if not found:
+        return None
+    net = sort_rows(concat_rows(found))
+    return net if len(net) else None

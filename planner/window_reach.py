@@ -1,0 +1,136 @@
+"""How far window functions look, and what a running one is if the rows before are left out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from tidewheel.engine.operators.following import Reach
+from tidewheel.planner import logical as L
+from tidewheel.planner.text import to_sql
+
+TypeOf = Callable[[exp.Expr], str]
+
+RUNNING = {
+    "row_number": "coalesce({before}, 0) + {now}",
+    "dense_rank": "coalesce({before}, 0) + {now}",
+    "rank": "coalesce({number}, 0) + {now}",
+    "count": "coalesce({before}, 0) + {now}",
+    "sum": "coalesce({before} + {now}, {before}, {now})",
+    "min": "least({before}, {now})",
+    "max": "greatest({before}, {now})",
+    "bool_and": "coalesce({before} AND {now}, {before}, {now})",
+    "bool_or": "coalesce({before} OR {now}, {before}, {now})",
+    "first_value": "CASE WHEN {number} IS NULL THEN {now} ELSE {before} END",
+}
+"""What the value over all rows is, of that over the rows `before` and that over the others."""
+
+_PLACES = {"row_number", "rank", "dense_rank"}
+_EXACT = {
+    "TINYINT",
+    "SMALLINT",
+    "INTEGER",
+    "BIGINT",
+    "HUGEINT",
+    "UTINYINT",
+    "USMALLINT",
+    "UINTEGER",
+}
+_FRAMED = {"count", "min", "max", "bool_and", "bool_or", "first_value", "last_value"}
+
+
+@dataclass(frozen=True, slots=True)
+class Looking:
+    """How far a window function looks; `running`: its form if it looks at all rows before."""
+
+    reach: Reach
+    running: str = ""
+
+
+def looking(named: L.Named, type_of: TypeOf) -> Looking | None:
+    """How a window function looks back; None if it may look at its whole partition.
+
+    Sums of floating-point numbers are not taken: DuckDB's depend on what is added first.
+    """
+    window = named.expr
+    if not isinstance(window, exp.Window) or window.args.get("order") is None:
+        return None
+    call = window.this
+    if isinstance(call, exp.Filter):
+        call = call.this
+    if not isinstance(call, exp.Func) or call.find(exp.Distinct, exp.Order, exp.Window):
+        return None
+    name = to_sql(call).split("(", 1)[0].strip().lower()
+    if name in _PLACES:
+        return Looking(Reach(total=True), RUNNING[name]) if not call.expressions else None
+    if name in ("lag", "lead"):
+        offset = call.args.get("offset")
+        rows = 1 if offset is None else _number(offset)
+        if rows is None:
+            return None
+        return Looking(Reach(before=rows) if name == "lag" else Reach(after=rows))
+    if name in ("sum", "avg") and not _exact(call, type_of):
+        return None
+    spec = window.args.get("spec")
+    frame = _frame(spec)
+    if frame is None or (name not in _FRAMED and name not in ("sum", "avg")):
+        return None
+    if frame.total and name == "last_value" and (spec is None or spec.args["kind"] != "ROWS"):
+        return Looking(Reach())
+    if frame.total:
+        return Looking(frame, RUNNING[name]) if name in RUNNING else None
+    return Looking(frame)
+
+
+def _exact(call: exp.Expr, type_of: TypeOf) -> bool:
+    kind = type_of(call.this)
+    return kind in _EXACT or kind.startswith("DECIMAL(")
+
+
+def _number(literal: exp.Expr) -> int | None:
+    at = literal.unnest() if isinstance(literal, exp.Expr) else None
+    if isinstance(at, exp.Literal) and not at.is_string and at.name.isdigit():
+        return int(at.name) if int(at.name) <= _FAR else None
+    return None
+
+
+_FAR = 10_000
+
+
+def _frame(spec: exp.Expr | None) -> Reach | None:
+    """The rows of a frame; None for one that is neither of a few rows nor of all before."""
+    if spec is None:
+        return Reach(total=True)
+    given = spec.args
+    if given.get("exclude"):
+        return None
+    ends = [
+        (given.get("start"), given.get("start_side")),
+        (given.get("end"), given.get("end_side")),
+    ]
+    kind = str(given.get("kind")).upper()
+    (start, side), (end, _) = ends
+    if str(start).upper() == "UNBOUNDED" and str(side).upper() == "PRECEDING":
+        whole = end is None or str(end).upper() == "CURRENT ROW"
+        return Reach(total=True) if whole else None
+    if kind != "ROWS":
+        return None
+    before, after = 0, 0
+    for at, towards in ends:
+        if at is None or str(at).upper() == "CURRENT ROW":
+            continue
+        rows = _number(at) if isinstance(at, exp.Expr) else None
+        if rows is None:
+            return None
+        if str(towards).upper() == "PRECEDING":
+            before = max(before, rows)
+        else:
+            after = max(after, rows)
+    return Reach(before, after)
+
+
+def combined(text: str, before: str, number: str, now: str, kind: str) -> str:
+    """A running value, where the rows `before` are given by what they come to."""
+    return f"CAST({text.format(before=before, number=number, now=now)} AS {kind})"

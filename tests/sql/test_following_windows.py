@@ -1,0 +1,147 @@
+"""Window functions that look back: a change reaches the rows behind it, or a few, not all."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+
+import tidewheel
+from tidewheel.engine.operators.following import Following
+from tidewheel.engine.state import hashing
+from tidewheel.engine.state.delta import Delta, Int64s
+
+ORDERED = "(PARTITION BY s ORDER BY day, n, id)"
+VIEWS = {
+    "totals": f"SELECT id, s, sum(n) OVER {ORDERED} AS a, row_number() OVER {ORDERED} AS b, "
+    f"min(n) OVER {ORDERED} AS c, bool_and(n > 1) OVER {ORDERED} AS d, "
+    f"count(n) FILTER (n > 2) OVER {ORDERED} AS e FROM t",
+    "peers": "SELECT id, rank() OVER w AS a, dense_rank() OVER w AS b, sum(m) OVER w AS c, "
+    "last_value(day) OVER w AS d, max(s) OVER w AS e FROM t WINDOW w AS (ORDER BY day DESC)",
+    "first": f"SELECT id, first_value(n) OVER {ORDERED} AS a, count(*) OVER (PARTITION BY s "
+    "ORDER BY day, n, id ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS b FROM t",
+    "near": f"SELECT id, lag(n, 3, -1) OVER {ORDERED} AS a, lead(id) OVER {ORDERED} AS b, "
+    "avg(n) OVER (PARTITION BY s ORDER BY day, n, id ROWS BETWEEN 30 PRECEDING AND 2 FOLLOWING) "
+    "AS c, first_value(n) OVER (PARTITION BY s ORDER BY day, n, id ROWS 5 PRECEDING) AS d FROM t",
+    "mixed": "SELECT id, sum(m) OVER (ORDER BY s NULLS FIRST, day, id) AS a, "
+    "lag(m) OVER (ORDER BY s NULLS FIRST, day, id) AS b FROM t",
+}
+
+
+def row(rng: random.Random, number: int, at: int) -> str:
+    name = rng.choice(["NULL", "'left'", "'right'", "'right hand'", "'right handed'"])
+    amount = rng.choice(["NULL", "1.25", "-7", "3"])
+    when = "NULL" if rng.random() < 0.02 else str(at)
+    return f"({number}, {when}, {rng.choice(['NULL', 1, 2, 3])}, {amount}, {name})"
+
+
+def edit(rng: random.Random, number: int, last: int) -> str:
+    kind = rng.random()
+    if kind < 0.35:
+        return f"INSERT INTO t VALUES {row(rng, number, last + number)}"
+    if kind < 0.6:
+        return f"INSERT INTO t VALUES {row(rng, number, rng.randrange(last))}"
+    some = f"id % 97 = {rng.randrange(97)}" if rng.random() < 0.2 else f"id = {rng.randrange(last)}"
+    if kind < 0.8:
+        return f"DELETE FROM t WHERE {some}"
+    return f"UPDATE t SET n = n + 1, day = day + {rng.choice([0, 0, 40, -3])} WHERE {some}"
+
+
+def opened(rng: random.Random, rows: int) -> tidewheel.Connection:
+    con = tidewheel.connect()
+    con.execute("CREATE TABLE t (id INT, day INT, n INT, m DECIMAL(9, 2), s VARCHAR)")
+    values = [row(rng, i, rng.randrange(rows)) for i in range(rows)]
+    con.execute("INSERT INTO t VALUES " + ", ".join(values or ["(0, 0, 0, 0, '')"]))
+    for name, query in VIEWS.items():
+        con.execute(f"CREATE MATERIALIZED VIEW {name} AS {query}")
+        con.execute(f"FROM {name} LIMIT 1")
+    return con
+
+
+def changed(con: tidewheel.Connection, rng: random.Random, rows: int, epochs: int) -> None:
+    number = rows
+    for epoch in range(epochs):
+        many = rng.choice([1, 1, 1, 6])
+        con.execute("BEGIN")
+        for _ in range(many):
+            con.execute(edit(rng, number, max(rows, 10)))
+            number += 1
+        con.execute("COMMIT")
+        if epoch % 5 == 4:
+            for name in VIEWS:
+                assert con.execute(f"VERIFY VIEW {name}").fetchall() == [], (name, epoch)
+
+
+@pytest.mark.parametrize("rows", [0, 40, 2000])
+def test_views_stay_right(rows: int) -> None:
+    rng = random.Random(rows)
+    with opened(rng, rows) as con:
+        changed(con, rng, rows, 40)
+
+
+def test_a_change_costs_the_rows_behind_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[int] = []
+    rng = random.Random(3)
+    with opened(rng, 3000) as con:
+        kinds = "SELECT view_name, count(*) FROM tidewheel_vertices() WHERE kind = 'following'"
+        found = con.execute(f"{kinds} GROUP BY ALL").fetchall()
+        assert sorted(found) == sorted((name, 1) for name in VIEWS)
+        values = Following._values
+
+        def counted(op: Following, touched: Int64s, pieces: list) -> Delta:  # type: ignore[type-arg]
+            if op.input.key.indices:  # of the others the change is at the start, or among equals
+                seen.append(sum(len(p.rows) for p in pieces))
+            return values(op, touched, pieces)
+
+        def never(op: Following, keys: Int64s, rows: Delta) -> Delta:
+            raise AssertionError("all rows of a group")
+
+        monkeypatch.setattr(Following, "_values", counted)
+        monkeypatch.setattr(Following, "evaluate", never)
+        con.execute(
+            "INSERT INTO t VALUES (9000, 5000, 2, 1.5, 'right'), (9001, 5001, 1, 2, 'left')"
+        )
+        con.execute("DELETE FROM t WHERE id = 9001")
+        con.execute("UPDATE t SET m = 4 WHERE id = 9000")
+        assert len(seen) == 3 * 3
+        assert sum(seen) < 500
+        monkeypatch.undo()
+        for name in VIEWS:
+            assert con.execute(f"VERIFY VIEW {name}").fetchall() == [], name
+
+
+def test_groups_whose_hashes_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    good = hashing.combine
+    monkeypatch.setattr(hashing, "combine", lambda h, c: good(h, c) & np.uint64(1))
+    rng = random.Random(5)
+    with opened(rng, 300) as con:
+        changed(con, rng, 300, 30)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "sum(x) OVER (ORDER BY id)",
+        "avg(id) OVER (ORDER BY id)",
+        "ntile(3) OVER (ORDER BY id)",
+        "sum(id) OVER (ORDER BY id RANGE BETWEEN 3 PRECEDING AND CURRENT ROW)",
+        "sum(id) OVER (ORDER BY id ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING)",
+        "sum(id) OVER (ORDER BY id ROWS 2 PRECEDING EXCLUDE TIES)",
+        "lag(id IGNORE NULLS) OVER (ORDER BY id)",
+        "count(DISTINCT id) OVER (ORDER BY id)",
+        "sum(id) OVER ()",
+        "percent_rank() OVER (ORDER BY id)",
+        "row_number() OVER (ORDER BY id) + lag(id) OVER (ORDER BY x)",
+    ],
+)
+def test_others_see_their_whole_group(call: str) -> None:
+    with tidewheel.connect() as con:
+        con.execute("CREATE TABLE t (id INT, x DOUBLE); INSERT INTO t VALUES (1, 0.1), (3, 2)")
+        con.execute(f"CREATE MATERIALIZED VIEW v AS SELECT id, {call} AS r FROM t")
+        con.execute("INSERT INTO t VALUES (2, 1e16), (4, -1e16)")
+        con.execute("DELETE FROM t WHERE id = 3")
+        kinds = {k for (k,) in con.execute("SELECT kind FROM tidewheel_vertices()").fetchall()}
+        assert "regroup" in kinds
+        assert "following" not in kinds
+        assert con.execute("VERIFY VIEW v").fetchall() == []
