@@ -23,6 +23,7 @@ from tidewheel.planner.logical import (
 from tidewheel.planner.text import column, identifier, to_sql
 
 from .bind_names import conjuncts
+from .bind_pivot import pivoted
 from .bind_scope import NotTaken, Relation, Scope, Visible, deduplicated
 from .bind_subquery import names_of, split_conditions
 from .bind_types import function_name
@@ -58,6 +59,10 @@ class FromBinder:
         pivots = item.args.get("pivots") or []
         if len(pivots) == 1 and pivots[0].args.get("unpivot"):
             return unpivoted(self, item, pivots[0])
+        if len(pivots) == 1:
+            return self._pivoted(item, pivots[0])
+        if isinstance(item, exp.Subquery) and isinstance(item.this, exp.Pivot):
+            return self._pivoted(item, item.this)
         special = [
             k for k in ("pivots", "sample", "version", "when", "ordinality") if item.args.get(k)
         ]
@@ -84,6 +89,12 @@ class FromBinder:
         if isinstance(item, exp.Unnest):
             return self._opaque(item, "UNNEST in FROM")
         raise NotTaken(f"{type(item).__name__} in FROM")
+
+    def _pivoted(self, item: exp.Expr, pivot: exp.Pivot) -> From:
+        try:
+            return pivoted(self, item, pivot)
+        except NotTaken as error:
+            return self._opaque(item, str(error))
 
     def _parenthesized(self, item: exp.Subquery) -> From:
         if item.alias:

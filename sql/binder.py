@@ -94,6 +94,8 @@ def _parsed(text: str, oracle: Oracle) -> exp.Query | str:
         trees = sqlglot.parse(text, read=DIALECT)
     except sqlglot.errors.SqlglotError as error:
         return f"sqlglot cannot parse it: {str(error).splitlines()[0]}"
+    if len(trees) == 1 and isinstance(trees[0], exp.Pivot):
+        return _parsed(f"SELECT * FROM ({text.rstrip().rstrip(';')}\n)", oracle)
     if len(trees) != 1 or not isinstance(trees[0], exp.Query):
         return "not a SELECT"
     tree = _without_places(trees[0])

@@ -1,0 +1,101 @@
+"""PIVOT with a given list of values: aggregates of the rows that have each of them.
+
+FROM t PIVOT (sum(x) FOR g IN ('a', 'b') GROUP BY s)
+SELECT s, sum(x) FILTER (g = 'a') AS a, sum(x) FILTER (g = 'b') AS b FROM t GROUP BY s
+"""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from tidewheel.planner.text import identifier
+
+from .bind_names import Aggregates
+from .bind_scope import NotTaken, Relation
+
+if TYPE_CHECKING:
+    from .bind_from import From, FromBinder
+
+_WHOLE = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT")
+
+
+def pivoted(binder: FromBinder, item: exp.Expr, pivot: exp.Pivot) -> From:
+    """The rows of `item`, a group of them in one row. `pivot` may be a statement's."""
+    from .bind_from import relation
+
+    source = (pivot.this or item).copy()
+    source.set("pivots", None)
+    source.set("joins", None)
+    fields = pivot.args.get("fields") or pivot.expressions
+    calls = (pivot.args.get("using") if pivot.this else pivot.expressions) or [
+        exp.Count(this=exp.Star())
+    ]
+    _, relations = binder.bind(source.copy(), ())
+    calls = [call.unalias() for call in calls]
+    _check(calls, Aggregates(binder.binder.oracle))
+    choices = [_conditions(field, relations) for field in fields]
+    group = pivot.args.get("group")
+    if group is not None:
+        keys = [e.copy() for e in group.expressions]
+    else:
+        read = {c.name.lower() for part in (*calls, *fields) for c in part.find_all(exp.Column)}
+        keys = [
+            exp.Column(this=identifier(v.label))
+            for r in relations
+            for v in r.columns
+            if v.merged is not None and v.label.lower() not in read
+        ]
+    if not keys or not all(isinstance(k, exp.Column) for k in keys):
+        raise NotTaken("PIVOT without columns to group by")
+    values = [
+        exp.Filter(this=call.copy(), expression=exp.Where(this=exp.and_(*conditions)))
+        for conditions in product(*choices)
+        for call in calls
+    ]
+    select = exp.select(*(k.copy() for k in keys), *values).from_(source)
+    select.set("group", exp.Group(expressions=keys))
+    query = binder.binder.query(select)
+    plain = item.copy()
+    plain.set("joins", None)
+    known = binder.binder.block(exp.select("*").from_(plain), "PIVOT").columns
+    if [c.type for c in known] != [c.type for c in query.columns]:
+        raise NotTaken("PIVOT")
+    alias = item.args.get("alias") if pivot.this else pivot.args.get("alias")
+    renamed = () if alias is None else tuple(c.name for c in alias.columns)
+    path = (alias.name,) if alias is not None and alias.name else ("__unnamed_pivot",)
+    return query.node, [relation(path, [c.label for c in known], query.columns, renamed)]
+
+
+def _check(calls: list[exp.Expr], aggregates: Aggregates) -> None:
+    for call in calls:
+        if isinstance(call, exp.Filter | exp.WithinGroup) or not aggregates.is_unit(call):
+            raise NotTaken("PIVOT with more than aggregates")
+
+
+def _conditions(field: exp.Expr, relations: list[Relation]) -> list[exp.Expr]:
+    """Per value of a list, that a column has it."""
+    if not isinstance(field, exp.In) or not isinstance(field.this, exp.Column) or field.this.table:
+        raise NotTaken("PIVOT on more than a column")
+    name = field.this.name.lower()
+    kinds = {
+        v.merged.type
+        for r in relations
+        for v in r.columns
+        if v.merged is not None and v.label.lower() == name
+    }
+    found: list[exp.Expr] = []
+    for e in field.expressions:
+        value = e.this if isinstance(e, exp.PivotAlias) else e
+        # what is of another type DuckDB compares as text, or casts
+        fits = isinstance(value, exp.Literal) and (
+            kinds == {"VARCHAR"} if value.is_string else value.is_int and kinds <= {*_WHOLE}
+        )
+        if not fits and not isinstance(value, exp.Null):
+            raise NotTaken("PIVOT on other values than texts and whole numbers")
+        found.append(exp.NullSafeEQ(this=field.this.copy(), expression=value.copy()))
+    if not found or field.args.get("query"):
+        raise NotTaken("PIVOT on values of a query")
+    return found
