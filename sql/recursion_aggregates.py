@@ -110,7 +110,7 @@ def merges(select: exp.Select, labels: Sequence[str], aliases: Collection[str]) 
             *_offset(having),
         )
     if all(m is None for m in found):
-        return Refusal("its groups have no aggregate; write SELECT DISTINCT instead")
+        return Refusal("its groups have no aggregate that keeps the best value")
     refusal = _uses_are_rising(select, labels, found, aliases)
     return refusal or Merge(tuple(found))
 

@@ -19,7 +19,7 @@ from ..planner.logical import Column, RecKind
 from . import errors
 from .recursion_aggregates import Merge, merges, threshold
 from .recursion_branches import Branch, Parts
-from .recursion_monotone import Use, climb, gives_of_none
+from .recursion_monotone import Use, climb, gives_of_none, is_distinct
 from .recursion_tables import Cte, Reference, Scan, Span
 
 _COLUMN = re.compile(r'[^\W\d][\w$]*|"(?:[^"]|"")*"')
@@ -124,7 +124,7 @@ def _linear(scanned: Scan, cte: Cte, split: Parts, group: list[Cte]) -> Style:
         together = of_none and not is_monotone(scanned, cte, split, group)
         return Style("union_all", native=native, together=together)
     grouped = [b for b in split.steps if _grouped(scanned, b)]
-    if not grouped:
+    if all(_is_distinct(parsed(scanned, b.span)) for b in grouped):
         return Style("union", native=native, together=not is_monotone(scanned, cte, split, group))
     if len(split.steps) > 1:
         found = [parsed(scanned, b.span) for b in split.steps]
@@ -166,6 +166,10 @@ def _grouped(scanned: Scan, branch: Branch) -> bool:
         if depth == 0 and word == "GROUP":
             return True
     return False
+
+
+def _is_distinct(query: exp.Expr | None) -> bool:
+    return isinstance(query, exp.Select) and is_distinct(query)
 
 
 def _aliases(query: exp.Select, scanned: Scan, span: Span, cte: Cte) -> set[str]:

@@ -127,7 +127,7 @@ def _select_problem(select: exp.Select, child: exp.Expr, key: str, may_group: bo
             return "it is on the nullable side of a RIGHT JOIN"
     if key == "expressions":
         return "it is in a subquery of the SELECT list"
-    if select.args.get("group") and not may_group:
+    if select.args.get("group") and not may_group and not is_distinct(select):
         return "it passes a GROUP BY"
     distinct = select.args.get("distinct")
     if distinct is not None and distinct.args.get("on"):
@@ -143,6 +143,22 @@ def _select_problem(select: exp.Select, child: exp.Expr, key: str, may_group: bo
             if not may_group and found.find_ancestor(exp.Window) is None:
                 return f"it passes an aggregate ({_name(found)})"
     return ""
+
+
+def is_distinct(select: exp.Select) -> bool:
+    """Does a SELECT group rows only to have each once? (GROUPING SETS have rows of none.)"""
+    group = select.args.get("group")
+    read = [*select.expressions, select.args.get("having"), select.args.get("qualify")]
+    return (
+        group is not None
+        and (bool(group.expressions) or bool(group.args.get("all")))
+        and not any(v for k, v in group.args.items() if k not in ("expressions", "all"))
+        and not any(isinstance(e, _SETS) or not e.args.get("this") for e in group.expressions)
+        and not any(list(aggregates(e)) or e.find(exp.Window) for e in read if e is not None)
+    )
+
+
+_SETS = (exp.Rollup, exp.Cube, exp.GroupingSets, exp.Tuple)
 
 
 def aggregates(item: exp.Expr) -> Iterator[exp.Expr]:
