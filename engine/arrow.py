@@ -11,8 +11,8 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 __all__ = [
-    "Exchanged", "array_of", "decoded", "empty", "hugeints", "numbers", "pa", "text_value",
-    "with_leaves",
+    "Exchanged", "array_of", "decoded", "empty", "has_tuple", "hugeints", "is_tuple", "numbers",
+    "pa", "text_value", "with_leaves",
 ]  # fmt: skip
 
 if TYPE_CHECKING:
@@ -114,6 +114,20 @@ def with_leaves(kind: pa.DataType, leaf: Callable[[pa.DataType], pa.DataType]) -
     if pa.types.is_struct(kind):
         return pa.struct([of(field) for field in kind])
     return leaf(kind)
+
+
+def is_tuple(t: pa.DataType) -> bool:
+    """Is a type that of a row without names? DuckDB gives its fields these in Arrow."""
+    return pa.types.is_struct(t) and [f.name for f in t] == [
+        f"element{i + 1}" for i in range(t.num_fields)
+    ]
+
+
+def has_tuple(t: pa.DataType) -> bool:
+    """Is a type that of a row without names, or has it one inside?"""
+    if not pa.types.is_nested(t):
+        return False
+    return is_tuple(t) or any(has_tuple(t.field(i).type) for i in range(t.num_fields))
 
 
 class Exchanged:

@@ -20,7 +20,7 @@ import duckdb
 import pyarrow as pa
 
 from tidewheel.engine.arrow import Exchanged, empty
-from tidewheel.engine.kernels.duckdb import executed, input_name, relation
+from tidewheel.engine.kernels.duckdb import executed, input_name, readable, relation
 from tidewheel.engine.operators.linear import Rewrite
 from tidewheel.engine.operators.regroup import Evaluate
 from tidewheel.engine.state.delta import Delta, Schema
@@ -109,7 +109,7 @@ class Statements:
                     con.execute(f"DEALLOCATE {name}").fetchall()
                     con.unregister(f"{name}_in")
             name = f"__tw_k{next(self._numbers)}"
-            con.register(f"{name}_in", given)
+            con.register(f"{name}_in", readable(con, given))
             text = re.sub(rf"\b{INPUT}\b", f"{name}_in", sql)
             with self._surviving():
                 con.execute(f"PREPARE {name} AS {text}").fetchall()

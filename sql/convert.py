@@ -12,7 +12,8 @@ from typing import Any
 
 import duckdb
 
-from tidewheel.engine.arrow import hugeints, numbers, pa
+from tidewheel.engine.arrow import hugeints, is_tuple, numbers, pa
+from tidewheel.engine.kernels.duckdb import readable
 
 from . import errors
 from .types import is_variant
@@ -39,6 +40,13 @@ def _in_zone(schema: pa.Schema) -> duckdb.DuckDBPyConnection:
     return connection
 
 
+def _relation(connection: duckdb.DuckDBPyConnection, table: pa.Table) -> duckdb.DuckDBPyRelation:
+    found = readable(connection, table)
+    if isinstance(found, duckdb.DuckDBPyRelation):
+        return found
+    return connection.from_arrow(table)
+
+
 def _zone(t: pa.DataType) -> str | None:
     if pa.types.is_timestamp(t):
         return str(t.tz) if t.tz else None
@@ -60,7 +68,7 @@ def _column(t: pa.DataType) -> Column | None:
         return _bool8
     if isinstance(t, pa.OpaqueType):
         return _hugeint if t.type_name == "hugeint" else None
-    if _is_tuple(t) and _plain(t):
+    if is_tuple(t) and all(_plain(f.type) for f in t):
         return lambda column: [None if v is None else tuple(v.values()) for v in column.to_pylist()]
     if pa.types.is_date32(t):
         return _dates
@@ -71,17 +79,12 @@ def _column(t: pa.DataType) -> Column | None:
     return pa.Array.to_pylist if _plain(t) else None
 
 
-def _is_tuple(t: pa.DataType) -> bool:
-    """DuckDB gives the fields of an unnamed row these names in Arrow."""
-    return pa.types.is_struct(t) and [f.name for f in t] == [
-        f"element{i + 1}" for i in range(t.num_fields)
-    ]
-
-
 def _plain(t: pa.DataType) -> bool:
     """Does pyarrow's `to_pylist` give what DuckDB gives?"""
     if pa.types.is_list(t):
         return _plain(t.value_type)
+    if is_tuple(t):  # pyarrow makes a dict of it
+        return False
     if pa.types.is_struct(t):
         names = [f.name for f in t]
         return all(names) and len(set(names)) == len(names) and all(_plain(f.type) for f in t)
@@ -182,7 +185,7 @@ class RowConverter:
         table = pa.Table.from_arrays([batch.column(i) for i in wanted], schema=pa.schema(fields))
         connection = _in_zone(table.schema)
         try:
-            rows = connection.from_arrow(table).fetchall()
+            rows = _relation(connection, table).fetchall()
         except OverflowError as error:  # of an INTERVAL of more than 999,999,999 days
             raise errors.DataError(
                 f"Python has no value for one of the result's: {error}",
@@ -247,12 +250,12 @@ def _has_extension(t: pa.DataType) -> bool:
 
 def to_pandas(table: pa.Table) -> Any:
     """A pandas DataFrame with the dtypes that DuckDB's `df()` gives; `table` is lossless."""
-    return _in_zone(table.schema).from_arrow(table).df()
+    return _relation(_in_zone(table.schema), table).df()
 
 
 def to_numpy(table: pa.Table) -> dict[str, Any]:
     """A NumPy array per column, as DuckDB's `fetchnumpy` gives them; `table` is lossless."""
-    found: dict[str, Any] = _in_zone(table.schema).from_arrow(table).fetchnumpy()
+    found: dict[str, Any] = _relation(_in_zone(table.schema), table).fetchnumpy()
     return found
 
 
@@ -261,7 +264,7 @@ def to_text(table: pa.Table) -> list[list[str | None]]:
     if table.num_rows <= _FEW and all(_is_written_alike(t) for t in table.schema.types):
         return [[_written(v) for v in column.to_pylist()] for column in table.columns]
     named = table.rename_columns([f"c{i}" for i in range(table.num_columns)])
-    relation = _in_zone(table.schema).from_arrow(named).project("CAST(COLUMNS(*) AS VARCHAR)")
+    relation = _relation(_in_zone(table.schema), named).project("CAST(COLUMNS(*) AS VARCHAR)")
     return [column.to_pylist() for column in relation.to_arrow_table().columns]
 
 

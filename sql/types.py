@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterable
 from typing import Any
 
-from tidewheel.engine.arrow import pa
+from tidewheel.engine.arrow import is_tuple, pa
 
 
 @functools.cache
@@ -89,6 +89,8 @@ def sql_name(t: pa.DataType) -> str:
         return f"{sql_name_of(t.value_field)}[]"
     if pa.types.is_map(t):
         return f"MAP({sql_name(t.key_type)}, {sql_name_of(t.item_field)})"
+    if is_tuple(t):
+        return f"TUPLE({', '.join(map(sql_name_of, t))})"
     if pa.types.is_struct(t) or pa.types.is_union(t):
         word = "STRUCT" if pa.types.is_struct(t) else "UNION"
         fields = (f"{_quoted(f.name)} {sql_name_of(f)}".strip() for f in t)

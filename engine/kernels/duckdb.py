@@ -17,7 +17,7 @@ from typing import Any
 import _duckdb
 import duckdb
 
-from tidewheel.engine.arrow import Exchanged, pa
+from tidewheel.engine.arrow import Exchanged, has_tuple, pa
 
 Parameters = Sequence[Any] | Mapping[str, Any] | None
 Profile = Callable[[str, str], None]
@@ -54,7 +54,7 @@ def relation(
     """Bind `sql` over `inputs`; nothing runs until the relation is read. Hold the lock."""
     # Also without inputs: no variable of this frame may become a table of the user's query.
     scope: dict[str, Any] = {
-        **(inputs or {}),
+        **{name: readable(connection, table) for name, table in (inputs or {}).items()},
         "__tw_c": connection,
         "__tw_sql": sql,
         "__tw_p": params,
@@ -62,6 +62,43 @@ def relation(
     exec(_RELATION, scope)
     result: duckdb.DuckDBPyRelation = scope["__tw_r"]
     return result
+
+
+def readable(
+    connection: duckdb.DuckDBPyConnection, table: pa.Table | Exchanged
+) -> pa.Table | Exchanged | duckdb.DuckDBPyRelation:
+    """`table` with DuckDB's types: a row without names has got some from Arrow. Hold the lock."""
+    if not any(map(has_tuple, table.schema.types)):
+        return table
+    found = connection.from_arrow(table)
+    items = []
+    for name, kind, t in zip(found.columns, found.types, table.schema.types, strict=True):
+        label = _quoted(name)
+        cast = f"CAST({label} AS {_with_tuples(kind)}) AS {label}"
+        items.append(cast if has_tuple(t) else label)
+    return found.project(", ".join(items))
+
+
+def _with_tuples(kind: Any) -> str:
+    """DuckDB's name of a type that came from Arrow."""
+    if kind.id not in ("struct", "list", "array", "map", "union"):
+        return str(kind)
+    inner = [(name, _with_tuples(t)) for name, t in kind.children if isinstance(t, type(kind))]
+    kinds = [t for _, t in inner]
+    if kind.id == "list":
+        return f"{kinds[0]}[]"
+    if kind.id == "array":
+        return f"{kinds[0]}[{dict(kind.children)['size']}]"
+    if kind.id == "map":
+        return f"MAP({', '.join(kinds)})"
+    if [name for name, _ in inner] == [f"element{i}" for i in range(1, len(inner) + 1)]:
+        return f"TUPLE({', '.join(kinds)})"
+    named = inner[1:] if kind.id == "union" else inner  # the first of a UNION is the tag
+    return f"{kind.id.upper()}({', '.join(f'{_quoted(name)} {t}' for name, t in named)})"
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
 
 
 def arrow_types(connection: duckdb.DuckDBPyConnection, types: Sequence[str]) -> list[pa.DataType]:
@@ -278,7 +315,7 @@ class KernelConnection:
         if self._registers and inputs:
             with self._lock:
                 for name, table in inputs.items():
-                    self._connection.register(name, table)
+                    self._connection.register(name, readable(self._connection, table))
             self._registered.update(inputs)
             return None
         return inputs

@@ -28,6 +28,9 @@ QUERIES = [
     "SELECT a.k, b.k AS other FROM t a JOIN t b ON a.v::VARCHAR < b.v::VARCHAR",
     "SELECT list(d ORDER BY d) AS days, {'d': max(d)} AS latest FROM t",
     "SELECT DISTINCT [d, d] AS twice FROM t",
+    "SELECT pair[1] AS k, pair::VARCHAR AS text, n FROM "
+    "(SELECT row(k, d) AS pair, count(*) AS n FROM t GROUP BY ALL)",
+    "SELECT [row(k)] AS l, {'p': row(d, row(k))} AS s FROM t",
     "SELECT count(*) AS n FROM "
     "(SELECT DISTINCT [to_days(k % 2 * 30), to_hours(k % 3 * 720)] FROM t)",
     "SELECT count(*) AS n FROM t a JOIN t b ON [to_days(a.k * 30)] = [to_hours(b.k * 720)]",
