@@ -31,7 +31,7 @@ from tidewheel.planner.lower_view import (
     extended,
     lowers,
 )
-from tidewheel.planner.text import column, identifier, to_sql
+from tidewheel.planner.text import cast_to, column, identifier, to_sql
 from tidewheel.planner.view_kernels import INPUT, group_kernel, statements
 
 _SUMS: dict[type[exp.Expr], str] = {
@@ -328,7 +328,7 @@ def _grouping_sets(low: ViewLowering, node: L.Aggregate) -> Stream:
             elif c.name in have or named is not None:
                 exprs.append(L.Named(c, column(c.name)))
             else:
-                exprs.append(L.Named(c, exp.cast(exp.Null(), c.type, dialect="duckdb")))
+                exprs.append(L.Named(c, cast_to(exp.Null(), c.type)))
         parts.append(low.flush(extended(stream, exprs)))
     first = parts[0].arrow
     if any(p.arrow.types != first.types for p in parts):
@@ -370,4 +370,4 @@ def _grouping_value(
         if text not in keys:
             raise NoDeltaRule("GROUPING of something that is no key")
         value = value * 2 + (keys.index(text) not in chosen)
-    return exp.cast(exp.Literal.number(value), kind, dialect="duckdb")
+    return cast_to(exp.Literal.number(value), kind)

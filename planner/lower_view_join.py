@@ -12,7 +12,7 @@ from tidewheel.engine.state.delta import Schema
 from tidewheel.planner import logical as L
 from tidewheel.planner.lower_view import Stream, ViewLowering, filtered, lowers, with_columns
 from tidewheel.planner.range_joins import arranged
-from tidewheel.planner.text import conjunction
+from tidewheel.planner.text import cast_to, conjunction
 from tidewheel.planner.view_kernels import common_type
 
 
@@ -106,7 +106,7 @@ def sides(
             rest.append(op(this=key.left, expression=key.right))
             continue
         for side, t, into in zip(sides, known, (lefts, rights), strict=True):
-            into.append(side if t == kind else exp.cast(side.copy(), kind, dialect="duckdb"))
+            into.append(side if t == kind else cast_to(side.copy(), kind))
     left, left_key = low.columns_for(left, lefts)
     right, right_key = low.columns_for(right, rights)
     return left, right, left_key, right_key, conjunction([r.copy() for r in rest])

@@ -12,7 +12,7 @@ from tidewheel.engine.operators.circuit import Node
 from tidewheel.engine.operators.ranged import ArrangePoints, ArrangeRanges, Ends
 from tidewheel.planner.logical import references
 from tidewheel.planner.rewrites.join_graph import conjuncts
-from tidewheel.planner.text import to_sql
+from tidewheel.planner.text import cast_to, to_sql
 from tidewheel.planner.view_kernels import common_type
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def arranged(
         if kind is None:
             continue
         exprs = [
-            e if t == kind else exp.cast(e.copy(), kind, dialect="duckdb")
+            e if t == kind else cast_to(e.copy(), kind)
             for e, t in zip([found.point, *found.ends], types, strict=True)
         ]
         point, (at,) = low.columns_for(point, exprs[:1])

@@ -47,6 +47,12 @@ def alias_of(expression: exp.Expr, name: str) -> exp.Alias:
     return exp.Alias(this=expression, alias=identifier(name))
 
 
+def cast_to(expression: exp.Expr, kind: str) -> exp.Cast:
+    """A cast to a type by the name that DuckDB gives it, also one that sqlglot does not know."""
+    to = exp.DataType.build(kind, dialect="duckdb", udt=True)
+    return exp.Cast(this=expression, to=to)
+
+
 def defined(named: Named) -> exp.Expr:
     """`expr AS "name"`, or the bare column where it keeps its name."""
     if isinstance(named.expr, exp.Column) and named.expr.name == named.column.name:

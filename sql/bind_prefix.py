@@ -26,7 +26,7 @@ from tidewheel.planner.logical import (
     references,
 )
 from tidewheel.planner.range_joins import compared_as
-from tidewheel.planner.text import column, substituted
+from tidewheel.planner.text import cast_to, column, substituted
 
 from .bind_scope import Names, NotTaken
 from .bind_subquery import Around, names_of
@@ -87,7 +87,7 @@ class Prefix:
         mine = names_of(node)
         known = exp.Not(this=exp.Is(this=exp.Paren(this=value.copy()), expression=exp.null()))
         parts: list[tuple[str, str, exp.Expr]] = [
-            ("value", self.kind, exp.cast(value.copy(), self.kind, dialect="duckdb")),
+            ("value", self.kind, cast_to(value.copy(), self.kind)),
             ("side", "INTEGER", exp.Literal.number(side)),
         ]
         for c in (*kept, *self.around.columns):

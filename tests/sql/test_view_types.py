@@ -31,6 +31,8 @@ QUERIES = [
     "SELECT pair[1] AS k, pair::VARCHAR AS text, n FROM "
     "(SELECT row(k, d) AS pair, count(*) AS n FROM t GROUP BY ALL)",
     "SELECT [row(k)] AS l, {'p': row(d, row(k))} AS s FROM t",
+    "SELECT p, k, count(*) AS n FROM (SELECT row(d, k) AS p, k FROM t) "
+    "GROUP BY GROUPING SETS ((p), (k))",
     "SELECT count(*) AS n FROM "
     "(SELECT DISTINCT [to_days(k % 2 * 30), to_hours(k % 3 * 720)] FROM t)",
     "SELECT count(*) AS n FROM t a JOIN t b ON [to_days(a.k * 30)] = [to_hours(b.k * 720)]",
