@@ -28,6 +28,7 @@ from tidewheel.engine.state.run import Rows, concat_rows
 from tidewheel.engine.state.sorting import sort_rows
 
 _MIN, _MAX = int(np.iinfo(np.int64).min), int(np.iinfo(np.int64).max)
+SMALL = 1000  # rows of a group that take no longer than looking at it by itself
 _FEW: Final = 16  # groups that are looked at one by one
 _HEAD: Final = 64  # rows that need not be sorted
 
@@ -108,7 +109,7 @@ class Following(Keyed):
             return super().step(counters, deltas)
         keys = self.input.key.keys(delta.cols, len(delta))
         touched = unique(keys)
-        if len(touched) > _FEW:
+        if len(touched) > _FEW or self._small(touched):
             return super().step(counters, deltas)
         ranks = self.ranking(delta.cols, len(delta))
         self.input.insert(delta, counters, keys)
@@ -124,6 +125,12 @@ class Following(Keyed):
         change = consolidate(concat(parts))
         self.output.insert(change, counters)
         return emit(counters, change)
+
+    def _small(self, keys: Int64s) -> bool:
+        """Have these groups few rows?"""
+        spine = self.input.spine
+        sizes = (len(rows) for key in keys.tolist() for rows in spine.rows_of(key))
+        return sum(sizes) < SMALL * len(keys)
 
     def _piece(self, key: int, changed: Int64s) -> _Piece:
         """What is to be evaluated in one group."""

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import tidewheel
 from oracle.shapes import EDITS, SCHEMA, SHAPES
-from tidewheel.engine.operators import shared
+from tidewheel.engine.operators import following, shared
 from tidewheel.planner import view_fill, view_heads
 from tidewheel.planner.rewrites import measured
 
@@ -109,6 +109,7 @@ def test_all_shapes_with_state_that_waits(
         patch.setattr(shared, "ROW", 1)
         patch.setattr(view_heads, "LEAST", 1)
         patch.setattr(view_heads, "PART", 0)
+        patch.setattr(following, "SMALL", 0)
         check(edits, list(SHAPES), 1, batch, before)
 
 

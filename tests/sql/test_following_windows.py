@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import tidewheel
+from tidewheel.engine.operators import following
 from tidewheel.engine.operators.following import Following
 from tidewheel.engine.state import hashing
 from tidewheel.engine.state.delta import Delta, Int64s
@@ -27,6 +28,11 @@ VIEWS = {
     "mixed": "SELECT id, sum(m) OVER (ORDER BY s NULLS FIRST, day, id) AS a, "
     "lag(m) OVER (ORDER BY s NULLS FIRST, day, id) AS b FROM t",
 }
+
+
+@pytest.fixture(autouse=True)
+def _small_groups_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(following, "SMALL", 0)
 
 
 def row(rng: random.Random, number: int, at: int) -> str:
