@@ -19,7 +19,6 @@ from tidewheel.engine.operators.sink import Sink
 from tidewheel.engine.operators.tally import Tally
 from tidewheel.engine.state.arrangement import Counters
 from tidewheel.engine.state.change import Change
-from tidewheel.engine.state.delta import Delta
 from tidewheel.planner import logical as L
 from tidewheel.planner import (  # noqa: F401  (rules)
     lower_view_aggregate,
@@ -94,7 +93,9 @@ class Incremental:
         if run.shared is not None:
             put_off(self.circuit, self._low.contents, run.shared, self._measures)
         self._low.contents.fill(self.circuit, run)
-        self._advance()
+        self.circuit.run()
+        self.circuit.end_epoch()
+        self.sink.begin()
         for node in self.circuit.nodes:
             if node is not None and isinstance(node.op, Join):
                 node.op.begun = True  # one side may wait for the other, which is empty
@@ -102,11 +103,6 @@ class Incremental:
     def _push(self, node: Node, table: pa.Table) -> None:
         if table.num_rows:
             self.circuit.push(node, as_delta(table, node.op.schema))
-
-    def _advance(self) -> Delta:
-        self.circuit.run()
-        self.circuit.end_epoch()
-        return self.sink.taken()
 
     def step(self, changes: Deltas, run: Run) -> Change:
         """One epoch."""
@@ -119,7 +115,9 @@ class Incremental:
         for key, change in changes.items():
             if key in self.held:
                 self.held[key] += change.net
-        return Change.of(self._advance(), self._labels)
+        self.circuit.run()
+        self.circuit.end_epoch()
+        return Change.of(self.sink.taken(), self._labels)
 
     def rows(self) -> pa.Table:
         """The view's rows; the same object until they change."""

@@ -16,6 +16,7 @@ from tidewheel.engine.state.run import Layout, Rows, concat_rows
 from tidewheel.engine.state.sorting import sort_rows
 
 LEAF: Final = 4096
+_BATCH: Final = 1 << 17  # rows that a thread of DuckDB's reads at once
 
 
 class _Leaf:
@@ -33,7 +34,8 @@ class Sink(Operator):
 
     `rows()` gives them as an Arrow table without copying what did not change: rows lie in leaves by
     ranges of their hash, and a change rebuilds only the leaves that it falls into, when somebody
-    reads. `taken()` gives the delta since it was last called.
+    reads. `taken()` gives the delta since it was last called. A view's first rows are kept as they
+    came until one of them changes.
     """
 
     def __init__(self, schema: Schema, name: str = "sink") -> None:
@@ -44,6 +46,7 @@ class Sink(Operator):
         self._bounds = np.empty(0, np.int64)  # the first hash of each leaf but the first
         self._waiting: list[Delta | Rows] = []
         self._fresh: list[Delta] = []
+        self._first: Delta | None = None  # the rows until they first change, in any order
         self._table: pa.Table | None = None
 
     def step(self, counters: Counters, deltas: Sequence[Delta | None]) -> list[Emission]:
@@ -52,6 +55,14 @@ class Sink(Operator):
         if delta is not None and len(delta):
             self._fresh.append(delta)
         return []
+
+    def begin(self) -> None:
+        """What came is the view's first rows: to sort them can wait until one of them changes."""
+        if sum(map(len, self._fresh)) > LEAF and all((d.weights >= 0).all() for d in self._fresh):
+            fresh, self._fresh = self._fresh, []
+            self._first, self._table = concat(fresh), None
+        else:
+            self.taken()
 
     def taken(self) -> Delta:
         """What changed since the last call, consolidated; from now on part of `rows`."""
@@ -73,9 +84,12 @@ class Sink(Operator):
     def rows(self) -> pa.Table:
         """All rows; the same table as before if nothing changed."""
         if self._table is None:
+            batches: list[pa.RecordBatch] = []
             if self._waiting:
                 self._merge()
-            batches: list[pa.RecordBatch] = []
+            elif self._first is not None:
+                table = self._first.repeated().to_arrow(weight=None)
+                batches = table.to_batches(_BATCH)
             for leaf in self._leaves:
                 if leaf.batches is None:
                     table = leaf.rows.delta().repeated().to_arrow(weight=None)
@@ -87,6 +101,8 @@ class Sink(Operator):
 
     def _merge(self) -> None:
         waiting, self._waiting = self._waiting, []
+        if self._first is not None:
+            waiting, self._first = [self._first, *waiting], None
         change = concat_rows([self._rows(part) for part in waiting])
         if not self._leaves and isinstance(waiting[0], Rows) and len(waiting) == 1:
             self._leaves = self._split(change)
@@ -134,11 +150,16 @@ class Sink(Operator):
 
     @property
     def state_rows(self) -> int:
-        """Distinct rows held."""
-        return sum(len(leaf.rows) for leaf in self._leaves) + sum(map(len, self._waiting))
+        """Rows held, those that are equal counted once where rows were sorted."""
+        return sum(len(leaf.rows) for leaf in self._leaves) + sum(map(len, self._apart))
 
     @property
     def state_bytes(self) -> int:
         """Bytes held."""
         held = sum(leaf.rows.nbytes for leaf in self._leaves)
-        return held + sum(d.nbytes for d in self._waiting)
+        return held + sum(part.nbytes for part in self._apart)
+
+    @property
+    def _apart(self) -> Sequence[Delta | Rows]:
+        """What is not yet in a leaf."""
+        return self._waiting if self._first is None else [self._first, *self._waiting]
