@@ -372,8 +372,11 @@ class Maintainer:
                 view.plan = None
         self.settle()
 
-    def step(self, changes: Deltas, run: Run) -> dict[str, Change]:
-        """One epoch: every hot view's delta. An error leaves state half moved: call `cool`."""
+    def step(self, changes: Deltas, run: Run, refused: bool = False) -> dict[str, Change]:
+        """One epoch: every hot view's delta. An error leaves state half moved: call `cool`.
+
+        `refused`: it takes back the change of the last one, which the tables never had.
+        """
         moved = {k: d for k, d in changes.items() if len(d)}
         out: dict[str, Change] = {}
         if not moved:
@@ -384,7 +387,7 @@ class Maintainer:
             choice = view_choice.choice(moved, readers, tokens)
             if choice:
                 return self._compute_anew(readers, choice, run)
-        self.shared.begin(run.committed)
+        self.shared.begin(run.committed, refused)
         for view in self.ordered():
             if view.plan is None:
                 continue

@@ -246,7 +246,7 @@ class Epochs(Reading):
                     try:
                         write()
                     except (duckdb.IntegrityError, duckdb.DataError, duckdb.ProgrammingError):
-                        self._maintainer.step({key: change.negated()}, maintenance)
+                        self._maintainer.step({key: change.negated()}, maintenance, refused=True)
                         self._unpin()
                         return False
                     self._unpin()

@@ -93,6 +93,10 @@ class _Found(Waiting):
     def turn(self) -> int:
         return self._rows.turn
 
+    @property
+    def refused(self) -> bool:
+        return self._rows.refused
+
 
 class Join(Operator):
     """Inner join of two arrangements on equal keys; without key columns a cross join. Bilinear.

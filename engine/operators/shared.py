@@ -72,6 +72,11 @@ class Later:
         """The present turn."""
         return self._registry.turn
 
+    @property
+    def refused(self) -> bool:
+        """Does it take back a change that the tables have refused?"""
+        return self._registry.refused
+
     def read(self) -> Delta:
         """The rows that were there before the present turn."""
         assert self._reads.read is not None
@@ -121,14 +126,16 @@ class SharedArrangements:
 
     def __init__(self) -> None:
         self.turn = 0
+        self.refused = False
+        """Does the present turn take back a change that the tables have refused?"""
         self.read: Read | None = None
         """Runs a query over tables as they were before the present epoch."""
         self._found: dict[Hashable, Shared] = {}
 
-    def begin(self, read: Read) -> None:
+    def begin(self, read: Read, refused: bool = False) -> None:
         """A turn begins; until the next one tables are read by `read`."""
         self.turn += 1
-        self.read = read
+        self.read, self.refused = read, refused
 
     def keep(self, live: Collection[object]) -> None:
         """Let go of what no user in `live` needs: nobody writes there any more."""

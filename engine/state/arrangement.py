@@ -37,6 +37,10 @@ class Waiting(Protocol):
     def turn(self) -> int:
         """The present turn: an epoch, or the filling of a view."""
 
+    @property
+    def refused(self) -> bool:
+        """Does the present turn take back what tables have refused? They are as it leaves them."""
+
 
 def times_of(n: int, counters: Counters) -> Int64s | None:
     """The counters of n rows that change together; None outside loops."""
@@ -115,6 +119,8 @@ class Arrangement:
         if self._turn != waiting.turn:
             self.posted = None  # it is among the rows by now
         self._spine.insert(self.layout.rows(waiting.read()))
+        if waiting.refused and self.posted is not None:
+            self._spine.insert(self.layout.rows(self.posted.negate()))
 
     @property
     def nbytes(self) -> int:
@@ -150,10 +156,8 @@ class Arrangement:
         # other circuits have the same change of a table in a delta of their own
         return self.posted is not None and self.posted.weights is delta.weights
 
-    def _asked(
-        self, cols: Sequence[Col], spec: KeySpec, n: int, posted: Delta | None
-    ) -> Spine | None:
-        """What some keys find, `posted` included, of rows that it waits for and goes on to."""
+    def _asked(self, cols: Sequence[Col], spec: KeySpec, n: int, after: bool) -> Spine | None:
+        """What some keys find of rows that it waits for and goes on to; `after` a posted delta."""
         if self._waiting is None:
             return None
         schema = self.schema.select(self.key.indices)
@@ -164,14 +168,15 @@ class Arrangement:
             return None
         spine = Spine(self.layout)
         spine.insert(self.layout.rows(found))
-        if posted is not None and self._turn == self._waiting.turn:
-            spine.insert(self.layout.rows(posted))
+        posted = self.posted if self._turn == self._waiting.turn else None
+        if posted is not None and after != self._waiting.refused:
+            spine.insert(self.layout.rows(posted if after else posted.negate()))
         return spine
 
     def before(self, delta: Delta, cols: Sequence[Col], spec: KeySpec, keys: Int64s) -> Spine:
         """What was there under `keys` (see `match`) before `delta`, which has been added since."""
         if self.lacks(delta):
-            asked = self._asked(cols, spec, len(keys), None)
+            asked = self._asked(cols, spec, len(keys), after=False)
             if asked is not None:
                 return asked
             self._ready()
@@ -208,7 +213,7 @@ class Arrangement:
         only the rows in there. `net` as in `Spine.lookup`.
         """
         if spine is None:
-            spine = self._asked(cols, spec, len(keys), self.posted)
+            spine = self._asked(cols, spec, len(keys), after=True)
         if spine is None:
             spine = self.spine
         found = spine.lookup(keys, net=net)

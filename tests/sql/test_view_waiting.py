@@ -194,3 +194,27 @@ def test_a_view_that_comes_later_and_one_that_goes(con: tidewheel.Connection) ->
     con.execute(f"CREATE MATERIALIZED VIEW two AS {VIEWS['two']}")
     con.execute("DELETE FROM dim WHERE k = 3")
     check(con)
+
+
+@pytest.mark.parametrize("times", [0, 1, 2, 100])
+def test_a_refused_row_that_meets_itself(monkeypatch: pytest.MonkeyPatch, times: int) -> None:
+    """The table does not have it when what it meets is looked for, nor when all rows are read."""
+    monkeypatch.setattr(view_fill, "MANY", 10)
+    monkeypatch.setattr(shared, "ROW", 1)
+    monkeypatch.setattr(shared, "TIMES", times)
+    query = "SELECT a.id, b.id AS other FROM item a JOIN item b ON a.o = b.o WHERE a.q = 7"
+    insert = "INSERT INTO item VALUES (?, ?, ?)"
+    with tidewheel.connect() as con:
+        con.execute("CREATE TABLE item (id INTEGER PRIMARY KEY, o INTEGER, q INTEGER)")
+        con.execute("INSERT INTO item SELECT i, i % 5, i % 50 FROM range(400) t(i)")
+        con.execute(f"CREATE MATERIALIZED VIEW v AS {query}")
+        for _ in range(2):
+            with pytest.raises(tidewheel.IntegrityError):
+                con.execute(insert, (5, 2, 7))
+            assert bag(con, "FROM v") == bag(con, query)
+        con.execute(insert, (1000, 2, 7))
+        assert bag(con, "FROM v") == bag(con, query)
+
+
+def bag(con: tidewheel.Connection, query: str) -> list[tuple[object, ...]]:
+    return sorted(con.execute(query).fetchall())
