@@ -30,7 +30,7 @@ from tidewheel.planner.rewrites.measured import Text
 from tidewheel.planner.text import identifier, to_sql, written
 from tidewheel.planner.view_heads import First, Size
 from tidewheel.planner.view_reuse import Reusing, reusing
-from tidewheel.planner.view_sums import Sums, columns, groups_alike
+from tidewheel.planner.view_sums import OWN, Sums, columns, groups_alike
 
 
 def stepped(query: str, steps: Sequence[L.Filter | L.Project | L.Unnest], last: str = "") -> str:
@@ -152,6 +152,21 @@ class Contents:
             return Delta(schema, columns(table, schema), numbers(table.columns[-1]))
 
         self._gets[node] = rows
+
+    def counts_wait(self, node: Node) -> bool:
+        """May a `Tally` of a table's rows count them later, as all who read it wait themselves?"""
+        source = node.inputs[0].node
+        readers = [reader for reader, _, _ in node.readers[0]]
+        stored = self.tables(source) is not None and not self.origin(source).inputs
+        return node in self._gets and stored and bool(readers) and all(map(_waits, readers))
+
+    def counts(self, source: Node, read: Read) -> Delta:
+        """Each row of `source` once, with how often it is there."""
+        given, schema = self._gives[source], source.op.schema
+        if KeySpec(schema, range(len(schema))).integer:
+            return _each_once(read(given), schema)
+        table = read(f"SELECT *, {OWN}count(*) FROM ({given}) GROUP BY ALL")
+        return Delta(schema, columns(table, schema), numbers(table.columns[-1]))
 
     def _most(self, source: Node) -> float:
         """Rows that there may be: those of a table, but if far fewer are expected of joins."""
@@ -324,6 +339,8 @@ class Contents:
                 elif not op.has_all:
                     op.step((), [rows(node.inputs[0].node)])
                     op.arrangement.settle()
+            elif isinstance(op, Tally) and op.counts.waiting:
+                continue
             elif node not in served or node in self._gets:
                 for port, wire in enumerate(node.inputs):
                     if wire.node in served:

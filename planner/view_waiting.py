@@ -51,6 +51,14 @@ def put_off(
             # whole tables are the same for all views
             own = registry if node.op.shared is not None else contents
             node.op.wait(Later(registry, own, collect, find, many))
+    for node in circuit.nodes:
+        if node is not None and isinstance(node.op, Tally) and contents.counts_wait(node):
+            given = node.inputs[0].node
+            many, key = sizes(given), tuple(range(len(node.op.schema)))
+            if many >= view_fill.MANY:
+                collect = partial(contents.counts, given)
+                find = partial(contents.find, given, key)
+                node.op.wait(Later(registry, contents, collect, find, many))
 
 
 def _other(join: Node, port: int) -> Node | None:

@@ -13,7 +13,7 @@ import numpy as np
 from tidewheel.engine.operators.join import counts_at
 from tidewheel.engine.operators.keyed import Agenda
 from tidewheel.engine.operators.operator import Emission, Operator, emit
-from tidewheel.engine.state.arrangement import Arrangement, Counters, times_of
+from tidewheel.engine.state.arrangement import Arrangement, Counters, Waiting, times_of
 from tidewheel.engine.state.delta import Delta, Int64s, Schema, unique
 from tidewheel.engine.state.run import Rows, concat_rows
 from tidewheel.engine.state.sorting import sort_rows
@@ -81,7 +81,8 @@ class Tally(Operator):
         change = sort_rows(present)
         if not len(change):
             return []
-        before = self.counts.fetch(unique(change.keys))
+        waited = self.counts.waiting
+        before = self._asked(change) if waited else self.counts.fetch(unique(change.keys))
         n = len(change)
         if before is None:
             weights = self.count(change.weights)
@@ -94,7 +95,8 @@ class Tally(Operator):
             old = rows.weights[:, m:]
             weights = self.count(old + rows.weights[:, :m]) - self.count(old)
             n = len(rows)
-        self.counts.spine.insert_run(change)
+        if not waited:
+            self.counts.spine.insert_run(change)
         index = weights.nonzero()[0]
         if not len(index):
             return []
@@ -102,6 +104,18 @@ class Tally(Operator):
             return [(0, counters, Delta(self.schema, rows.cols, weights))]
         kept = rows.take(index)
         return [(0, counters, Delta(self.schema, kept.cols, weights[index]))]
+
+    def wait(self, rows: Waiting) -> None:
+        """Count nothing until somebody changes something; `rows` are those that came until then."""
+        self.counts.wait(_Counts(rows))
+
+    def _asked(self, change: Rows) -> Rows | None:
+        """The counts of changed rows before, where they wait; they have the change afterwards."""
+        delta = change.delta()
+        self.counts.post(delta)
+        before = self.counts.before(delta, change.cols, self.counts.key, change.keys)
+        found = before.lookup(unique(change.keys))
+        return None if found is None else found[1]
 
     def _present(self, deltas: Sequence[Delta | None], times: Int64s | None) -> Rows | None:
         parts = []
@@ -166,6 +180,35 @@ class Tally(Operator):
     def arrangements(self) -> Sequence[Arrangement]:
         """Counts of whole rows; in loops the output too."""
         return (self.counts,) if self.output is None else (self.counts, self.output)
+
+
+class _Counts(Waiting):
+    """Rows as counts of one input."""
+
+    def __init__(self, rows: Waiting) -> None:
+        self._rows = rows
+
+    def read(self) -> Delta:
+        return _counts(self._rows.read())
+
+    def worth(self, keys: int) -> bool:
+        return self._rows.worth(keys)
+
+    def find(self, keys: Delta) -> Delta | None:
+        rows = self._rows.find(keys)
+        return None if rows is None else _counts(rows)
+
+    @property
+    def turn(self) -> int:
+        return self._rows.turn
+
+    @property
+    def refused(self) -> bool:
+        return self._rows.refused
+
+
+def _counts(rows: Delta) -> Delta:
+    return Delta(rows.schema, rows.cols, rows.weights[:, None])
 
 
 def _reweigh(rows: Rows, weights: Int64s) -> Rows:

@@ -12,6 +12,7 @@ import pytest
 import tidewheel
 from tidewheel.engine.operators import shared
 from tidewheel.engine.operators.join import Arrange
+from tidewheel.engine.operators.tally import Tally
 from tidewheel.planner import view_fill
 
 from .test_views import rows
@@ -39,6 +40,9 @@ SHAPES = {
     "large": "SELECT o.o, i.id, i.q FROM ord o, item i WHERE o.o = i.o AND o.o IN (SELECT o FROM item GROUP BY o HAVING sum(q) > 80)",
     "others": f"SELECT i.id FROM item i JOIN ord o USING (o) WHERE {ORD} AND i.q > 4 AND EXISTS (FROM item j WHERE j.o = i.o AND j.q <> i.q)",
     "alone": "SELECT i.id FROM item i JOIN ord o USING (o) WHERE o.c = 1 AND NOT EXISTS (FROM item j WHERE j.o = i.o AND j.q > i.q)",
+    "exists": "SELECT o.o, o.c FROM ord o WHERE EXISTS (FROM item i WHERE i.o = o.o AND i.q > 2)",
+    "none": "SELECT o.o, o.c FROM ord o WHERE NOT EXISTS (FROM item i WHERE i.o = o.o AND i.q < 2)",
+    "both": "SELECT o.o, o.c FROM ord o WHERE (o.c, substr(o.note, 1, 1)) IN (SELECT o, p FROM item i)",
     "of_view": "SELECT v.s, o.o FROM v_chain v JOIN ord o ON o.c = v.n JOIN item i ON i.o = o.o",
 }  # fmt: skip
 WAITING = {
@@ -54,7 +58,12 @@ WAITING = {
     "large",
     "others",
     "alone",
+    "exists",
+    "none",
+    "both",
 }
+COUNTED = {"exists", "none", "both"}
+"""What is asked of many rows is whether some are there."""
 
 
 def item(rng: random.Random, i: int) -> str:
@@ -98,6 +107,8 @@ def waiting(con: tidewheel.Connection, view: str) -> bool:
     assert plan is not None
     assert plan.circuit is not None
     ops = [n.op for n in plan.circuit.nodes if n is not None]
+    counted = any(isinstance(op, Tally) and op.counts.waiting for op in ops)
+    assert counted == (view in COUNTED), view
     return any(isinstance(op, Arrange) and op.arrangement.waiting for op in ops)
 
 
