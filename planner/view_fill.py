@@ -338,7 +338,6 @@ class Contents:
                         circuit.push(node, rows(node.inputs[0].node))
                 elif not op.has_all:
                     op.step((), [rows(node.inputs[0].node)])
-                    op.arrangement.settle()
             elif isinstance(op, Tally) and op.counts.waiting:
                 continue
             elif node not in served or node in self._gets:
@@ -346,11 +345,12 @@ class Contents:
                     if wire.node in served:
                         delta = self._gets[node](run) if node in self._gets else None
                         delta = rows(wire.node) if delta is None else delta
-                        if node in served:
+                        if isinstance(op, Tally) and node in served:
+                            op.begin(delta)
+                            once = np.ones(len(delta), np.int64)
+                            known[node] = Delta(op.schema, delta.cols, once)
+                        elif node in served:
                             op.step((), [delta])
-                            if isinstance(op, Tally):  # its rows are those of `delta`, once
-                                once = np.ones(len(delta), np.int64)
-                                known[node] = Delta(op.schema, delta.cols, once)
                         elif len(delta):
                             circuit.push(node, delta, port=port)
 

@@ -105,6 +105,10 @@ class Tally(Operator):
         kept = rows.take(index)
         return [(0, counters, Delta(self.schema, kept.cols, weights[index]))]
 
+    def begin(self, counted: Delta) -> None:
+        """The first rows, each once, and how often it is there: sorted when one of them changes."""
+        self.counts.post(_counts(counted))
+
     def wait(self, rows: Waiting) -> None:
         """Count nothing until somebody changes something; `rows` are those that came until then."""
         self.counts.wait(_Counts(rows))
