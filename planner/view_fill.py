@@ -116,7 +116,7 @@ class Contents:
         assert isinstance(op, Ordered)
         stored = self.tables(source) is not None and given is not None
         origin = self.origin(source)
-        linear, again = not origin.inputs, stored or isinstance(origin.op, Join)
+        again = stored or isinstance(origin.op, Join)
         if given is None or not again or registry is None or not First.possible(op):
             return
 
@@ -126,10 +126,12 @@ class Contents:
             assert self.read is not None
             return [self.collect(source, self.read), present]
 
-        first = First(op, _named(given, names), names, rest, self._sizes, linear)
-
         def rows(run: Queries) -> Delta | None:
-            return first(run) if self._most(source) >= MANY else None
+            most = self._most(source)
+            if most < MANY:
+                return None
+            about = min(most, self.expected(source)) if origin.inputs else None
+            return First(op, _named(given, names), names, rest, self._sizes, about)(run)
 
         self._gets[node] = rows
 

@@ -31,7 +31,7 @@ _MIN, _MAX = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 class Size(NamedTuple):
     """Rows, groups (nearly), rows with a NULL in their group's name, and as the value."""
 
-    rows: int
+    rows: float
     groups: int
     nameless: int
     valueless: int
@@ -41,7 +41,8 @@ class First:
     """What an `Ordered` gets from the rows of `query`, whose columns are called `names`.
 
     `rest` is how it reads them all when that is not enough any more. `sizes`: what is known of
-    numbers of rows and groups. `linear`: does `query` give rows of one table, filtered perhaps?
+    numbers of rows and groups. `about`: how many rows are expected of joins; None for one table,
+    filtered perhaps, whose rows are soon counted.
     """
 
     def __init__(
@@ -51,14 +52,14 @@ class First:
         names: Sequence[str],
         rest: Rest,
         sizes: dict[str, Size],
-        linear: bool,
+        about: float | None,
     ) -> None:
         self._op = op
         self._sizes = sizes
         self._query = query
         self._names = [to_sql(identifier(n)) for n in names]
         self._rest = rest
-        self._linear = linear
+        self._about = about
         self._rows = max(LEAST, 2 * op.count)
 
     @staticmethod
@@ -109,7 +110,7 @@ class First:
         return f"SELECT {', '.join(items)}, {OWN}count(*) FROM ({self._query}) GROUP BY {by}"
 
     def _known(self, run: Queries, group: Sequence[str]) -> Size | None:
-        """The size by what DuckDB keeps of a table: if there are no NULLs, and few groups."""
+        """The size by what DuckDB keeps of tables: if there are no NULLs, and few groups."""
         value = self._names[self._op.ranking.order.column]
         stats = [f"{OWN}stats({c}).has_null::BOOLEAN" for c in (*group, value)]
         stats += [f"{OWN}stats({g}).approx_unique::BIGINT" for g in group]
@@ -118,7 +119,9 @@ class First:
         values = [count for row in found for count in row[len(group) + 1 :]]
         if nulls != [False] * (len(group) + 1) or None in values:
             return None
-        rows = run.row(f"SELECT {OWN}count(*) FROM ({self._query})")[0]
+        rows = self._about
+        if rows is None:
+            rows = run.row(f"SELECT {OWN}count(*) FROM ({self._query})")[0]
         groups = math.prod(values)
         return Size(rows, groups, 0, 0) if groups * self._rows * PART <= rows else None
 
@@ -132,7 +135,8 @@ class First:
         items = f"{OWN}count(*), {groups}, {nulls}, {OWN}count(*) - {OWN}count({value})"
         query = f"SELECT {items} FROM ({self._query})"
         if query not in self._sizes:
-            known = self._known(run, group) if self._linear else None
+            # (of all rows together the number itself is needed)
+            known = self._known(run, group) if group or self._about is None else None
             self._sizes[query] = known or Size(*run.row(query))
         return self._sizes[query]
 
