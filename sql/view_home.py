@@ -74,7 +74,7 @@ class Homes(Registry):
         DuckDB takes whatever is temporary before anything else of its name.
         """
         if self._hiding is None or self._hiding[0] != self.host.catalog.version:
-            self._hides(Names(self.host.connection))
+            self._hides(self._present())
         assert self._hiding is not None
         with self.at(view.home):
             if self._hiding[1] and view.key not in self._hiding[2]:

@@ -190,6 +190,13 @@ class Registry:
             self._catalog = version, Names(self.host.connection)
         return self._catalog[1]
 
+    def _present(self) -> Names:
+        """The catalog, perhaps as it was read before; also within what changes it."""
+        version = self.host.catalog.version, self.database.catalog_version
+        if self._catalog is not None and self._catalog[0] == version:
+            return self._catalog[1]
+        return Names(self.host.connection)
+
     def _relation(self, key: str) -> Relation | None:
         return next((r for r in Names(self.host.connection).relations if r.key == key), None)
 
