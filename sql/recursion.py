@@ -129,6 +129,37 @@ def whole(text: str) -> tuple[Block, bool] | None:
         return None
 
 
+def for_duckdb(text: str, describe: Describer) -> str:
+    """PREPARE or CREATE MACRO with a recursion: DuckDB keeps the text, and runs it.
+
+    Its tables are put in order for that. Raises NotSupportedError for what only Tidewheel can run.
+    """
+    scanned = _scanned(text)
+    if scanned is None:
+        return text
+    ordered = arranged(scanned, describe.table)
+    if early(ordered or scanned):  # DuckDB takes the catalog's tables, where there are any
+        ordered = arranged(scanned, describe.table, recursions=True)
+    found = ordered or scanned
+    wrong = next((w.head for w in found.withs if w.mutually), None)
+    backwards = early(found)
+    if wrong is None and not backwards:
+        return text if ordered is None else ordered.text
+    if wrong is None:
+        wrong = next(r.name for r in scanned.references if r.key == backwards[0][0].key)
+        what = f'tables that read each other ("{backwards[0][0].label}")'
+    else:
+        what = "WITH MUTUALLY RECURSIVE"
+    raise errors.NotSupportedError(
+        f"what is prepared, and a macro, is run by DuckDB, which knows no {what}",
+        hint="Execute the query itself, with parameters: its plan is kept with its text. Or make a "
+        "view of it.",
+        text=text,
+        position=wrong.start,
+        length=wrong.end - wrong.start,
+    )
+
+
 def _rewritten(scanned: Scan) -> Scan | None:
     """A statement that means the same, where its steps can be simpler."""
     text = linear(scanned)
@@ -203,6 +234,7 @@ __all__ = [
     "Opened",
     "Plan",
     "RecursiveTable",
+    "for_duckdb",
     "numbered",
     "opened",
     "plan",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
@@ -201,6 +202,13 @@ class Runner:
     def _ddl(self, statement: Statement, given: Parameters) -> tuple[Result | None, int]:
         session = self.session
         found: tuple[Result | None, int]
+        if mentions_recursion(statement.text) and _KEPT.match(statement.text):
+            from . import recursion
+
+            with session.guard(statement):
+                describe = recursion.Describer(session.connection, given)
+                text = recursion.for_duckdb(statement.text, describe)
+            statement = dataclasses.replace(statement, text=text)
         if not session.views.any:
             found = self._duckdb(statement, given)
             session.views.note_prepare(statement)  # there may be views when it is executed
@@ -362,4 +370,8 @@ _NO_DDL = (
     "DESCRIBE", "DESC", "SUMMARIZE", "SHOW", "PREPARE", "COMMENT", "EXPORT", "ANALYZE", "VACUUM",
     "CHECKPOINT",
 )  # fmt: skip
+_KEPT = re.compile(
+    r"\s*(PREPARE|CREATE\s+(OR\s+REPLACE\s+)?(TEMP\w*\s+)?(MACRO|FUNCTION))\b", re.IGNORECASE
+)
+"""DuckDB keeps the query that stands in it."""
 _NO_SETTINGS = ("CREATE", "DROP", "ALTER")

@@ -259,3 +259,36 @@ def test_names_of_expressions_show_the_recursion_as_it_is_written(fusion: str) -
         assert con.execute(linear).description[0][0] == plain.execute(linear).description[0][0]
         name = con.execute(mutual).description[0][0]
         assert name == "(WITH o AS (…), p AS (…) SELECT max(a) FROM p)"
+
+
+def test_what_is_prepared_has_its_tables_put_in_order(con: tidewheel.Connection) -> None:
+    late = "WITH RECURSIVE a AS (SELECT n + ?::INT AS n FROM b), b AS (SELECT ?::INT AS n) FROM a"
+    con.execute(f"PREPARE q AS {late}")
+    assert con.execute("EXECUTE q(10, 3)").fetchall() == [(13,)]
+    con.execute(
+        "CREATE MACRO m(k) AS TABLE WITH RECURSIVE a AS (SELECT n + k AS n FROM b), "
+        "b AS (SELECT 1 AS n) FROM a"
+    )
+    assert con.execute("FROM m(4)").fetchall() == [(5,)]
+    # DuckDB takes tables of the catalog where there are any
+    con.execute(
+        "PREPARE r AS WITH RECURSIVE raw AS (FROM e), e AS (FROM raw) SELECT count(*) FROM e"
+    )
+    assert con.execute("EXECUTE r").fetchall() == [(5,)]
+
+
+@pytest.mark.parametrize("start", ["PREPARE q AS", "CREATE OR REPLACE MACRO m() AS TABLE"])
+@pytest.mark.parametrize(
+    ("query", "what"),
+    [
+        (EVEN, 'tables that read each other ("od")'),
+        ("WITH MUTUALLY RECURSIVE t(n int) AS (SELECT 1) FROM t", "WITH MUTUALLY RECURSIVE"),
+    ],
+)
+def test_what_only_tidewheel_runs_is_not_prepared(
+    con: tidewheel.Connection, start: str, query: str, what: str
+) -> None:
+    with pytest.raises(tidewheel.NotSupportedError, match="which knows no") as caught:
+        con.execute(f"{start} {query}")
+    assert what in str(caught.value)
+    assert caught.value.place is not None
