@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -14,13 +13,9 @@ from tidewheel.engine.operators.kernel import Kernel, KernelInput
 from tidewheel.planner.flow import Flow, Loop, Operator
 from tidewheel.planner.fuse import KernelPlan
 from tidewheel.planner.logical import Column
-from tidewheel.planner.text import typed_nulls, used_parameters
+from tidewheel.planner.text import VOLATILE, typed_nulls, used_parameters
 
 OUTPUT = "result"
-_VOLATILE = re.compile(
-    r"\b(random|uuid|gen_random_uuid|uuidv[47]|nextval|currval|setseed|(table)?sample)\b",
-    re.IGNORECASE,
-)
 
 
 def build(
@@ -113,7 +108,7 @@ class _Builder:
         parameters = used_parameters(plan.sql, self.parameters)
         connection = self.apart.get(plan.name, self.connection)
         loop = plan.root.loop
-        rests = loop is not None and loop.replaces and _VOLATILE.search(plan.sql) is None
+        rests = loop is not None and loop.replaces and VOLATILE.search(plan.sql) is None
         return lambda: Kernel(plan.sql, inputs, connection, parameters, is_root, rests)
 
     def _made(self, operator: Operator) -> Callable[[], Vertex]:

@@ -6,6 +6,7 @@ anchor ──▶ ingress ─▶ iterate ─┬─▶ pick ─▶ step ─▶ fee
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -25,10 +26,15 @@ from tidewheel.planner.context import Context
 from tidewheel.planner.flow import Loop, Operator
 from tidewheel.planner.logical import Binding, Block, LetRec, Node, RecRef, Structural
 from tidewheel.planner.lower import Lowering, lowers
-from tidewheel.planner.text import numbered_parameters, select_all, typed_nulls
+from tidewheel.planner.text import VOLATILE, numbered_parameters, select_all, typed_nulls
 
 DEFAULT_ROUNDS = 10_000
 """The bound where each iteration runs statements: a hundred times slower than one that does not."""
+_MAY_DIFFER = re.compile(
+    VOLATILE.pattern + r"|\b(limit|offset|first|last|any_value|arbitrary|over|list|string_agg)\b",
+    re.IGNORECASE,
+)
+"""What may give other rows though it reads the same, be it in another order."""
 ITERATIONS = "987654321987"
 """Stands in the text of a native recursion for the bound on its iterations."""
 
@@ -79,11 +85,12 @@ def _let_rec(low: Lowering, node: LetRec) -> Operator:
         sources += own
     specs = tuple(_spec(b, i, wanted) for i, b in enumerate(node.bindings))
     limit = node.limit
+    closed = _is_closed(node)
 
     def make(context: Any) -> Vertex:
         bounds = budget(context, DEFAULT_ROUNDS)
         record = partial(_record, context.record, names) if context.record else None
-        return Iterate(specs, ports, wanted, bounds, limit, node.enough, record)
+        return Iterate(specs, ports, wanted, bounds, limit, node.enough, record, closed)
 
     head = low.flow.vertex("Iterate", sources, (), None, detail=_detail(node), buffer=None)
     head.make = make
@@ -131,6 +138,20 @@ def _let_rec(low: Lowering, node: LetRec) -> Operator:
     body = low(node.body)
     low.variables = {**outer, **{k: v for k, v in low.variables.items() if k not in outer}}
     return body
+
+
+def _is_closed(node: LetRec) -> bool:
+    """Do the next rows of UNION ALL follow from the last ones, however often they are asked for?"""
+    todo = [step for b in node.bindings for step in b.steps]
+    while todo:
+        part = todo.pop()
+        if isinstance(part, Block):
+            if _MAY_DIFFER.search(part.sql):
+                return False
+        elif not isinstance(part, RecRef) or part.part != "delta":
+            return False
+        todo.extend(part.children)
+    return all(b.kind == "union_all" for b in node.bindings)
 
 
 def _fed(low: Lowering, node: LetRec, loop: Loop, step: Node) -> Operator:

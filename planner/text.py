@@ -11,6 +11,12 @@ from sqlglot import exp
 from tidewheel.planner.dialect import Tidewheel
 from tidewheel.planner.logical import AsofJoin, Block, Column, EquiKey, Named, SortKey
 
+VOLATILE = re.compile(
+    r"\b(random|uuid|gen_random_uuid|uuidv[47]|nextval|currval|setseed|(table)?sample)\b",
+    re.IGNORECASE,
+)
+"""What gives another value each time, in a text."""
+
 
 def to_sql(expression: exp.Expr) -> str:
     """Text in DuckDB's dialect, always with its own comments removed."""

@@ -135,6 +135,15 @@ class Meter:
             self.table,
         )
 
+    def endless(self, since: int) -> RecursionLimitError:
+        """The error for a loop that is where it was at iteration `since`."""
+        return RecursionLimitError(
+            f"recursive table {self.name} never ends: iteration {self.iteration:,} gave the rows "
+            f"of iteration {since:,} again, for the data have a cycle, which UNION ALL follows for "
+            "ever. Write UNION, or add a CYCLE clause.",
+            self.table,
+        )
+
     def _guess(self, repeats: bool) -> str:
         deltas = list(self.deltas)
         growing = len(deltas) > 1 and deltas[-1] > deltas[0]

@@ -22,6 +22,7 @@ import pyarrow as pa
 
 from tidewheel.engine.dataflow.vertex import Vertex
 from tidewheel.engine.operators.budget import Budget, Meter, RecursionLimitError
+from tidewheel.engine.operators.cycle import Cycle
 from tidewheel.engine.operators.rowset import repeats
 from tidewheel.engine.operators.variable import Variable, VariableSpec
 from tidewheel.engine.progress.timestamp import Timestamp
@@ -49,6 +50,7 @@ class _Run:
     meter: Meter
     arrived: dict[int, dict[int, list[pa.Table]]] = field(default_factory=dict)
     recent: list[pa.Table] = field(default_factory=list)
+    cycle: Cycle = field(default_factory=Cycle)
     sent: bool = False
     over: bool = False
 
@@ -58,7 +60,8 @@ class Iterate(Vertex):
 
     `wanted` are the (variable, part) that somebody reads. `limit`: RETURN AT or ERROR AT RECURSION
     LIMIT. `enough`: the answer may end at that many rows. `record(variable, counters, rows)` is
-    given what each counter added to a variable (all its rows, where they are replaced). It sends a
+    given what each counter added to a variable (all its rows, where they are replaced). `closed`:
+    what a counter adds follows from what the last one did, and from nothing else. It sends a
     `Round` per time, from which each `Pick` takes its part.
     """
 
@@ -71,8 +74,10 @@ class Iterate(Vertex):
         limit: tuple[str, int] | None = None,
         enough: int | None = None,
         record: Callable[[int, tuple[int, ...], pa.Table], None] | None = None,
+        closed: bool = False,
     ) -> None:
         self._record = record
+        self._closed = closed and enough is None and budget.on_limit == "error"
         self._specs = tuple(specs)
         self._ports = tuple(ports)
         self._wanted = tuple(wanted)
@@ -134,6 +139,10 @@ class Iterate(Vertex):
         if bound is not None:
             self._end(run, time)
             return
+        if self._closed:
+            since = run.cycle.since(counter, [v.delta for v in run.variables])
+            if since is not None:
+                raise run.meter.endless(since)
         if self._limit is not None and counter >= self._limit[1]:
             if self._limit[0] == "error":
                 raise RecursionLimitError(

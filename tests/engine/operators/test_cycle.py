@@ -1,0 +1,53 @@
+"""A loop that comes back to where it was is found, and only such a one."""
+
+from __future__ import annotations
+
+import random
+
+import pyarrow as pa
+import pytest
+
+from tidewheel.engine.operators.cycle import Cycle
+
+
+def table(values: list[int | None]) -> pa.Table:
+    return pa.table({"a": pa.array(values, pa.int64()), "b": [str(v) for v in values]})
+
+
+@pytest.mark.parametrize("lead", [0, 1, 70, 500])
+@pytest.mark.parametrize("length", [1, 2, 7, 100])
+def test_a_cycle_is_found_in_time(lead: int, length: int) -> None:
+    shuffling = random.Random(lead + length)
+    cycle = Cycle()
+    for i in range(4 * (lead + length) + 200):
+        state = i if i < lead else lead + (i - lead) % length
+        values = [state, state, None, -state]
+        shuffling.shuffle(values)
+        since = cycle.since(i, [table(values), table([state])])
+        if since is not None:
+            assert since >= lead
+            assert (i - since) % length == 0
+            return
+    pytest.fail("not found")
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        lambda i: [i],
+        lambda i: [0] * (i % 3 + 1) + [i // 600],
+        lambda i: [1, 1, 2] if i < 599 else [1, 2, 2],  # as bags they differ, once
+    ],
+)
+def test_what_goes_on_is_no_cycle(rows) -> None:  # type: ignore[no-untyped-def]
+    cycle = Cycle()
+    states = [rows(i) for i in range(600)]
+    for i, state in enumerate(states):
+        since = cycle.since(i, [table(state)])
+        assert since is None or sorted(states[since]) == sorted(state)
+
+
+def test_numbers_that_only_look_alike_are_not_compared() -> None:
+    cycle = Cycle()
+    for i in range(300):
+        assert cycle.since(i, [pa.table({"a": [0.0 if i % 2 else -0.0]})]) is None
