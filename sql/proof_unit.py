@@ -15,7 +15,8 @@ from ..planner.logical import Binding, LetRec, Node
 from . import recursion
 from .proof_select import Column, Value
 from .proof_text import Mark, Opaque, Reading
-from .recursion_tables import Reference, Span
+from .recursion_groups import groups
+from .recursion_tables import Span
 from .recursion_text import quoted
 
 ITERATION = "__tw_iteration"
@@ -139,7 +140,7 @@ class Unit:
             labels = [c.label for c in table.binding.columns]
             columns = tuple((n, k) for n, (_, k) in zip(labels, kinds, strict=False))
             return Source(cte.label, columns, self, table)
-        if any(cte.body.holds(r.name) for r in self._self_references(mark)):
+        if id(cte) in groups(self.reading.opened.scan):
             raise Opaque(
                 f'"{cte.label}" is a recursion that depends on the rows of a query around it'
             )
@@ -147,10 +148,6 @@ class Unit:
         text = f"SELECT * FROM ({self.source_sql(source, (), mark)})"
         source.columns = tuple(self._runner.describe(text))
         return source
-
-    def _self_references(self, mark: Mark) -> list[Reference]:
-        scan = self.reading.opened.scan
-        return [r for r in scan.references if scan.resolve(r) is mark.cte]
 
     def groups(self, source: Source, seen: tuple[Source, ...] = ()) -> set[Group]:
         """The recursions that a query reads, through other queries too."""

@@ -26,7 +26,7 @@ from .recursion_keyed import keyed
 from .recursion_linear import linear
 from .recursion_member import Correlated, Texts
 from .recursion_order import arranged, early
-from .recursion_plan import Plan, Planner, RecursiveTable
+from .recursion_plan import Correlation, Plan, Planner, RecursiveTable
 from .recursion_scan import scan
 from .recursion_search import desugar
 from .recursion_tables import Scan, Span
@@ -99,16 +99,17 @@ def _decorrelated(
     """The plan; what reads the rows of a query around it is given keys if DuckDB cannot run it, or
     if `keys` are wanted.
     """
-    planner = Planner(scanned, describe, keys)
+    wanted: Correlation = "all" if keys else "ours"
+    planner = Planner(scanned, describe, wanted)
     try:
         return planner.statement(is_query, always)
     except Correlated as refusal:
         again = keyed(scanned, describe)
         if again is not None:
             with suppress(errors.Error, duckdb.Error, Correlated):  # told of the text as written
-                planner_ = Planner(again, describe, keys)
-                planner_.texts.written = scanned.text
-                return planner_.statement(is_query, always=True)
+                other = Planner(again, describe, wanted)
+                other.texts.written = scanned.text
+                return other.statement(is_query, always=True)
         if not keys:
             raise planner.texts.told(refusal) or refusal.error from None
     return _decorrelated(scanned, describe, is_query, False, always)
@@ -196,13 +197,18 @@ def opened(text: str, describe: Describer) -> Opened:
     scanned = opened_bodies(scan(text))
     if any(c.search or c.cycle for w in scanned.withs for c in w.ctes):
         scanned = scan(desugar(scanned))
-    scanned = arranged(scanned, describe.table) or scanned
-    planner = Planner(scanned, describe)
-    try:
-        found = planner.statement(True) if any(w.recursive for w in scanned.withs) else None
-    except Correlated as refusal:
-        raise refusal.error from None
-    return Opened(scanned, None if found is None else found.node, planner.tables)
+    refusals: list[errors.Error] = []
+    for again in (False, True) if early(scanned) else (False,):  # as in `plan`
+        ordered = arranged(scanned, describe.table, recursions=again) or scanned
+        planner = Planner(ordered, describe, "none")
+        try:
+            recursive = any(w.recursive for w in ordered.withs)
+            found = planner.statement(True) if recursive else None
+        except errors.Error as error:
+            refusals.append(error if planner.left is None else planner.left.error)
+        else:
+            return Opened(ordered, None if found is None else found.node, planner.tables)
+    raise refusals[0]
 
 
 def plan_statement(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 from ..planner.logical import Binding, Block, Column, LetRec, Node, RecKind
 from . import errors
@@ -21,6 +22,8 @@ from .recursion_nodes import afterwards, around, finite, free, means_same, reads
 from .recursion_tables import Cte, Scan, Span
 from .recursion_text import Cutter, Text
 from .recursion_whole import is_back, mentions, whole_text
+
+Correlation = Literal["all", "ours", "none"]
 
 
 @dataclass(frozen=True)
@@ -64,10 +67,15 @@ class _Frame:
 class Planner:
     """Plans the recursions of one statement: each group of tables becomes a `LetRec`."""
 
-    def __init__(self, scanned: Scan, describe: Describer, alone: bool = False) -> None:
-        """`alone`: refuse, as `Correlated`, what DuckDB would decorrelate."""
+    def __init__(
+        self, scanned: Scan, describe: Describer, correlated: Correlation = "ours"
+    ) -> None:
+        """`correlated`: which recursions over the rows of a query around them are refused, as
+        `Correlated`: all, those that DuckDB cannot run, or none (they stay in the text).
+        """
         self.scan = scanned
-        self.alone = alone
+        self.correlated = correlated
+        self.left: Correlated | None = None  # one that DuckDB cannot run
         self.describe = describe
         self.cutter = Cutter(scanned)
         self.texts = Texts(scanned, describe, self.cutter)
@@ -133,10 +141,12 @@ class Planner:
         except Native:
             self.cutter.splices = before
         except Correlated as refusal:
-            if self.alone or len(group) > 1 or group[0].with_.mutually or self.is_ours(group):
+            ours = len(group) > 1 or group[0].with_.mutually or self.is_ours(group)
+            if self.correlated == "all" or (ours and self.correlated == "ours"):
                 raise
-            error = self.texts.told(refusal)
-            if error is not None:
+            if ours:
+                self.left = refusal
+            elif (error := self.texts.told(refusal)) is not None:
                 raise error from None
             self.cutter.splices = before
 

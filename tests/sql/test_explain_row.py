@@ -366,6 +366,29 @@ def test_what_is_not_taken_apart_is_said(own: tidewheel.Connection) -> None:
     assert '(not taken apart: "s" is a recursion inside a step' in explained(own, "(n, 4)")
 
 
+def test_tables_that_would_read_each_other_read_the_catalog(own: tidewheel.Connection) -> None:
+    own.execute("CREATE TABLE orders(id int); INSERT INTO orders VALUES (1), (2)")
+    own.execute(
+        "CREATE MATERIALIZED VIEW late AS WITH RECURSIVE raw AS (FROM orders WHERE id > 1), "
+        "orders AS (SELECT id + 10 AS id FROM raw) FROM orders"
+    )
+    said = own.execute("EXPLAIN ROW (late, 12)").fetchall()[0][1]
+    assert '"orders" where id > 1' in said.lower()
+    assert "<- orders (2)" in said
+
+
+def test_a_mutual_recursion_over_the_rows_around_it_is_not_taken_apart(
+    own: tidewheel.Connection,
+) -> None:
+    own.execute(
+        "CREATE MATERIALIZED VIEW around AS SELECT x, (WITH RECURSIVE r(n) AS (SELECT x UNION "
+        "SELECT n + 1 FROM s WHERE n < 5), s(n) AS (SELECT 0 UNION SELECT n FROM r) "
+        "SELECT count(*) FROM r) AS k FROM range(3) t(x)"
+    )
+    said = own.execute("EXPLAIN ROW (around, 2, 5)").fetchall()[0][1]
+    assert "depends on the rows of a query around it" in said
+
+
 def test_a_group_of_many_rows(own: tidewheel.Connection) -> None:
     own.execute("INSERT INTO e SELECT 50, i FROM range(100, 200) r(i)")
     own.execute("CREATE MATERIALIZED VIEW g AS SELECT a, count(*) AS n FROM e GROUP BY a")
