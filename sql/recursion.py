@@ -108,7 +108,7 @@ def _decorrelated(
         if again is not None:
             with suppress(errors.Error, duckdb.Error, Correlated):  # told of the text as written
                 other = Planner(again, describe, wanted)
-                other.texts.written = scanned.text
+                other.texts.written, other.inlined = scanned.text, True
                 return other.statement(is_query, always=True)
         if not keys:
             raise planner.texts.told(refusal) or refusal.error from None

@@ -116,12 +116,8 @@ class _Rewriter:
         if not any(id(c) in own for c in self.tables):
             return None
         keys = {o.key: o for c in self.tables for o in self.outer[id(c)]}
-        self.keys = list(keys.values())
-        if len({k.level for k in self.keys}) > 1:
-            raise Unclear
-        level = self.levels[self.keys[0].level]
-        values = level.values(self.keys, self.key_names)
-        types = [t for _, t in level.described(values)]
+        self.keys = sorted(keys.values(), key=lambda k: k.level)
+        values, types = self.values()
         if any("VARCHAR" in t for t in types) and (
             mentions(self.scan, "COLLATE") or self.describe.collated
         ):
@@ -131,6 +127,21 @@ class _Rewriter:
             self.body(cte, values, own.get(id(cte), []))
         self.readers()
         return self.edits.done()
+
+    def values(self) -> tuple[str, list[str]]:
+        """A query for the values that the keys can have together, and their types."""
+        queries: list[str] = []
+        types: list[str] = []
+        for number in sorted({k.level for k in self.keys}):
+            level = self.levels[number]
+            pairs = zip(self.keys, self.key_names, strict=True)
+            columns, names = zip(*((k, n) for k, n in pairs if k.level == number), strict=True)
+            queries.append(level.values(columns, names))
+            types += [t for _, t in level.described(queries[-1])]
+        if len(queries) == 1:
+            return queries[0], types
+        # Each of them is a query of its own: they do not depend on each other.
+        return "SELECT * FROM " + ", ".join(f"(\n{q})" for q in queries) + "\n", types
 
     @property
     def key_names(self) -> list[str]:
@@ -346,8 +357,11 @@ class _Rewriter:
         spans = [c.body for c in self.with_.ctes if c not in self.tables]
         spans.append(Span(last, self.with_.scope.end))
         keys = [k.sql for k in self.keys]
+        further = any(k.level for k in self.keys)
         for span in spans:
             found = self.read(span)
+            if further and len(found) < sum(span.holds(r.name) for r in self.own_references()):
+                raise Unclear  # see `Planner.inlined`
             query = check.parsed(self.scan, span) if found else None
             for reference in found:
                 if any(b.holds(reference.name) for b in bodies):
@@ -361,9 +375,12 @@ class _Rewriter:
                     text = self.beside(reference, text)
                 self.edits.replace(reference.name.start, reference.name.end, text + alias)
 
+    def own_references(self) -> list[Reference]:
+        return [r for r in self.scan.references if self.scan.resolve(r) in self.with_.ctes]
+
     def beside(self, reference: Reference, text: str) -> str:
         """A table of the clause for rows that are read where the outer name means another."""
-        if self.with_.mutually:
+        if self.with_.mutually or any(k.level for k in self.keys):
             raise Unclear
         name = quoted(f"__tw_own{self.number}_{reference.label}")
         definition = f", {name} AS {text}"

@@ -33,7 +33,7 @@ def _heads(text: Text) -> str:
 
 
 _OWN_ROWS = re.compile(
-    r"\(SELECT \* EXCLUDE \(.*?\) FROM \S+ AS __tw_x WHERE .*?\){2} AS (\S+?)(?=[)\s])"
+    r"\(SELECT \* EXCLUDE \(.*?\) FROM .*? AS __tw_x WHERE .*?\){2} AS (\S+?)(?=[)\s])"
 )
 
 

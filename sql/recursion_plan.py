@@ -20,7 +20,7 @@ from .recursion_least import NotLeast, taken_apart
 from .recursion_member import Correlated, Member, Native, Texts
 from .recursion_nodes import afterwards, around, finite, free, means_same, reads_more
 from .recursion_tables import Cte, Scan, Span
-from .recursion_text import Cutter, Text
+from .recursion_text import Cutter, Input, Splice, Text, quoted
 from .recursion_whole import is_back, mentions, whole_text
 
 Correlation = Literal["all", "ours", "none"]
@@ -75,6 +75,10 @@ class Planner:
         """
         self.scan = scanned
         self.correlated = correlated
+        self.inlined = False
+        """Does the statement read the results where it refers to them? DuckDB 2.0 gives some rows
+        several times where a subquery of a subquery, with a WITH clause, reads what is around both.
+        """
         self.left: Correlated | None = None  # one that DuckDB cannot run
         self.describe = describe
         self.cutter = Cutter(scanned)
@@ -92,7 +96,7 @@ class Planner:
         lets = self.frames[0].lets
         if not lets and not always:
             return None
-        rest = self.cutter.part(whole)
+        rest = self.cutter.part(whole, self.inputs() if self.inlined else None)
         if len(lets) == 1 and [b.kind for b in lets[0].bindings] in (["union"], ["union_all"]):
             # What has been found stays, so it may be enough before the recursion's end.
             variable = lets[0].bindings[0].variable
@@ -110,6 +114,19 @@ class Planner:
                 node, whole=whole_text(self.scan), ends=finite(lets), limited=self.limited(lets)
             )
         return Plan(node, rest.sql, ())
+
+    def inputs(self) -> dict[Span, Splice]:
+        """Inputs in the places of the references to recursive tables."""
+        found = {}
+        for reference in self.scan.references:
+            target = self.scan.resolve(reference)
+            table = None if target is None else self.tables.get(target.definition)
+            if table is not None:
+                wanted = Input(table.binding.variable, "delta", table.binding.columns)
+                alias = "" if reference.aliased else f" AS {quoted(reference.label)}"
+                text = f"({wanted.select}){alias}"
+                found[reference.name] = Splice(reference.name, text, (wanted,))
+        return found
 
     def limited(self, lets: list[LetRec]) -> bool:
         """May a recursion go on for ever, but for a LIMIT?"""

@@ -170,3 +170,33 @@ def test_most_are_maintained_by_their_changes(name: str) -> None:
         con.execute("CREATE TABLE w(a int, b int, d int)")
         con.execute(f"CREATE MATERIALIZED VIEW v AS {lateral(PROGRAMS[name])}")
         assert "recompute" not in con.execute("EXPLAIN VIEW v").fetchall()[0][1]
+
+
+@pytest.mark.parametrize("view", [False, True])
+def test_values_of_two_queries_around_it(connection: tidewheel.Connection, view: bool) -> None:
+    text = (
+        "WITH RECURSIVE r(n) AS (SELECT {0} UNION SELECT e.b FROM s, e WHERE e.a = s.n AND "
+        "e.b <> {1}), s(n) AS (SELECT 0 UNION SELECT n FROM r) SELECT n FROM r"
+    )
+    program = text.format("p.id", "k.d")
+    pairs = connection.execute("SELECT p.id, k.a, k.d FROM p, w k").fetchall()
+    expected: dict[object, int] = {}
+    for value, a, d in pairs:
+        known = "NULL::int" if value is None else str(value)
+        met = connection.execute(text.format(known, d)).fetchall()
+        expected[value] = expected.get(value, 0) + ((a,) in met)
+    # (a row that is found several times would be counted so)
+    query = f"SELECT p.id, (SELECT count(*) FROM w k WHERE k.a IN ({program})) FROM p"
+    query += f" WHERE EXISTS (SELECT 1 FROM w k WHERE EXISTS ({program}))"
+    if view:
+        connection.execute(f"CREATE MATERIALIZED VIEW v AS {query}")
+        query = "FROM v"
+    assert rows(connection, query) == sorted(expected.items(), key=repr)
+    outer = text.format("p.id", "p.other")
+    query = f"SELECT p.id, (SELECT count(*) FROM w k WHERE k.a IN ({outer})) FROM p"
+    found = {}
+    for value, other in connection.execute("SELECT id, other FROM p").fetchall():
+        known = ["NULL::int" if v is None else str(v) for v in (value, other)]
+        met = connection.execute(text.format(*known)).fetchall()
+        found[value] = sum((a,) in met for (a,) in connection.execute("SELECT a FROM w").fetchall())
+    assert rows(connection, query) == sorted(found.items(), key=repr)
