@@ -352,7 +352,7 @@ class Names:
     def labels(self, cte: Cte) -> list[str] | None:
         """The columns of a table of a WITH clause, in lower case; None if they are not known."""
         query = check.parsed(self._scan, cte.body)
-        while isinstance(query, exp.SetOperation):
+        while isinstance(query, (exp.SetOperation, exp.Subquery)):
             query = query.this
         if not isinstance(query, exp.Select) or any(e.is_star for e in query.expressions):
             return None

@@ -164,6 +164,8 @@ class Planner:
             if ours:
                 self.left = refusal
             elif (error := self.texts.told(refusal)) is not None:
+                if error is refusal.error:
+                    raise
                 raise error from None
             self.cutter.splices = before
 

@@ -54,6 +54,16 @@ PROGRAMS = {
         FROM s, e WHERE a = s.n), s(n) AS (SELECT 0 UNION SELECT n FROM r, h WHERE n <= v)
         SELECT count(*), max(n) FROM (SELECT n FROM r UNION SELECT n FROM s)
     """,
+    "several steps": """
+        WITH RECURSIVE r(n) AS (SELECT max(a) FROM e WHERE a <= {0} UNION SELECT d FROM w
+        WHERE a IN (FROM r) AND d <> {1} UNION SELECT b FROM e WHERE a IN (FROM r))
+        SELECT count(*), sum(n) FROM r
+    """,
+    "parentheses": """
+        WITH RECURSIVE r(n) AS ((SELECT a FROM e WHERE a >= {0} ORDER BY a LIMIT 1) UNION
+        SELECT x.n + 1 FROM r AS x, r AS y WHERE x.n + y.n > {1} AND x.n < 9)
+        SELECT count(*), sum(n) FROM r
+    """,
     "UNION ALL": """
         WITH RECURSIVE r(n) AS (SELECT {0} UNION ALL SELECT n + 1 FROM s WHERE n < 9), s(n)
         AS (SELECT 2 UNION ALL SELECT n + 1 FROM r WHERE n < 12) SELECT count(*), sum(n)
