@@ -46,6 +46,12 @@ _OF_VIEWS = "write the value into its query, or a condition where the view is re
 
 
 def _by_name(statements: Sequence[Statement], given: Mapping[str, Any]) -> list[Parameters]:
+    for name in given:
+        if not isinstance(name, str):
+            raise errors.ProgrammingError(
+                f"the name of a parameter is text (str), not {type(name).__name__}: {name!r}",
+                hint="a parameter $name has its value under 'name', $1 under '1'",
+            )
     shares: list[Parameters] = []
     for statement in statements:
         if statement.positional:

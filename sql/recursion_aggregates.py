@@ -106,7 +106,8 @@ def merges(select: exp.Select, labels: Sequence[str], aliases: Collection[str]) 
     if all(m is None for m in found) and having is not None and having.find(exp.AggFunc):
         return Refusal(
             "HAVING may hold for some rows and no longer for more; compare count, max, or sum of "
-            "what cannot be negative, such as sum(greatest(x, 0)), with a constant by > or >=",
+            "what cannot be negative, such as sum(greatest(x, 0)), with a constant or a key of the "
+            "groups by > or >=",
             *_offset(having),
         )
     if all(m is None for m in found):
@@ -280,27 +281,31 @@ def _is_not_negative(node: exp.Expr) -> bool:
 def threshold(select: exp.Select, aliases: Collection[str]) -> bool:
     """Is a grouped step a set of keys whose HAVING, once it holds, holds for ever?
 
-    Aggregates may stand in HAVING only, each compared with a constant that it grows towards:
-    ``count(*) >= 3``, ``sum(greatest(share, 0)) > 50``, ``max(x) > 1``, ``min(x) < 1``.
+    Aggregates may stand in HAVING only, each compared with what the group has from the start and
+    it grows towards: ``count(*) >= 3``, ``sum(greatest(share, 0)) > 50``, ``max(x) > 1``,
+    ``min(x) < 1``, and ``count(*) >= need`` where ``need`` is a key of the groups (no other column
+    can stand in HAVING).
     """
     having = select.args.get("having")
     if having is None or any(_own_aggregates(i, select) for i in select.expressions):
         return False
     condition = having.this
     parts = condition.flatten() if isinstance(condition, exp.And) else [condition]
-    return all(_stays_true(p) for p in parts)
+    return all(_stays_true(p, select) for p in parts)
 
 
-def _stays_true(part: exp.Expr) -> bool:
+def _stays_true(part: exp.Expr, select: exp.Select) -> bool:
     if isinstance(part, exp.Paren):
-        return _stays_true(part.this)
+        return _stays_true(part.this, select)
     if not isinstance(part, (exp.GT, exp.GTE, exp.LT, exp.LTE)):
         return not list(part.find_all(exp.AggFunc)) or isinstance(part, exp.LogicalOr)
     left, right = part.this, part.expression
     greater = isinstance(part, (exp.GT, exp.GTE))
     if not list(left.find_all(exp.AggFunc)):
         left, right, greater = right, left, not greater
-    if list(right.find_all(exp.AggFunc, exp.Column)):
+    if right.find(exp.AggFunc):
+        return False
+    if any(c.find_ancestor(exp.Select) is not select for c in right.find_all(exp.Column)):
         return False
     left = _bare(left)
     if isinstance(left, exp.Max):

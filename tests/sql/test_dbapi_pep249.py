@@ -399,6 +399,7 @@ def test_closing_while_another_thread_reads(connection: tidewheel.Connection) ->
         (lambda c: c.executemany("select $a", {"a": 1}), "one set is given as"),
         (lambda c: c.execute("select ?", 5), r"not int\nHint: one value is given as \[value\]"),
         (lambda c: c.execute("select ?", "abc"), "not str"),
+        (lambda c: c.execute("select $1", {1: 5}), r"not int: 1\nHint: .* \$1 under '1'"),
         (lambda c: c.execute("select :a, b", {"a": 1}), r"\^\^\nHint: a parameter is written \$a"),
         (lambda c: c.execute("select %s", [1]), r"\^\^\nHint: a parameter is written \? or \$name"),
         (lambda c: c.execute("select %(a)s", [1]), r"a parameter is written \? or \$name"),

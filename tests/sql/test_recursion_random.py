@@ -266,17 +266,19 @@ def groups(e: Rows, f: Rows, k: int) -> tuple[str, set[tuple[int, ...]]]:
 
 
 def counted(e: Rows, f: Rows, k: int) -> tuple[str, set[tuple[int, ...]]]:
-    """A group belongs to it once enough of its rows do."""
-    found = {a for a, _ in f}
+    """A group belongs to it once it has enough rows: two, or what `f` says of the group."""
+    need = {a: sum(x == a for x, _ in f) for a, _ in f}
+    found = {k}
     while True:
         into = [b for a, b in e if a in found]
-        more = found | {b for b in into if into.count(b) >= 2}
+        more = found | {b for b in into if into.count(b) >= need.get(b, 2)}
         if more == found:
             break
         found = more
     sql = (
-        "WITH RECURSIVE t(x) AS (SELECT a FROM f UNION SELECT e.b FROM t JOIN e ON e.a = t.x "
-        "GROUP BY e.b HAVING count(*) >= 2) SELECT x FROM t"
+        f"WITH RECURSIVE t(x) AS (SELECT {k} UNION SELECT e.b FROM t JOIN e ON e.a = t.x "
+        "LEFT JOIN (SELECT a, count(*) AS n FROM f GROUP BY a) AS w ON w.a = e.b "
+        "GROUP BY e.b, w.n HAVING coalesce(w.n, 2) <= count(*)) SELECT x FROM t"
     )
     return sql, {(x,) for x in found}
 
