@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from tidewheel.engine.dataflow.graph import Stream
 from tidewheel.engine.dataflow.runtime import Dataflow, Output
-from tidewheel.engine.kernels.duckdb import KernelConnection
+from tidewheel.engine.kernels.duckdb import KernelConnection, roll_back
 from tidewheel.engine.scheduler.journal import Journal
 from tidewheel.planner import lower_recursion  # noqa: F401  (registers LetRec)
 from tidewheel.planner.build import OUTPUT, build
@@ -253,7 +253,7 @@ class Result:
                 self._learned.note(self.dataflow)
             if self._transaction:
                 with self._context.lock:
-                    self._context.connection.rollback()
+                    roll_back(self._context.connection)
             for connection in self._connections:
                 connection.close()
 

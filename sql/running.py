@@ -10,6 +10,8 @@ from contextlib import contextmanager, nullcontext
 from itertools import islice
 from typing import TYPE_CHECKING
 
+import duckdb
+
 from tidewheel.engine.arrow import pa
 
 from ..planner import direct
@@ -76,7 +78,11 @@ class Runner:
         session = self.session
         verb, *rest = statement.words
         if verb in ("BEGIN", "START"):
-            self._count(statement, None)
+            try:
+                self._count(statement, None)
+            except duckdb.InterruptException:
+                session.views.take_back()  # it had begun
+                raise
             session.in_transaction = True
             session.catalog.changed()
             session.views.begin()
@@ -89,7 +95,10 @@ class Runner:
                 session.in_transaction = False
                 session.views.commit()
                 return
-            self._count(statement, None)
+            if session.in_transaction:
+                session.views.take_back()
+            else:
+                self._count(statement, None)  # DuckDB says that there is none
         finally:
             session.in_transaction = False
             session.catalog.changed()

@@ -28,7 +28,7 @@ from .reads import Names
 from .repeated import Repeated
 from .result import Result, Stream
 from .running import Runner
-from .sigint import Watch
+from .sigint import Deferred, Watch
 from .statements import NO_STATEMENT, Kind, Statement, mentions_recursion, split
 from .subscribe import Subscription
 from .views import Views, row_name
@@ -68,6 +68,7 @@ class Session:
         self._open: weakref.ref[Result] | None = None
         self._stream: Stream | None = None
         self._guarded = False
+        self._finishing = False
         self.given: Parameters = None
         self._runner = Runner(self)
         with self.guard(NO_STATEMENT):
@@ -104,7 +105,8 @@ class Session:
         row = self._repeated.find(script, parameters, self.catalog.version)
         if row is None:
             return None
-        with self._begun(row.form.statement), self.guard(row.form.statement):
+        statement = row.form.statement
+        with Deferred(), self._begun(statement), self.guard(statement):
             self.views.lock_for_write()
             try:
                 return self.views.insert(row, self._repeated)
@@ -122,7 +124,7 @@ class Session:
         self, statement: Statement, given: Parameters, as_text: bool = False
     ) -> tuple[Result | None, int]:
         """Run one statement; see `execute`. `as_text`: its rows will be read as text."""
-        with self.lock:
+        with self.lock, Deferred():
             self.check_open()
             self.given = given
             with self._begun(statement):
@@ -195,8 +197,8 @@ class Session:
     @contextmanager
     def as_one(self) -> Iterator[None]:
         """A transaction around a block, in autocommit mode: committed at its end."""
-        self.execute("BEGIN", None)
         try:
+            self.execute("BEGIN", None)
             yield
             self.execute("COMMIT", None)
         except BaseException:
@@ -355,11 +357,26 @@ class Session:
 
     def interrupt(self) -> None:
         """Stop the running statement; may be called from any thread, takes no lock."""
+        if self._finishing:
+            return
         self.interrupted.set()
         if not self.closed:
             self.connection.interrupt()
         for abort in tuple(self.aborts):
             abort()
+
+    @contextmanager
+    def finishing(self) -> Iterator[None]:
+        """A block that nothing interrupts: a commit has happened or not, and we know which.
+
+        DuckDB tells of a COMMIT that it was interrupted also when that has taken effect.
+        """
+        self._finishing = True
+        try:
+            with sigint.held():
+                yield
+        finally:
+            self._finishing = False
 
     def check_open(self) -> None:
         """Raise if the connection is closed."""

@@ -3,19 +3,24 @@
 Python runs its SIGINT handler between bytecodes of the main thread, hence not before a long call
 into DuckDB returns (measured: up to the query's whole length). The C-level wakeup descriptor of
 `signal` is written at once, though: a thread waits on it and interrupts the statement.
+
+KeyboardInterrupt itself comes at the statement's end: raised between any two bytecodes it would
+leave a transaction open that nobody knows of, or a result that nobody reads. A second Ctrl-C, or a
+statement that does not end within a second, has it come at once.
 """
 
 from __future__ import annotations
 
+import _thread
 import select
 import signal
 import socket
 import sys
 import threading
 import time
-from collections.abc import Callable
-from contextlib import suppress
-from types import TracebackType
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from types import FrameType, TracebackType
 
 
 class _Watcher:
@@ -45,13 +50,15 @@ class _Watcher:
         self.writing.close()
 
     def _wait(self) -> None:
-        while (received := self._reading.recv(64)) and _END not in received:
+        # What is received stays there until it is dealt with: `settle` looks.
+        while (received := self._reading.recv(64, socket.MSG_PEEK)) and _END not in received:
             turn = self.turn
             meant = self.target is not None and signal.SIGINT in received
             if meant:
                 self.fired += 1
                 self._tell()
             self.seen += 1
+            self._reading.recv(len(received))
             if meant:
                 self._insist(turn)
 
@@ -65,20 +72,20 @@ class _Watcher:
         """Tell it again while the main thread stays in one call.
 
         DuckDB forgets what it is told between the last bytecode before a call and the call's start.
+        What does not end by that is Python's own, which KeyboardInterrupt ends.
         """
-        before = within = None
-        for _ in range(_TIMES):
+        before = None
+        for turns in range(_TIMES):
             if select.select([self._reading], (), (), _PAUSE)[0] or self.turn != turn:
                 return
             frame = sys._current_frames()[threading.main_thread().ident or 0]
             at = id(frame), frame.f_code, frame.f_lasti
             del frame
-            if within is not None and at != within:
-                return  # that call has ended; what comes behind it is not meant
             if at == before:
-                within = at
                 self._tell()
             before = at
+            if turns >= _PATIENCE:
+                _thread.interrupt_main()  # for the second time, so it is raised
 
     def settle(self, seen: int = -1) -> None:
         """Wait until the thread is done with a signal (`seen` before), or those that have come.
@@ -99,8 +106,11 @@ _GRACE = 0.2
 _PAUSE = 0.1
 """Seconds in which a call that was told to end mostly does."""
 _TIMES = 100
+_PATIENCE = 10
+"""So many pauses a statement is given to end by itself."""
 _handler = getattr(signal.getsignal, "__wrapped__", signal.getsignal)
 """Without making an enum of the handler, which takes ten times as long."""
+_handle = getattr(signal.signal, "__wrapped__", signal.signal)
 _watcher: _Watcher | None = None
 _lock = threading.Lock()
 _users = 0
@@ -125,6 +135,58 @@ def release() -> None:
             _watcher = None
 
 
+class Deferred:
+    """While it is entered Ctrl-C waits: KeyboardInterrupt comes at the end of the outermost one.
+
+    Does nothing outside the main thread, or where the program has a SIGINT handler of its own.
+    """
+
+    _waiting = False
+    """Has one come?"""
+    _held = False
+    """Does it wait even if it comes again?"""
+
+    def __init__(self) -> None:
+        self._outermost = False
+
+    def __enter__(self) -> Deferred:
+        if (
+            threading.current_thread() is threading.main_thread()
+            and _handler(signal.SIGINT) is signal.default_int_handler
+        ):
+            Deferred._waiting = False
+            self._outermost = True
+            _handle(signal.SIGINT, _defer)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._outermost:
+            self._outermost = False
+            if _handler(signal.SIGINT) is _defer:
+                _handle(signal.SIGINT, signal.default_int_handler)
+            if Deferred._waiting:
+                Deferred._waiting = False
+                raise KeyboardInterrupt from None
+
+
+@contextmanager
+def held() -> Iterator[None]:
+    """A block that no Ctrl-C ends, within a `Deferred`."""
+    mine = threading.current_thread() is threading.main_thread() and not Deferred._held
+    Deferred._held = Deferred._held or mine
+    try:
+        yield
+    finally:
+        if mine:
+            Deferred._held = False
+
+
+def _defer(number: int, frame: FrameType | None) -> None:
+    if Deferred._waiting and not Deferred._held:
+        signal.default_int_handler(number, frame)
+    Deferred._waiting = True
+
+
 class Watch:
     """While it is entered, SIGINT calls `interrupt` at once; `fired` tells afterwards if it did.
 
@@ -133,16 +195,21 @@ class Watch:
 
     def __init__(self, interrupt: Callable[[], None]) -> None:
         self._interrupt = interrupt
+        self._deferred = Deferred()
         self._before: tuple[Callable[[], None] | None, int, int] | None = None
         self._seen = 0
         self.fired = False
 
     def __enter__(self) -> Watch:
         global _watcher
+        self._deferred.__enter__()
         if (
             threading.current_thread() is threading.main_thread()
-            and _handler(signal.SIGINT) is signal.default_int_handler
+            and _handler(signal.SIGINT) is _defer
         ):
+            if Deferred._waiting:  # it came since the outer one began, and nobody was told
+                self._deferred.__exit__()
+                raise KeyboardInterrupt
             if _watcher is None:
                 _watcher = _Watcher()
             _watcher.settle()
@@ -161,7 +228,7 @@ class Watch:
     ) -> None:
         if self._before is not None and _watcher is not None:
             target, descriptor, fired = self._before
-            if isinstance(error, RuntimeError | KeyboardInterrupt):
+            if Deferred._waiting or isinstance(error, RuntimeError | KeyboardInterrupt):
                 # DuckDB or Python noticed a signal, perhaps before our thread did.
                 _watcher.settle(self._seen)
             _watcher.target = target
@@ -172,3 +239,4 @@ class Watch:
                 signal.set_wakeup_fd(descriptor)
             self.fired = _watcher.fired > fired
             self._before = None
+        self._deferred.__exit__()

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 
 from tidewheel.engine.arrow import pa
+from tidewheel.engine.kernels.duckdb import roll_back
 from tidewheel.planner import maintain
 from tidewheel.sql import errors, view_text
 from tidewheel.sql.capture import Capture, Outcome, TableInfo
@@ -148,7 +149,7 @@ class Epochs(Reading):
         """
         with self.database.committing:
             if self._failed():
-                self.host.connection.rollback()
+                self.take_back()
                 self.rollback()
             else:
                 self._commit()
@@ -159,6 +160,10 @@ class Epochs(Reading):
             return False
         try:
             self._do("SELECT 1")
+        except duckdb.InterruptException:
+            self.take_back()
+            self.rollback()
+            raise
         except duckdb.Error:
             return True
         return False
@@ -181,15 +186,16 @@ class Epochs(Reading):
                 deltas |= self._refill()
             except BaseException as error:
                 told = self._as_written(error)
-                con.rollback()
+                self.take_back()
                 self._undo(self._changes)
                 if told is None:
                     raise
                 raise told from None
-            with self.database.reading:
+            with self.database.reading, self.host.finishing():
                 try:
                     con.commit()
                 except BaseException:
+                    self.take_back()
                     self._undo(self._changes)
                     raise
                 self._unpin()
@@ -242,7 +248,7 @@ class Epochs(Reading):
             with self.database.committing:
                 self._pin([key])
                 deltas = self._maintainer.step({key: change}, maintenance)
-                with self.database.reading:
+                with self.database.reading, self.host.finishing():
                     try:
                         write()
                     except (duckdb.IntegrityError, duckdb.DataError, duckdb.ProgrammingError):
@@ -258,6 +264,10 @@ class Epochs(Reading):
         except BaseException:
             self._undo([key])
             raise
+
+    def take_back(self) -> None:
+        """ROLLBACK, of DuckDB's part."""
+        roll_back(self.host.connection)
 
     def rollback(self) -> None:
         """After DuckDB's ROLLBACK, or when the transaction ended with an error."""
@@ -374,7 +384,11 @@ class _Implicit:
         views.lock_for_write()
         self._mine = not views.host.in_transaction
         if self._mine:
-            views.host.connection.begin()
+            try:
+                views.host.connection.begin()
+            except duckdb.InterruptException:
+                views.take_back()
+                raise
             views.implicit = True
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
@@ -386,8 +400,5 @@ class _Implicit:
             views.commit()
             return
         views.implicit = False
-        try:
-            views.host.connection.rollback()
-        except duckdb.Error:
-            pass  # the error has ended it already
+        views.take_back()
         views.rollback()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Protocol
@@ -71,6 +72,9 @@ class Host(Protocol):
 
     def catalog_changed(self) -> None:
         """Forget cached plans."""
+
+    def finishing(self) -> AbstractContextManager[None]:
+        """A block that nothing interrupts."""
 
     def python(self) -> Connection:
         """The session as a connection."""

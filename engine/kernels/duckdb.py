@@ -151,6 +151,21 @@ def execute(connection: duckdb.DuckDBPyConnection, sql: str, params: Parameters 
     exec(_EXECUTE, {"__tw_c": connection, "__tw_sql": sql, "__tw_p": params})
 
 
+def roll_back(connection: duckdb.DuckDBPyConnection) -> None:
+    """Roll the open transaction back, unless an error has ended it already.
+
+    An interrupt may still be on its way, though what it was meant for has ended.
+    """
+    for _ in range(100):
+        try:
+            connection.rollback()
+        except (duckdb.InterruptException, RuntimeError):
+            continue
+        except duckdb.Error:
+            pass
+        return
+
+
 def run_table(
     connection: duckdb.DuckDBPyConnection,
     lock: threading.RLock,
