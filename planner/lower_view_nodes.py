@@ -85,7 +85,7 @@ def linear(low: ViewLowering, node: L.Filter | L.Project | L.Unnest) -> Stream:
 def _distinct(low: ViewLowering, node: L.Distinct) -> Stream:
     source = low.place(node.input)
     placed = low.circuit.add(Tally(source.arrow, depth=low.circuit.depth), source.placed)
-    low.contents.counted(placed, source.placed)
+    low.contents.distinct(placed, source.placed)
     return Stream(low.circuit, placed, node.schema)
 
 

@@ -7,6 +7,7 @@ these statements where they keep them, or have no statement of their own.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final
 
@@ -170,10 +171,20 @@ class Contents:
         table = read(f"SELECT *, {OWN}count(*) FROM ({given}) GROUP BY ALL")
         return Delta(schema, columns(table, schema), numbers(table.columns[-1]))
 
+    def distinct(self, node: Node, source: Node) -> None:
+        """A `Tally` gives the rows of `source`, each once."""
+        self.counted(node, source)
+        if node in self._gets:
+            self._gives[node] = f"SELECT DISTINCT * FROM ({self._gives[source]})"
+            self._reads[node] = self._reads.get(source, 1)
+
     def _most(self, source: Node) -> float:
         """Rows that there may be: those of a table, but if far fewer are expected of joins."""
+        origin = self.origin(source)
+        if isinstance(origin.op, RangeJoin):  # without keys
+            return math.prod(self._most(side.node) for side in origin.inputs)
         most = max(self.rows.get(s, 0) for s in sources(source))
-        if most >= MANY and isinstance(self.origin(source).op, Join):
+        if most >= MANY and isinstance(origin.op, Join):
             return min(most, _WRONG * self.expected(source))
         return most
 
@@ -286,8 +297,12 @@ class Contents:
             left_out |= more
 
     def kept(self, join: Node) -> bool:
-        """If both sides of a join are kept: are its pairs narrow, or wanted row by row?"""
-        return join not in self._gives or len(join.op.schema) <= _NARROW or self._by_row(join)
+        """If both sides of a join are kept: are its pairs narrow, or wanted row by row?
+
+        Without keys there are too many of them.
+        """
+        narrow = len(join.op.schema) <= _NARROW and not isinstance(join.op, RangeJoin)
+        return join not in self._gives or narrow or self._by_row(join)
 
     def _under_waiting(self, nodes: Sequence[Node]) -> set[Node]:
         """Joins with a side that waits, and what goes on to them by statements alone."""
@@ -302,8 +317,9 @@ class Contents:
 
     def _by_row(self, node: Node) -> bool:
         return any(
-            self._by_row(reader) if reader in self._gives else reader not in self._gets
+            reader not in self._gives or self._by_row(reader)
             for reader, _, _ in node.readers[0]
+            if reader not in self._gets
         )
 
     def _only(self, arranged: Node, served: Collection[Node]) -> bool:

@@ -21,9 +21,13 @@ class Item:
 
 @dataclass(slots=True)
 class Clauses:
-    """Bound expressions that are still to be computed; a clause that is done with is empty."""
+    """Bound expressions that are still to be computed; a clause that is done with is empty.
+
+    `where`: only conditions whose subqueries read columns of the SELECTs around.
+    """
 
     items: list[Item]
+    where: list[exp.Expr] = field(default_factory=list)
     having: list[exp.Expr] = field(default_factory=list)
     qualify: list[exp.Expr] = field(default_factory=list)
     order: list[SortKey] = field(default_factory=list)
@@ -31,12 +35,13 @@ class Clauses:
     def exprs(self) -> list[exp.Expr]:
         """All of them, clause by clause."""
         keys = (k.expr for k in self.order)
-        return [*(i.expr for i in self.items), *self.having, *self.qualify, *keys]
+        return [*(i.expr for i in self.items), *self.where, *self.having, *self.qualify, *keys]
 
     def change(self, to: Callable[[exp.Expr], exp.Expr]) -> None:
         """Put `to(e)` for each expression, in the order of `exprs`."""
         for item in self.items:
             item.expr = to(item.expr)
+        self.where = [to(e) for e in self.where]
         self.having = [to(e) for e in self.having]
         self.qualify = [to(e) for e in self.qualify]
         self.order = [SortKey(to(k.expr), k.descending, k.nulls_first) for k in self.order]

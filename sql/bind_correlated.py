@@ -41,8 +41,7 @@ class Correlation:
     def meet(self, node: Node, clauses: Clauses, whole: bool) -> tuple[Node, tuple[str, ...]]:
         """Join the outer columns that are read, where equalities alone do not tell answers apart.
 
-        `whole`: an answer is not a sum over its rows. Without any equality the join would have all
-        pairs of rows, which recomputing does not.
+        `whole`: an answer is not a sum over its rows, or a subquery here reads outer columns.
         """
         mine = names_of(node)
         exprs = clauses.exprs()
@@ -50,7 +49,7 @@ class Correlation:
         whole = whole or any(e.find(exp.Window) for e in exprs)
         equal = [c for c in self.conditions if _equality(c, mine)]
         needed = whole and (read or len(equal) < len(self.conditions))
-        if not equal or not (needed or (read and not self._late)):
+        if not (needed or (read and not self._late)):
             return node, ()
         outer = sorted(read.union(*map(references, self.conditions)) - mine)
         known = {c.name: c for c in self.around()}

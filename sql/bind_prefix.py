@@ -28,11 +28,12 @@ from tidewheel.planner.logical import (
 from tidewheel.planner.range_joins import compared_as
 from tidewheel.planner.text import cast_to, column, substituted
 
-from .bind_scope import Names, NotTaken
+from .bind_scope import Names
 from .bind_subquery import Around, names_of
 from .bind_types import function_name
 
 if TYPE_CHECKING:
+    from .bind_names import Aggregates
     from .binder import Binder
 
 _ROW = 1  # which side a row of the union is of; a value comes before its equals, or after them
@@ -128,15 +129,20 @@ def prefix(
     return Prefix(inner, value, kind, not below, strict, around, keys)
 
 
+def runs(expression: exp.Expr, aggregates: Aggregates) -> bool:
+    """Are all aggregates in it among those that a window can give for the rows up to a value?"""
+    return all(
+        function_name(p) in _SIMPLE and not p.find(exp.Distinct)
+        for p in expression.walk()
+        if function_name(p) and aggregates.is_unit(p)
+    )
+
+
 def _filtered(call: exp.Expr, condition: exp.Expr) -> exp.Expr:
     """An aggregate of those rows only for which `condition` holds."""
     if isinstance(call, exp.Filter):
         condition = exp.and_(call.expression.this, condition)
         call = call.this
-    if function_name(call) not in _SIMPLE or call.find(exp.Distinct):
-        distinct = "DISTINCT " if call.find(exp.Distinct) else ""
-        what = f"{function_name(call)}({distinct}…)"
-        raise NotTaken(f"{what} over rows chosen by more than equality")
     if isinstance(call, exp.Count):  # DuckDB 2.0 counts with FILTER in quadratic time
         counted = exp.Literal.number(1) if isinstance(call.this, exp.Star) else call.this
         only = exp.If(this=condition.copy(), true=counted)

@@ -30,7 +30,7 @@ from .bind_names import (
     resolve,
 )
 from .bind_nothing import on_nothing
-from .bind_prefix import Prefix
+from .bind_prefix import Prefix, runs
 from .bind_scope import FURTHER_OUT, NotTaken, Scope, parts_of
 from .bind_star import expanded
 from .bind_subquery import BoundQuery, Subqueries, names_of
@@ -64,7 +64,8 @@ class SelectBinder:
         _refuse_unusual(select)
         self._windows = {w.name.lower(): w for w in select.args.get("windows") or ()}
         self._bind_from(select)
-        clauses = self._clauses = Clauses(self._select_list(select.expressions))
+        clauses = self._clauses
+        clauses.items = self._select_list(select.expressions)
         self._bind_where(select)
         order = self._order_items(select)
         first_of = self._distinct_on(select, order)
@@ -76,13 +77,16 @@ class SelectBinder:
         aggregated = group is not None or any(map(self._aggregates.found_in, clauses.exprs()))
         one_row = aggregated and group is None and not clauses.having and not clauses.qualify
         grouped = aggregated or bool(select.args.get("distinct"))
-        whole = grouped or limits(select)
+        whole = grouped or limits(select) or any(map(self._reads_outer, clauses.exprs()))
         before = None
-        if aggregated and group is None and not clauses.having:
+        if one_row and all(runs(e, self._aggregates) for e in clauses.exprs()):
             before, around = self._correlation.before(self._node, clauses)
         carried: Carried = []
         if before is None:
             self._node, around = self._correlation.meet(self._node, clauses, whole)
+            for condition in clauses.where:
+                self._node = self._subqueries.filtered(self._node, condition)
+            clauses.where = []
             carried = self._correlation.carried(self._node, grouped)
         empty: list[exp.Expr] | None = None
         if aggregated or clauses.having:
@@ -129,6 +133,11 @@ class SelectBinder:
 
         return resolve(expression, lookup, subquery, self._windows)
 
+    def _reads_outer(self, expression: exp.Expr) -> bool:
+        """Is there a subquery in it that reads columns of the SELECTs around this one?"""
+        mine = names_of(self._node)
+        return any(Subqueries.is_placeholder(p) and references(p) - mine for p in expression.walk())
+
     def is_local(self, condition: exp.Expr, visible: set[str]) -> bool:
         """Is it a condition over `visible` columns alone, without subqueries?"""
         return references(condition) <= visible and not any(
@@ -166,32 +175,30 @@ class SelectBinder:
         walk: Callable[[exp.Expr], exp.Expr],
         scope: Scope,
     ) -> exp.Expr:
-        visible = {v.column.name for v in scope.visible()} | set(self.merged)
         if isinstance(node, exp.Exists):
             query = self.binder.query(node.this, scope, for_exists=True)
-            return self._subqueries.add("exists", query, (), visible)
+            return self._subqueries.add("exists", query, ())
         if isinstance(node, exp.In):
             query = self.binder.query(node.args["query"], scope)
             operands = node.this.expressions if isinstance(node.this, exp.Tuple) else [node.this]
             bound = [walk(o) for o in operands]
             if len(bound) != len(query.columns):
                 raise NotTaken("IN compares a row with a subquery of another width")
-            return self._subqueries.add("in", query, bound, visible)
+            return self._subqueries.add("in", query, bound)
         if isinstance(node, exp.Binary):
-            return self._quantified(node, walk, scope, visible)
+            return self._quantified(node, walk, scope)
         if isinstance(node, exp.Array):
             return walk(as_list(node.expressions[0], self._aggregates))
         query = self.binder.query(node, scope)
         if len(query.columns) != 1:
             raise NotTaken("a scalar subquery with several columns")
-        return self._subqueries.add("scalar", query, (), visible)
+        return self._subqueries.add("scalar", query, ())
 
     def _quantified(
         self,
         node: exp.Binary,
         walk: Callable[[exp.Expr], exp.Expr],
         scope: Scope,
-        visible: set[str],
     ) -> exp.Expr:
         """``= ANY`` is IN, ``<> ALL`` is NOT IN; ``> ALL`` compares with the greatest."""
         if isinstance(node, exp.LT | exp.LTE | exp.GT | exp.GTE):
@@ -203,7 +210,7 @@ class SelectBinder:
         query = self.binder.query(node.expression.this, scope)
         if len(query.columns) != 1:
             raise NotTaken("ANY over several columns")
-        found = self._subqueries.add("in", query, [walk(node.this)], visible)
+        found = self._subqueries.add("in", query, [walk(node.this)])
         return found if is_any else exp.Not(this=found)
 
     # -- the clauses
@@ -225,8 +232,9 @@ class SelectBinder:
             self._node = self._subqueries.filtered(self._node, condition)
             return
         if any(Subqueries.is_placeholder(p) for p in condition.walk()):
-            raise NotTaken("a subquery that refers to a SELECT further out")
-        self._correlation.conditions.append(condition)
+            self._clauses.where.append(condition)
+        else:
+            self._correlation.conditions.append(condition)
 
     def _bind_where(self, select: exp.Select) -> None:
         conditions = [self._clause(c) for c in conjuncts(_this(select, "where"))]

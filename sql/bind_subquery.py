@@ -149,13 +149,10 @@ class Subqueries:
         form: Form,
         query: BoundQuery,
         operands: Sequence[exp.Expr],
-        visible: set[str],
     ) -> exp.Expr:
         """Remember a subquery; the expression that stands for it."""
         inner = names_of(query.node)
         outer = sorted({n for c in query.correlated for n in references(c)} - inner)
-        if set(outer) - visible:
-            raise NotTaken("a subquery that refers to a SELECT further out")
         self._pending.append(Pending(form, query, len(operands), tuple(outer)))
         number = exp.Literal.number(len(self._pending) - 1)
         return exp.Anonymous(
@@ -290,7 +287,7 @@ class Subqueries:
         if query.one_row or query.empty is not None:
             return exp.true(), node
         if correlated:
-            keys = self._keys_only(node, query, correlated)
+            query, keys = self._by_keys(node, query, correlated)
             groups, marker = self._marked(query.node, [k.right for k in keys])
             joined = Join(node, groups[0], "left", _renamed(keys, groups[1]))
             return exp.Not(this=exp.Is(this=column(marker), expression=exp.Null())), joined
@@ -310,7 +307,7 @@ class Subqueries:
         if len(operands) != 1:
             raise NotTaken("an IN of several columns, used as a value")
         value = column(query.columns[0].name)
-        keys = self._keys_only(node, query, correlated)
+        query, keys = self._by_keys(node, query, correlated)
         inner = [k.right for k in keys]
         (groups, names), marker = self._marked(query.node, [*inner, value])
         equal = (*_renamed(keys, names[:-1]), EquiKey(operands[0], column(names[-1])))
@@ -348,20 +345,38 @@ class Subqueries:
                 return column(value.name), Join(node, query.node, "cross")
             single, checked = self._single(query, [])
             return checked, Join(node, single[0], "cross")
-        keys = self._keys_only(node, query, correlated)
+        query, keys = self._by_keys(node, query, correlated)
         if query.empty is None:
             single, checked = self._single(query, [k.right for k in keys])
             return checked, Join(node, single[0], "left", _renamed(keys, single[1]))
         joined, values = with_aggregates(node, query, keys, self._binder.names)
         return values[0], joined
 
-    def _keys_only(
+    def _by_keys(
         self, node: Node, query: BoundQuery, correlated: list[exp.Expr]
-    ) -> list[EquiKey]:
-        keys, rest = split_conditions(correlated, names_of(node), names_of(query.node))
-        if rest:
-            raise NotTaken("a subquery correlated by more than equality")
-        return keys
+    ) -> tuple[BoundQuery, list[EquiKey]]:
+        """The query, correlated by equality alone, and with what.
+
+        By more: the distinct values of the outer columns are joined to its rows.
+        """
+        mine = names_of(query.node)
+        keys, rest = split_conditions(correlated, names_of(node), mine)
+        if not rest:
+            return query, keys
+        read = set().union(*map(references, correlated)) - mine
+        outer = [c for c in node.schema if c.name in read]
+        fresh = [self._binder.names.fresh(c.label, c.type) for c in outer]
+        met = {c.name: column(f.name) for c, f in zip(outer, fresh, strict=True)}
+        values = Distinct(
+            Project(
+                node, tuple(Named(f, column(c.name)) for c, f in zip(outer, fresh, strict=True))
+            )
+        )
+        conditions = [substituted(c, met) for c in correlated]
+        keys, rest = split_conditions(conditions, mine, names_of(values))
+        joined = Join(query.node, values, "inner", tuple(keys), _and(rest))
+        again = [EquiKey(column(c.name), met[c.name], True) for c in outer]
+        return replace(query, node=joined), again
 
     def _marked(
         self, node: Node, expressions: Sequence[exp.Expr]

@@ -191,7 +191,7 @@ def _view(statement: Statement, wish: _Wish, first: Token, views: Views) -> tupl
     name = ".".join(named.parts)
     if circuit is None:
         drawing = picture.Picture(f"view {name}")
-        drawing.boxes.append(picture.Box("query", "recompute", "kernel", detail=reason))
+        drawing.boxes.append(picture.Box("query", "recompute", "kernel", note=reason))
     else:
         choice = views.database.maintainer.views[key].choice
         anew = f" (computed anew in the last epoch: {choice})" if choice else ""

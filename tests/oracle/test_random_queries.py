@@ -31,7 +31,7 @@ class _Pair:
 
     def __init__(self, seed: int) -> None:
         rng = self.rng = random.Random(seed)
-        self.most, sizes = rng.choice([(6, (0, 1, 5, 12)), (6, (0, 1, 5, 12)), (60, (40, 200))])
+        self.most, sizes = rng.choice([(6, (0, 1, 5, 12)), (6, (0, 1, 5, 12)), (60, (20, 80))])
         self.con = tidewheel.connect(threads=rng.choice([1, 2]))
         self.duck = duckdb.connect(config={"threads": 1})
         self.done: list[str] = []

@@ -195,7 +195,9 @@ class Queries:
 
     def _below(self, scope: Scope) -> Columns:
         """What a subquery may name of the queries around it."""
-        return scope.columns if self._chance(0.6) else []
+        if not self._chance(0.6):
+            return []
+        return scope.columns + (scope.outer if self._chance(0.25) else [])
 
     def _source_of(self, scope: Scope) -> tuple[str, Scope, str]:
         """FROM and WHERE of a subquery, correlated or not."""
@@ -301,6 +303,8 @@ class Queries:
                 got = self.expression("int", Scope(made.columns), 1)
                 aggregate = self.rng.choice(["max({})", "count({})::INTEGER", "{}"])
                 join = self.rng.choice(["CROSS JOIN LATERAL", "LEFT JOIN LATERAL"])
+                if aggregate == "{}" and self._chance(0.5):
+                    where += f" ORDER BY 1{self.rng.choice(['', ' DESC'])} LIMIT {self.rng.randrange(1, 3)}"
                 on = " ON true" if join.startswith("LEFT") else ""
                 text += f" {join} (SELECT {aggregate.format(got)} AS g FROM {there}{where}) AS {name}{on}"
                 columns = [*columns, (f"{name}.g", "int")]
@@ -396,7 +400,16 @@ class Queries:
             ones = [str(i + 1) for i in range(len(keys))]
             group = f" GROUP BY {', '.join(ones)}"
             if self._chance(0.12):
-                group = f" GROUP BY {self.rng.choice(['ROLLUP', 'CUBE'])} ({', '.join(keys)})"
+                sets = self.rng.choice(["ROLLUP ({})", "CUBE ({})", "GROUPING SETS (({}), ())"])
+                group = f" GROUP BY {sets.format(', '.join(keys))}"
+            elif self._chance(0.08):
+                of = self._aggregate("int", scope)
+                rest[-1:] = (
+                    [f"rank() OVER (ORDER BY {of})::INTEGER"]
+                    if rest and kinds[-1] == "int"
+                    else rest[-1:]
+                )
+                text, columns = self._labelled(list(zip([*keys, *rest], kinds, strict=True)))
         having = ""
         if self._chance(0.25):
             having = f" HAVING {self._aggregate('int', scope)} {self.rng.choice(['>', '<='])} 2"
@@ -492,6 +505,23 @@ class Queries:
         sides = [f"SELECT {casts} FROM ({side})" for side in (left, right)]
         return f"(({sides[0]}) {operator} ({sides[1]}))", columns
 
+    def recursion(self, name: str) -> tuple[str, Columns]:
+        """The body of a recursive table of one or two integers, of which there are few."""
+        kinds = ["int"] * self.rng.choice([1, 2])
+        anchor, columns = self.select(kinds)
+        mine = [(f"{name}.{c}", k) for c, k in columns]
+        depth, self.depth = self.depth, 0
+        other, theirs = self._relation()
+        both = Scope(mine + theirs)
+        on = self._on(mine, theirs, both)
+        items = [f"(({self.expression('int', both, 1)}) % 7)::INTEGER" for _ in kinds]
+        where = f" WHERE {self.predicate(both, 1)}" if self._chance(0.3) else ""
+        self.depth = depth
+        return (
+            f"SELECT * FROM ({anchor}) UNION SELECT {', '.join(items)} "
+            f"FROM {name} JOIN {other} ON {on}{where}"
+        ), columns
+
     def query(self) -> tuple[str, Columns]:
         """A whole query, perhaps with common table expressions, and its columns."""
         before = ""
@@ -500,9 +530,9 @@ class Queries:
             for _ in range(self.rng.randrange(1, 3)):
                 name = self._name("w")
                 inner = self._inner()
-                text, columns = inner.select()
+                text, columns = inner.recursion(name) if self._chance(0.25) else inner.select()
                 parts.append(f"{name} AS ({text})")
                 self._ctes = [*self._ctes, (name, columns)]
-            before = f"WITH {', '.join(parts)} "
+            before = f"WITH RECURSIVE {', '.join(parts)} "
         text, columns = self.select()
         return before + text, columns
