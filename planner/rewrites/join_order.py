@@ -58,20 +58,23 @@ class _Part:
         return max(1.0, min(self.rows, prod(known)))
 
 
+_Done = dict[int, tuple[Node, Node]]
+"""What became of nodes, which several may read. They are kept, so that no other gets their id."""
+
+
 def join_order(node: Node, measures: Measures) -> Node:
     """The same relation with inner joins of three relations and more in the order found best."""
     return _in_best_order(node, measures, {})
 
 
-def _in_best_order(node: Node, measures: Measures, done: dict[int, Node]) -> Node:
-    """`done`: what became of nodes that several read."""
+def _in_best_order(node: Node, measures: Measures, done: _Done) -> Node:
     found = done.get(id(node))
     if found is None:
-        found = done[id(node)] = _reordered(node, measures, done)
-    return found
+        found = done[id(node)] = node, _reordered(node, measures, done)
+    return found[1]
 
 
-def _reordered(node: Node, measures: Measures, done: dict[int, Node]) -> Node:
+def _reordered(node: Node, measures: Measures, done: _Done) -> Node:
     if isinstance(node, LetRec):
         bindings = tuple(
             replace(
@@ -97,7 +100,7 @@ def _reordered(node: Node, measures: Measures, done: dict[int, Node]) -> Node:
     return over(node, lambda child: _in_best_order(child, measures, done))
 
 
-def _step(step: Node, measures: Measures, done: dict[int, Node]) -> Node:
+def _step(step: Node, measures: Measures, done: _Done) -> Node:
     """A step in which what stays the same in all rounds is joined first, if that does not grow."""
     above: list[Filter | Project | Aggregate] = []
     joins = step
@@ -143,7 +146,7 @@ def _met(fixed: Node, moving: Node, conditions: list[exp.Expr]) -> bool:
     return any(equi_key(c, *sides) is not None for c in conditions)
 
 
-def _below_joins(node: Join, measures: Measures, done: dict[int, Node]) -> Node | None:
+def _below_joins(node: Join, measures: Measures, done: _Done) -> Node | None:
     """A semi or anti join over inner joins, made with the one relation that it asks about instead.
 
     None where that is not certain, or the joins have fewer rows than that relation.
