@@ -216,7 +216,7 @@ class Session:
             yield
         finally:
             # A transaction that failed takes no statement; then the name is registered anew.
-            with suppress(duckdb.Error):
+            with self.guard(statement), suppress(duckdb.Error):
                 self.connection.unregister(name)
 
     def end_transaction(self, verb: str) -> None:
