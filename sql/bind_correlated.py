@@ -12,8 +12,8 @@ from tidewheel.planner.text import column, substituted
 
 from .bind_clauses import Clauses
 from .bind_prefix import Prefix, prefix
+from .bind_query import Around, names_of, split_conditions
 from .bind_scope import NotTaken, Scope
-from .bind_subquery import Around, names_of, split_conditions
 
 if TYPE_CHECKING:
     from .binder import Binder

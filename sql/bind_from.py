@@ -24,8 +24,8 @@ from tidewheel.planner.text import column, identifier, to_sql
 
 from .bind_names import conjuncts
 from .bind_pivot import pivoted
+from .bind_query import names_of, split_conditions
 from .bind_scope import NotTaken, Relation, Scope, Visible, deduplicated
-from .bind_subquery import names_of, split_conditions
 from .bind_types import function_name
 from .bind_unpivot import unpivoted
 

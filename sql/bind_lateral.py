@@ -11,8 +11,8 @@ from tidewheel.planner.text import column, substituted, to_sql
 
 from .bind_from import From, FromBinder, alias_of_item, join_kind_of, relation
 from .bind_names import conjuncts
+from .bind_query import BoundQuery, names_of, split_conditions, with_aggregates
 from .bind_scope import NotTaken, Relation, Scope, Visible, deduplicated
-from .bind_subquery import BoundQuery, names_of, split_conditions, with_aggregates
 
 
 class Lateral:

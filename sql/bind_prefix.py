@@ -28,8 +28,8 @@ from tidewheel.planner.logical import (
 from tidewheel.planner.range_joins import compared_as
 from tidewheel.planner.text import cast_to, column, substituted
 
+from .bind_query import Around, names_of
 from .bind_scope import Names
-from .bind_subquery import Around, names_of
 from .bind_types import function_name
 
 if TYPE_CHECKING:

@@ -31,9 +31,10 @@ from .bind_names import (
 )
 from .bind_nothing import on_nothing
 from .bind_prefix import Prefix, runs
+from .bind_query import BoundQuery, names_of
 from .bind_scope import FURTHER_OUT, NotTaken, Scope, parts_of
 from .bind_star import expanded
-from .bind_subquery import BoundQuery, Subqueries, names_of
+from .bind_subquery import Subqueries
 from .bind_subquery_forms import as_list, of_the_extreme
 from .bind_types import is_volatile
 

@@ -20,15 +20,14 @@ Everything else raises `NotTaken`, and the SELECT around it stays whole.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from sqlglot import exp
 
 from tidewheel.planner.logical import (
     Aggregate,
-    Column,
     Distinct,
     EquiKey,
     Filter,
@@ -39,11 +38,11 @@ from tidewheel.planner.logical import (
     TopK,
     references,
 )
-from tidewheel.planner.rewrites.children import over
 from tidewheel.planner.text import atomic, column, substituted, to_sql
 
 from .bind_names import SUBQUERY, rebuilt
-from .bind_scope import Names, NotTaken
+from .bind_query import BoundQuery, names_of, split_conditions, with_aggregates
+from .bind_scope import NotTaken
 
 if TYPE_CHECKING:
     from .binder import Binder
@@ -52,49 +51,6 @@ _MANY = (
     "More than one row returned by a subquery used as an expression - scalar subqueries can only "
     "return a single row."
 )
-
-
-@dataclass(slots=True)
-class BoundQuery:
-    """A query's plan. `columns` are its result; the node may have more (what `correlated` reads).
-
-    `correlated`: conditions over the node's columns and those of the SELECT around. `one_row`: it
-    gives exactly one row. `empty`: for a correlated ungrouped aggregate, the result columns where
-    no row matches. `late`: result columns that are no columns of the node, since they read columns
-    of the SELECT around. `around`: the outer columns that an `Around` in the plan stands for.
-    """
-
-    node: Node
-    columns: tuple[Column, ...]
-    correlated: list[exp.Expr] = field(default_factory=list)
-    one_row: bool = False
-    empty: list[exp.Expr] | None = None
-    late: list[Named] = field(default_factory=list)
-    around: tuple[str, ...] = ()
-
-    def over(self, node: Node, values: Mapping[str, exp.Expr]) -> BoundQuery:
-        """The query with its `Around` in place: the distinct `values` of the outer columns."""
-        return replace(self, node=_placed(self.node, node, [values[n] for n in self.around], {}))
-
-
-@dataclass(frozen=True)
-class Around(Node):
-    """Stands for the distinct values of columns of the SELECT around, until that is bound."""
-
-    columns: tuple[Column, ...]
-
-    def __post_init__(self) -> None:
-        self._set_schema(self.columns)
-
-
-def _placed(node: Node, outer: Node, values: Sequence[exp.Expr], done: dict[int, Node]) -> Node:
-    if isinstance(node, Around):
-        named = zip(node.columns, values, strict=True)
-        new: Node = Distinct(Project(outer, tuple(Named(c, v.copy()) for c, v in named)))
-        return done.setdefault(id(node), new)
-    if id(node) not in done:
-        done[id(node)] = over(node, lambda child: _placed(child, outer, values, done))
-    return done[id(node)]
 
 
 Form = Literal["exists", "in", "scalar"]
@@ -108,32 +64,6 @@ class Pending:
     query: BoundQuery
     operands: int
     outer: tuple[str, ...]
-
-
-def split_conditions(
-    conditions: Sequence[exp.Expr], left: set[str], right: set[str]
-) -> tuple[list[EquiKey], list[exp.Expr]]:
-    """Conditions over two sides as equi-keys and the rest."""
-    keys: list[EquiKey] = []
-    rest: list[exp.Expr] = []
-    for condition in conditions:
-        if isinstance(condition, (exp.EQ, exp.NullSafeEQ)):
-            a, b = condition.this, condition.expression
-            null_safe = isinstance(condition, exp.NullSafeEQ)
-            of_a, of_b = references(a), references(b)
-            if of_a and of_b and of_a <= left and of_b <= right:
-                keys.append(EquiKey(a, b, null_safe))
-                continue
-            if of_a and of_b and of_a <= right and of_b <= left:
-                keys.append(EquiKey(b, a, null_safe))
-                continue
-        rest.append(condition)
-    return keys, rest
-
-
-def names_of(node: Node) -> set[str]:
-    """The unique names of a node's columns."""
-    return {c.name for c in node.schema}
 
 
 class Subqueries:
@@ -425,29 +355,6 @@ class Subqueries:
             Named(self._binder.names.fresh("key", t), e)
             for e, t in zip(expressions, types, strict=True)
         ]
-
-
-def with_aggregates(
-    node: Node, query: BoundQuery, keys: Sequence[EquiKey], names: Names
-) -> tuple[Node, list[exp.Expr]]:
-    """`node` with a correlated ungrouped aggregate: its columns, also where nothing matches.
-
-    It has one row per key already: it was grouped by them.
-    """
-    assert query.empty is not None
-    found = names.fresh("found", "BOOLEAN")
-    marked = Project(
-        query.node,
-        (*(Named(c, column(c.name)) for c in query.node.schema), Named(found, exp.true())),
-    )
-    values: list[exp.Expr] = []
-    for c, empty in zip(query.columns, query.empty, strict=True):
-        value: exp.Expr = column(c.name)
-        if not isinstance(empty, exp.Null):
-            when = exp.If(this=column(found.name), true=value)
-            value = exp.Paren(this=exp.Case(ifs=[when], default=empty.copy()))
-        values.append(value)
-    return Join(node, marked, "left", tuple(keys)), values
 
 
 def _renamed(keys: Sequence[EquiKey], names: Sequence[str]) -> tuple[EquiKey, ...]:

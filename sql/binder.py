@@ -38,9 +38,9 @@ from .bind_limit import limited
 from .bind_macros import expanded
 from .bind_names import Aggregates
 from .bind_parameters import by_name, marked, unmarked
+from .bind_query import BoundQuery
 from .bind_scope import FURTHER_OUT, Cte, Names, NotTaken, Scope, deduplicated
 from .bind_select import SelectBinder
-from .bind_subquery import BoundQuery
 from .bind_types import Oracle, first_line
 from .parse_trees import same_query
 
