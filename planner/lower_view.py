@@ -33,7 +33,7 @@ from tidewheel.planner.maintain import Run
 from tidewheel.planner.structural import compile_predicate, compile_value
 from tidewheel.planner.structural_rows import predicate_by_row
 from tidewheel.planner.text import column, to_sql, written
-from tidewheel.planner.view_fill import Contents, stepped
+from tidewheel.planner.view_fill import Contents
 from tidewheel.planner.view_kernels import (
     INPUT,
     WEIGHT,
@@ -42,6 +42,7 @@ from tidewheel.planner.view_kernels import (
     linear_schema,
     statements,
 )
+from tidewheel.planner.view_statements import stepped
 
 # Types that come back from Arrow as others: as VARCHAR, STRUCT and BLOB. (The name of a STRUCT's
 # field has a space behind it.)

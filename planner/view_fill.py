@@ -12,7 +12,6 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final
 
 import numpy as np
-import pyarrow as pa
 
 from tidewheel.engine.arrow import numbers
 from tidewheel.engine.operators.accumulate import Accumulate
@@ -23,30 +22,23 @@ from tidewheel.engine.operators.ranged import RangeJoin
 from tidewheel.engine.operators.shared import KEYS, Read, SharedArrangements
 from tidewheel.engine.operators.tally import Tally
 from tidewheel.engine.operators.topk import Ordered
-from tidewheel.engine.state.delta import Delta, KeySpec, Schema, consolidate
-from tidewheel.engine.state.order import begins
+from tidewheel.engine.state.delta import Delta, KeySpec
 from tidewheel.planner import logical as L
 from tidewheel.planner.maintain import Queries, Run
 from tidewheel.planner.rewrites.measured import Text
-from tidewheel.planner.text import identifier, to_sql, written
+from tidewheel.planner.text import identifier, to_sql
 from tidewheel.planner.view_heads import First, Size
 from tidewheel.planner.view_reuse import Reusing, reusing
+from tidewheel.planner.view_statements import (
+    as_delta,
+    column_of,
+    each_once,
+    named,
+    sought_alike,
+    sources,
+    stepped,
+)
 from tidewheel.planner.view_sums import OWN, Sums, columns, groups_alike
-
-
-def stepped(query: str, steps: Sequence[L.Filter | L.Project | L.Unnest], last: str = "") -> str:
-    """`query` with linear steps on top; `last` is a column that stays the last one."""
-    for step in steps:
-        if isinstance(step, L.Filter):
-            query = f"SELECT * FROM ({query}) WHERE {to_sql(step.predicate)}"
-            continue
-        exprs = ", ".join([*(written(e) for e in step.exprs), *filter(None, [last])])
-        if isinstance(step, L.Unnest):
-            kept = f"* EXCLUDE ({last})" if last else "*"
-            exprs = f"{kept}, {exprs}"
-        query = f"SELECT {exprs} FROM ({query})"
-    return query
-
 
 MANY: Final = 100_000
 _JOINED: Final = 16  # tables of one statement: what a view reads twice is in its text twice
@@ -96,7 +88,7 @@ class Contents:
         """A map takes `steps` after `source`, whose columns they call `names`."""
         given = self._gives.get(source)
         if given is not None:
-            self._gives[node] = stepped(_named(given, names), steps)
+            self._gives[node] = stepped(named(given, names), steps)
             self._reads[node] = self._reads.get(source, 1)
             text = self.texts.get(source)
             if text is not None and not any(isinstance(s, L.Unnest) for s in steps):
@@ -107,7 +99,7 @@ class Contents:
         given, op = self._gives.get(source), node.op
         assert isinstance(op, Accumulate)
         if given is not None and Sums.possible(op, source.op.schema.types):
-            self._gets[node] = Sums(op, _named(given, names), names)
+            self._gets[node] = Sums(op, named(given, names), names)
 
     def first(
         self, node: Node, source: Node, names: Sequence[str], registry: SharedArrangements | None
@@ -132,7 +124,7 @@ class Contents:
             if most < MANY:
                 return None
             about = min(most, self.expected(source)) if origin.inputs else None
-            return First(op, _named(given, names), names, rest, self._sizes, about)(run)
+            return First(op, named(given, names), names, rest, self._sizes, about)(run)
 
         self._gets[node] = rows
 
@@ -150,7 +142,7 @@ class Contents:
             if most >= MANY and KeySpec(schema, range(len(schema))).integer:
                 different = run.row(values)[0]
                 if different is not None and different * _SORTED >= most:
-                    return _each_once(run(given), schema)
+                    return each_once(run(given), schema)
             table = run(query)
             return Delta(schema, columns(table, schema), numbers(table.columns[-1]))
 
@@ -167,7 +159,7 @@ class Contents:
         """Each row of `source` once, with how often it is there."""
         given, schema = self._gives[source], source.op.schema
         if KeySpec(schema, range(len(schema))).integer:
-            return _each_once(read(given), schema)
+            return each_once(read(given), schema)
         table = read(f"SELECT *, {OWN}count(*) FROM ({given}) GROUP BY ALL")
         return Delta(schema, columns(table, schema), numbers(table.columns[-1]))
 
@@ -218,12 +210,12 @@ class Contents:
             for query, name, of in zip(given, "lr", schemas, strict=True)
         ]
         conditions = (
-            [f"{_column(a)} <= {_column(b)}" for a, b in op.condition]
+            [f"{column_of(a)} <= {column_of(b)}" for a, b in op.condition]
             if isinstance(op, RangeJoin)
             else [f"l.l{i} {same} r.r{j}" for i, j in zip(*keys, strict=True)]
         )
         on = " AND ".join(conditions) or "true" if alone is None else "false"
-        chosen = ", ".join(map(_column, op.columns))
+        chosen = ", ".join(map(column_of, op.columns))
         return f"SELECT {chosen} FROM {sides[0]} {kind} {sides[1]} ON {on}"
 
     def semi(self, join: Node, right: Node, key: Sequence[int]) -> None:
@@ -236,7 +228,7 @@ class Contents:
         names = [f"c{i}" for i in range(len(types))]
         chosen = ", ".join(names[i] for i in key)
         self._reads[keys] = self._reads[once] = self._reads.get(right, 1)
-        self._gives[keys] = f"SELECT {chosen} FROM ({_named(given, names)})"
+        self._gives[keys] = f"SELECT {chosen} FROM ({named(given, names)})"
         self._gives[once] = self._gives[keys]  # a semi join asks for no distinct keys
         self.join(join, "SEMI JOIN")
         anti = self._pairs(join, "ANTI JOIN")
@@ -391,7 +383,7 @@ class Contents:
         """What `collect` gives, but with one of some keys in the columns `key`."""
         schema, sought = node.op.schema, keys.schema
         everywhere = KeySpec(sought, range(len(sought)))
-        alike = all(map(_sought_alike, sought.types))
+        alike = all(map(sought_alike, sought.types))
         if not key or not alike or everywhere.nulls(keys.cols) is not None:
             return None
         names = [f"c{i}" for i in range(len(schema))]
@@ -417,47 +409,3 @@ class Contents:
 
 def _waits(node: Node) -> bool:
     return isinstance(node.op, Arrange) and node.op.arrangement.waiting
-
-
-def sources(*nodes: Node) -> set[Node]:
-    """The inputs of the circuit from which `nodes` come."""
-    seen: set[Node] = set()
-    todo = list(nodes)
-    while todo:
-        node = todo.pop()
-        if node not in seen:
-            seen.add(node)
-            todo += (wire.node for wire in node.inputs)
-    return {node for node in seen if not node.inputs}
-
-
-def _sought_alike(kind: pa.DataType) -> bool:
-    """Are values of a type, given to DuckDB, equal to those of its tables that operators find?"""
-    return any(is_(kind) for is_ in (pa.types.is_integer, pa.types.is_string, pa.types.is_date32))
-
-
-def _column(of: tuple[int, int]) -> str:
-    side, i = of
-    return f"{'lr'[side]}.{'lr'[side]}{i}"
-
-
-def as_delta(table: pa.Table, schema: Schema) -> Delta:
-    """Every row once; columns by position."""
-    return Delta(schema, columns(table, schema), np.ones(table.num_rows, np.int64))
-
-
-def _each_once(table: pa.Table, schema: Schema) -> Delta:
-    """Rows of one integer, sorted and counted. A table may well be in their order."""
-    (col,) = columns(table, schema)
-    if not isinstance(col, np.ndarray):
-        return consolidate(as_delta(table, schema))
-    ordered = col if (col[1:] >= col[:-1]).all() else np.sort(col)
-    starts = begins(ordered).nonzero()[0]
-    counts = np.empty(len(starts), np.int64)
-    np.subtract(starts[1:], starts[:-1], out=counts[:-1])
-    counts[-1:] = len(ordered) - starts[-1:]
-    return Delta(schema, [ordered[starts]], counts)
-
-
-def _named(query: str, names: Sequence[str]) -> str:
-    return f"SELECT * FROM ({query}) AS t({', '.join(to_sql(identifier(n)) for n in names)})"

@@ -38,8 +38,8 @@ from tidewheel.planner.rewrites.measured import Measures
 from tidewheel.planner.rewrites.prune import prune
 from tidewheel.planner.rewrites.reduce_groups import reduce_groups
 from tidewheel.planner.rewrites.same_subplans import same_subplans
-from tidewheel.planner.view_fill import as_delta
 from tidewheel.planner.view_kernels import under
+from tidewheel.planner.view_statements import as_delta
 from tidewheel.planner.view_waiting import put_off
 
 

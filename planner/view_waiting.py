@@ -16,7 +16,8 @@ from tidewheel.engine.operators.shared import Later, SharedArrangements
 from tidewheel.engine.operators.tally import Tally
 from tidewheel.planner import view_fill
 from tidewheel.planner.rewrites.measured import Measures
-from tidewheel.planner.view_fill import Contents, sources
+from tidewheel.planner.view_fill import Contents
+from tidewheel.planner.view_statements import sources
 
 
 def put_off(

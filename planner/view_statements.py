@@ -1,0 +1,78 @@
+"""Statements over a view's tables, and the rows that come of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from tidewheel.engine.operators.circuit import Node
+from tidewheel.engine.state.delta import Delta, Schema, consolidate
+from tidewheel.engine.state.order import begins
+from tidewheel.planner import logical as L
+from tidewheel.planner.text import identifier, to_sql, written
+from tidewheel.planner.view_sums import columns
+
+
+def stepped(query: str, steps: Sequence[L.Filter | L.Project | L.Unnest], last: str = "") -> str:
+    """`query` with linear steps on top; `last` is a column that stays the last one."""
+    for step in steps:
+        if isinstance(step, L.Filter):
+            query = f"SELECT * FROM ({query}) WHERE {to_sql(step.predicate)}"
+            continue
+        exprs = ", ".join([*(written(e) for e in step.exprs), *filter(None, [last])])
+        if isinstance(step, L.Unnest):
+            kept = f"* EXCLUDE ({last})" if last else "*"
+            exprs = f"{kept}, {exprs}"
+        query = f"SELECT {exprs} FROM ({query})"
+    return query
+
+
+def column_of(of: tuple[int, int]) -> str:
+    """A column of a join's left (0) or right (1) side."""
+    side, i = of
+    return f"{'lr'[side]}.{'lr'[side]}{i}"
+
+
+def as_delta(table: pa.Table, schema: Schema) -> Delta:
+    """Every row once; columns by position."""
+    return Delta(schema, columns(table, schema), np.ones(table.num_rows, np.int64))
+
+
+def each_once(table: pa.Table, schema: Schema) -> Delta:
+    """Rows of one integer: each once, with how often it is there.
+
+    A table may well be in their order.
+    """
+    (col,) = columns(table, schema)
+    if not isinstance(col, np.ndarray):
+        return consolidate(as_delta(table, schema))
+    ordered = col if (col[1:] >= col[:-1]).all() else np.sort(col)
+    starts = begins(ordered).nonzero()[0]
+    counts = np.empty(len(starts), np.int64)
+    np.subtract(starts[1:], starts[:-1], out=counts[:-1])
+    counts[-1:] = len(ordered) - starts[-1:]
+    return Delta(schema, [ordered[starts]], counts)
+
+
+def named(query: str, names: Sequence[str]) -> str:
+    """`query` with other names for its columns."""
+    return f"SELECT * FROM ({query}) AS t({', '.join(to_sql(identifier(n)) for n in names)})"
+
+
+def sources(*nodes: Node) -> set[Node]:
+    """The inputs of the circuit from which `nodes` come."""
+    seen: set[Node] = set()
+    todo = list(nodes)
+    while todo:
+        node = todo.pop()
+        if node not in seen:
+            seen.add(node)
+            todo += (wire.node for wire in node.inputs)
+    return {node for node in seen if not node.inputs}
+
+
+def sought_alike(kind: pa.DataType) -> bool:
+    """Are values of a type, given to DuckDB, equal to those of its tables that operators find?"""
+    return any(is_(kind) for is_ in (pa.types.is_integer, pa.types.is_string, pa.types.is_date32))
