@@ -156,6 +156,11 @@ class ViewLowering:
         key = id(node), id(self.circuit)
         return key in self._streams or key in self._placed
 
+    def fresh(self, what: str) -> str:
+        """A name for a column that no other has."""
+        self._keys += 1
+        return f"__tw_{what}{self._keys}"
+
     def reads_variable(self, node: L.Node) -> bool:
         """Does a node depend on a variable of the loop being built?"""
         if isinstance(node, L.RecRef):
@@ -287,8 +292,7 @@ class ViewLowering:
             if isinstance(e, exp.Column):
                 positions.append(names[e.name])
                 continue
-            self._keys += 1
-            name = f"__tw_key{self._keys}"
+            name = self.fresh("key")
             positions.append(len(stream.schema) + len(added))
             added.append(L.Named(L.Column(name, name, ""), e))
         if not added:

@@ -80,8 +80,7 @@ def _following(low: ViewLowering, stream: Stream, same: Sequence[L.Named]) -> St
     if reach.total:
         carried = [i for i, look in enumerate(found) if look.running]
         numbers = exp.Window(this=exp.RowNumber(), over="OVER", **_over(window))
-        low._keys += 1
-        number = L.Column(f"__tw_number{low._keys}", "number", "BIGINT")
+        number = L.Column(low.fresh("number"), "number", "BIGINT")
         named.append(L.Named(number, numbers))
         values.append(numbers)
         found.append(Looking(reach, RUNNING["row_number"]))

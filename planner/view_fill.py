@@ -13,7 +13,6 @@ from typing import Final
 
 import numpy as np
 
-from tidewheel.engine.arrow import numbers
 from tidewheel.engine.operators.accumulate import Accumulate
 from tidewheel.engine.operators.circuit import Circuit, Node
 from tidewheel.engine.operators.join import Arrange, Join
@@ -33,12 +32,13 @@ from tidewheel.planner.view_statements import (
     as_delta,
     column_of,
     each_once,
+    grouped,
     named,
     sought_alike,
     sources,
     stepped,
 )
-from tidewheel.planner.view_sums import OWN, Sums, columns, groups_alike
+from tidewheel.planner.view_sums import Sums, groups_alike
 
 MANY: Final = 100_000
 _JOINED: Final = 16  # tables of one statement: what a view reads twice is in its text twice
@@ -133,7 +133,6 @@ class Contents:
         given, schema = self._gives.get(source), source.op.schema
         if given is None or not all(map(groups_alike, schema.types)):
             return
-        query = f"SELECT *, system.main.count(*) FROM ({given}) GROUP BY ALL"
         stats = "system.main.any_value(system.main.stats(c).approx_unique::BIGINT)"
         values = f"SELECT {stats} FROM (FROM ({given}) AS t(c) LIMIT 1)"
 
@@ -143,8 +142,7 @@ class Contents:
                 different = run.row(values)[0]
                 if different is not None and different * _SORTED >= most:
                     return each_once(run(given), schema)
-            table = run(query)
-            return Delta(schema, columns(table, schema), numbers(table.columns[-1]))
+            return grouped(run, given, schema)
 
         self._gets[node] = rows
 
@@ -160,8 +158,7 @@ class Contents:
         given, schema = self._gives[source], source.op.schema
         if KeySpec(schema, range(len(schema))).integer:
             return each_once(read(given), schema)
-        table = read(f"SELECT *, {OWN}count(*) FROM ({given}) GROUP BY ALL")
-        return Delta(schema, columns(table, schema), numbers(table.columns[-1]))
+        return grouped(read, given, schema)
 
     def distinct(self, node: Node, source: Node) -> None:
         """A `Tally` gives the rows of `source`, each once."""

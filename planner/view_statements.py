@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pyarrow as pa
 
+from tidewheel.engine.arrow import numbers
 from tidewheel.engine.operators.circuit import Node
 from tidewheel.engine.state.delta import Delta, Schema, consolidate
 from tidewheel.engine.state.order import begins
 from tidewheel.planner import logical as L
 from tidewheel.planner.text import identifier, to_sql, written
-from tidewheel.planner.view_sums import columns
+from tidewheel.planner.view_sums import OWN, columns
 
 
 def stepped(query: str, steps: Sequence[L.Filter | L.Project | L.Unnest], last: str = "") -> str:
@@ -38,6 +39,12 @@ def column_of(of: tuple[int, int]) -> str:
 def as_delta(table: pa.Table, schema: Schema) -> Delta:
     """Every row once; columns by position."""
     return Delta(schema, columns(table, schema), np.ones(table.num_rows, np.int64))
+
+
+def grouped(run: Callable[[str], pa.Table], query: str, schema: Schema) -> Delta:
+    """Each row of a query once, with how often it is there."""
+    table = run(f"SELECT *, {OWN}count(*) FROM ({query}) GROUP BY ALL")
+    return Delta(schema, columns(table, schema), numbers(table.columns[-1]))
 
 
 def each_once(table: pa.Table, schema: Schema) -> Delta:

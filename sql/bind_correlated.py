@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from tidewheel.planner.logical import Column, Join, Named, Node, Project, references
+from tidewheel.planner.logical import Column, Named, Node, Project, references
 from tidewheel.planner.text import column, substituted
 
 from .bind_clauses import Clauses
 from .bind_prefix import Prefix, prefix
-from .bind_query import Around, names_of, split_conditions
+from .bind_query import names_of, with_outer
 from .bind_scope import NotTaken, Scope
 
 if TYPE_CHECKING:
@@ -55,15 +55,13 @@ class Correlation:
         known = {c.name: c for c in self.around()}
         if not known.keys() >= set(outer):
             return node, ()
-        fresh = [self._binder.names.fresh(known[n].label, known[n].type) for n in outer]
-        met = {n: column(c.name) for n, c in zip(outer, fresh, strict=True)}
-        self.met = {c.name for c in fresh}
-        conditions = [substituted(c, met) for c in self.conditions]
-        keys, rest = split_conditions(conditions, mine, self.met)
-        residual = exp.and_(*rest) if rest else None
+        joined, met = with_outer(
+            node, self.conditions, [known[n] for n in outer], self._binder.names
+        )
+        self.met = {c.name for c in met.values()}
         clauses.change(lambda e: substituted(e, met))
         self.conditions = [exp.NullSafeEQ(this=met[n].copy(), expression=column(n)) for n in outer]
-        return Join(node, Around(tuple(fresh)), "inner", tuple(keys), residual), tuple(outer)
+        return joined, tuple(outer)
 
     def before(self, node: Node, clauses: Clauses) -> tuple[Prefix | None, tuple[str, ...]]:
         """What the one condition is where it compares with a value: see `bind_prefix`."""

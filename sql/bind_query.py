@@ -18,7 +18,7 @@ from tidewheel.planner.logical import (
     references,
 )
 from tidewheel.planner.rewrites.children import over
-from tidewheel.planner.text import column
+from tidewheel.planner.text import column, substituted
 
 from .bind_scope import Names
 
@@ -90,6 +90,21 @@ def split_conditions(
 def names_of(node: Node) -> set[str]:
     """The unique names of a node's columns."""
     return {c.name for c in node.schema}
+
+
+def with_outer(
+    node: Node, conditions: Sequence[exp.Expr], outer: Sequence[Column], names: Names
+) -> tuple[Join, dict[str, exp.Expr]]:
+    """`node` joined by `conditions` with the distinct values of `outer` columns (an `Around`).
+
+    And what is such a column there, by its name outside.
+    """
+    fresh = [names.fresh(c.label, c.type) for c in outer]
+    met: dict[str, exp.Expr] = {c.name: column(f.name) for c, f in zip(outer, fresh, strict=True)}
+    known = {f.name for f in fresh}
+    keys, rest = split_conditions([substituted(c, met) for c in conditions], names_of(node), known)
+    residual = exp.and_(*rest) if rest else None
+    return Join(node, Around(tuple(fresh)), "inner", tuple(keys), residual), met
 
 
 def with_aggregates(

@@ -28,7 +28,6 @@ from sqlglot import exp
 
 from tidewheel.planner.logical import (
     Aggregate,
-    Distinct,
     EquiKey,
     Filter,
     Join,
@@ -41,7 +40,7 @@ from tidewheel.planner.logical import (
 from tidewheel.planner.text import atomic, column, substituted, to_sql
 
 from .bind_names import SUBQUERY, rebuilt
-from .bind_query import BoundQuery, names_of, split_conditions, with_aggregates
+from .bind_query import BoundQuery, names_of, split_conditions, with_aggregates, with_outer
 from .bind_scope import NotTaken
 
 if TYPE_CHECKING:
@@ -295,18 +294,10 @@ class Subqueries:
             return query, keys
         read = set().union(*map(references, correlated)) - mine
         outer = [c for c in node.schema if c.name in read]
-        fresh = [self._binder.names.fresh(c.label, c.type) for c in outer]
-        met = {c.name: column(f.name) for c, f in zip(outer, fresh, strict=True)}
-        values = Distinct(
-            Project(
-                node, tuple(Named(f, column(c.name)) for c, f in zip(outer, fresh, strict=True))
-            )
-        )
-        conditions = [substituted(c, met) for c in correlated]
-        keys, rest = split_conditions(conditions, mine, names_of(values))
-        joined = Join(query.node, values, "inner", tuple(keys), _and(rest))
-        again = [EquiKey(column(c.name), met[c.name], True) for c in outer]
-        return replace(query, node=joined), again
+        joined, met = with_outer(query.node, correlated, outer, self._binder.names)
+        bound = replace(query, node=joined, around=tuple(met))
+        again = [EquiKey(column(n), value, True) for n, value in met.items()]
+        return bound.over(node, {n: column(n) for n in met}), again
 
     def _marked(
         self, node: Node, expressions: Sequence[exp.Expr]

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from tidewheel.engine.operators.operator import Emission, Operator, emit
 from tidewheel.engine.operators.shared import Shared
 from tidewheel.engine.state import columns as columns_
-from tidewheel.engine.state.arrangement import Arrangement, Counters, Waiting
+from tidewheel.engine.state.arrangement import Arrangement, Changed, Counters, Waiting
 from tidewheel.engine.state.delta import Delta, Int64s, Schema
 from tidewheel.engine.state.run import Rows
 from tidewheel.engine.state.spine import Spine
@@ -65,37 +65,11 @@ class Arrange(Operator):
 
     def wait(self, rows: Waiting) -> None:
         """Hold nothing until somebody reads; `rows` are those that came in until then."""
-        self.arrangement.wait(_Found(rows, self._found))
+        self.arrangement.wait(Changed(rows, self._found))
 
     def arrangements(self) -> Sequence[Arrangement]:
         """The one arrangement."""
         return (self.arrangement,)
-
-
-class _Found(Waiting):
-    """Of the rows for which an `Arrange` waits those that a join can find."""
-
-    def __init__(self, rows: Waiting, found: Callable[[Delta], Delta]) -> None:
-        self._rows = rows
-        self._found = found
-
-    def read(self) -> Delta:
-        return self._found(self._rows.read())
-
-    def worth(self, keys: int) -> bool:
-        return self._rows.worth(keys)
-
-    def find(self, keys: Delta) -> Delta | None:
-        rows = self._rows.find(keys)
-        return None if rows is None else self._found(rows)
-
-    @property
-    def turn(self) -> int:
-        return self._rows.turn
-
-    @property
-    def refused(self) -> bool:
-        return self._rows.refused
 
 
 class Join(Operator):

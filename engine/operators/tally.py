@@ -13,7 +13,7 @@ import numpy as np
 from tidewheel.engine.operators.join import counts_at
 from tidewheel.engine.operators.keyed import Agenda
 from tidewheel.engine.operators.operator import Emission, Operator, emit
-from tidewheel.engine.state.arrangement import Arrangement, Counters, Waiting, times_of
+from tidewheel.engine.state.arrangement import Arrangement, Changed, Counters, Waiting, times_of
 from tidewheel.engine.state.delta import Delta, Int64s, Schema, unique
 from tidewheel.engine.state.run import Rows, concat_rows
 from tidewheel.engine.state.sorting import sort_rows
@@ -111,7 +111,7 @@ class Tally(Operator):
 
     def wait(self, rows: Waiting) -> None:
         """Count nothing until somebody changes something; `rows` are those that came until then."""
-        self.counts.wait(_Counts(rows))
+        self.counts.wait(Changed(rows, _counts))
 
     def _asked(self, change: Rows) -> Rows | None:
         """The counts of changed rows before, where they wait; they have the change afterwards."""
@@ -184,31 +184,6 @@ class Tally(Operator):
     def arrangements(self) -> Sequence[Arrangement]:
         """Counts of whole rows; in loops the output too."""
         return (self.counts,) if self.output is None else (self.counts, self.output)
-
-
-class _Counts(Waiting):
-    """Rows as counts of one input."""
-
-    def __init__(self, rows: Waiting) -> None:
-        self._rows = rows
-
-    def read(self) -> Delta:
-        return _counts(self._rows.read())
-
-    def worth(self, keys: int) -> bool:
-        return self._rows.worth(keys)
-
-    def find(self, keys: Delta) -> Delta | None:
-        rows = self._rows.find(keys)
-        return None if rows is None else _counts(rows)
-
-    @property
-    def turn(self) -> int:
-        return self._rows.turn
-
-    @property
-    def refused(self) -> bool:
-        return self._rows.refused
 
 
 def _counts(rows: Delta) -> Delta:

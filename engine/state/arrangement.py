@@ -7,7 +7,7 @@ delta; a reader that needs what was there before subtracts it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -40,6 +40,32 @@ class Waiting(Protocol):
     @property
     def refused(self) -> bool:
         """Does the present turn take back what tables have refused? They are as it leaves them."""
+
+
+class Changed(Waiting):
+    """Rows that are waited for, as `change` makes them what an arrangement holds."""
+
+    def __init__(self, rows: Waiting, change: Callable[[Delta], Delta]) -> None:
+        self._rows = rows
+        self._change = change
+
+    def read(self) -> Delta:
+        return self._change(self._rows.read())
+
+    def worth(self, keys: int) -> bool:
+        return self._rows.worth(keys)
+
+    def find(self, keys: Delta) -> Delta | None:
+        rows = self._rows.find(keys)
+        return None if rows is None else self._change(rows)
+
+    @property
+    def turn(self) -> int:
+        return self._rows.turn
+
+    @property
+    def refused(self) -> bool:
+        return self._rows.refused
 
 
 def times_of(n: int, counters: Counters) -> Int64s | None:
