@@ -9,7 +9,9 @@ what DuckDB has taken. Both times are kept with the plan.
 
 DuckDB's own recursion has no bounds: the time it is given is so short that none of ours
 (planner.lower_recursion.budget) could be reached in it. It ends by DuckDB's own clock: a recursion
-that is interrupted from outside may leave DuckDB waiting for its own threads for ever.
+that is interrupted from outside may leave DuckDB waiting for its own threads for ever. A recursion
+that has come to its end does so again over the same rows, and needs no clock: to set it costs as
+much as a small statement.
 """
 
 from __future__ import annotations
@@ -23,9 +25,9 @@ from dataclasses import dataclass
 import duckdb
 import pyarrow as pa
 
-from tidewheel.engine.kernels.duckdb import relation
+from tidewheel.engine.kernels.duckdb import Parameters, execute, relation
 from tidewheel.planner.context import Context
-from tidewheel.planner.direct import Held, plain_columns
+from tidewheel.planner.direct import FEW, Held, described, plain_columns
 from tidewheel.planner.logical import Block
 from tidewheel.planner.text import numbered_parameters
 
@@ -39,7 +41,6 @@ PLANNING = 0.03
 """Seconds to plan a loop: it is tried once DuckDB has taken as many."""
 _AGAIN = 10
 """So many times as long as the loop took DuckDB runs alone, before the loop is tried again."""
-_FEW = 1000
 _CHEAP = 0.003  # seconds: no loop takes less
 _TIMES = 100
 
@@ -49,19 +50,20 @@ class Choice:
     """What is known of the two ways to run `query`; kept with its plan.
 
     `limited`: the loop may have no end but its bounds, where DuckDB stops at a LIMIT. `ends`: no
-    recursion can go on for ever.
+    recursion can go on for ever. `steady`: its answer depends on nothing but tables.
     """
 
     query: Block
     limited: bool = False
     ends: bool = False
+    steady: bool = False
     whole: float | None = None  # seconds that DuckDB took
     loop: float | None = None
     runs: int = 0
     spent: float = 0  # seconds in all that DuckDB took since the loop ran
-    few: bool = False  # had DuckDB's last answer few rows?
-    columns: list[tuple[str, str]] | None = None  # of DuckDB's last answer, if it was few rows
+    few: bool = False  # had DuckDB's last answer few rows, of plain types?
     limits: bool | None = None  # can DuckDB's time be limited? (a SET makes plans anew)
+    ended: object = None  # the state of the tables at which it came to its end
 
     def begin(self, context: Context) -> float:
         """Seconds to give DuckDB in the run that begins; 0: run the loop, inf: as it takes."""
@@ -76,7 +78,7 @@ class Choice:
                 return LONGEST
             return FIRST if _rows(self.query.scans, context) <= SMALL else 0
         if self.whole is not None and self.alone:
-            if self.ends:
+            if self.ends or (self.ended is not None and self.ended == self._state(context)):
                 return math.inf
             return LONGEST if self.limited else min(4 * self.whole + FIRST, LONGEST)
         if self.loop is not None and self.runs & (self.runs - 1) == 0:
@@ -103,12 +105,11 @@ class Choice:
             try:
                 if seconds < math.inf and not self._limit(connection, seconds):
                     return None
-                # (not streamed: it would be read when the time is up)
-                if given:
-                    found = relation(connection, self.query.sql, None, given)
-                else:
-                    found = context.bound.relation(connection, self.query.sql)
-                return self._rows(found, context.settings.batch_rows)
+                answer = self._rows(context, given)
+                if self.steady and not self.ends:
+                    self.steady = self.ended is not None or _only_tables(self.query.scans, context)
+                    self.ended = self._state(context)
+                return answer
             except duckdb.Error:
                 if context.interrupted.is_set():
                     raise
@@ -117,18 +118,31 @@ class Choice:
                 if seconds < math.inf and self.limits:
                     _set(connection, 0)
 
-    def _rows(self, found: duckdb.DuckDBPyRelation, batch_rows: int) -> Held | pa.RecordBatchReader:
-        """All rows. Few ones are made values of Python: to Arrow and back takes some 0.4 ms.
+    def _state(self, context: Context) -> object:
+        """The state of all that the answer depends on; None if others may change it."""
+        return context.state() if self.steady and not context.parameters else None
 
-        What their columns are is asked once: after every SET the client binds the query to tell.
+    def _rows(self, context: Context, given: Parameters) -> Held | pa.RecordBatchReader:
+        """All rows: not streamed, they would be read when the time is up.
+
+        Few ones are made values of Python: to Arrow and back takes some 0.4 ms.
         """
+        connection, sql = context.connection, self.query.sql
         if self.few:
-            self.columns = self.columns or plain_columns(found)
-            if self.columns is not None:
-                return Held(self.columns, found.fetchall())
+            execute(connection, sql, given)
+            columns = plain_columns(connection.description)
+            rows = connection.fetchall() if columns is not None else []
+            self.few = columns is not None and len(rows) <= FEW
+            if columns is not None:
+                return Held(columns, rows)
+            connection.abort()
+        if given:
+            found = relation(connection, sql, None, given)
+        else:
+            found = context.bound.relation(connection, sql)
         table = found.to_arrow_table()
-        self.few = table.num_rows <= _FEW
-        return table.to_reader(batch_rows)
+        self.few = table.num_rows <= FEW and plain_columns(described(found)) is not None
+        return table.to_reader(context.settings.batch_rows)
 
     def _limit(self, connection: duckdb.DuckDBPyConnection, seconds: float) -> bool:
         """Give DuckDB's next statements so much time, if nobody else does and it can be set."""
@@ -200,15 +214,31 @@ def _late(before: float | None, seconds: float) -> float:
     return seconds if before is None else max(min(seconds, before * 1.125), seconds / 8)
 
 
+def _only_tables(names: Sequence[str], context: Context) -> bool:
+    """Are these names of tables that are in memory, and of nothing else? Hold the lock."""
+    if not names:
+        return True
+    query = f"""
+        SELECT lower(table_name), database_name IN ('memory', 'temp') FROM duckdb_tables()
+        WHERE lower(table_name) IN ({_listed(names)})
+        UNION ALL SELECT '', false FROM duckdb_views() WHERE lower(view_name) IN ({_listed(names)})
+    """
+    found = context.connection.execute(query).fetchall()
+    return all(inside for _, inside in found) and {name for name, _ in found} == set(names)
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join("'" + t.replace("'", "''") + "'" for t in names)
+
+
 def _rows(tables: Sequence[str], context: Context) -> float:
     """About how many rows tables of these names have; very many where one is no table."""
-    names = ", ".join("'" + t.replace("'", "''") + "'" for t in tables)
-    if not names:
+    if not tables:
         return 0
     # (a sum, and a count of names, take longer than the rest)
     query = (
         "SELECT lower(table_name), estimated_size FROM duckdb_tables() "
-        f"WHERE lower(table_name) IN ({names})"
+        f"WHERE lower(table_name) IN ({_listed(tables)})"
     )
     with context.lock:
         found = context.connection.execute(query).fetchall()

@@ -48,6 +48,8 @@ class Context:
     given the rows themselves, of loops that run as loop contexts. `deadline`: when the statement
     has to be at its end, in seconds of `time.monotonic`. `bound`: statements of `connection`.
     `meaning`: the settings on which a query's meaning depends, where they are known already.
+    `state`: gives what is another value after every change of a table, as long as nobody else can
+    make one; else None.
     """
 
     connection: duckdb.DuckDBPyConnection
@@ -64,3 +66,4 @@ class Context:
     watch: Callable[[str, tuple[int, ...], int], None] | None = None
     record: Callable[[str, tuple[int, ...], pa.Table], None] | None = None
     meaning: Meaning | None = None
+    state: Callable[[], object] = lambda: None

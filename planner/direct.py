@@ -5,7 +5,7 @@ Nothing here needs sqlglot or the scheduler, so a program that asks only such qu
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -16,28 +16,44 @@ from tidewheel.engine.kernels.duckdb import KernelReader, execute, relation
 from tidewheel.planner.context import Context
 
 
-def run(sql: str, context: Context) -> Direct:
-    """Start `sql` as it is written, and compute its first batch: that raises what is wrong."""
+def run(sql: str, context: Context) -> Direct | Rows:
+    """Start `sql` as it is written, and compute its first batch: that raises what is wrong.
+
+    Where its last answer was few rows of plain types, read as Python values, this one passes no
+    Arrow: with it a small query takes half as long again.
+    """
+    if context.bound.is_small(sql):
+        with context.lock:
+            execute(context.connection, sql, context.parameters)
+            columns = plain_columns(context.connection.description)
+            if columns is not None:
+                return Rows(columns, context, sql)
+            context.connection.abort()  # the tables are others now
+            context.bound.note_small(sql, False)
     return Direct(sql, context)
 
 
 def run_as_text(sql: str, context: Context) -> Rows | None:
     """Start `sql` for a reader that wants text; None, and nothing has run, if `run` must do it."""
     with context.lock:
-        types = [str(t) for t in relation(context.connection, sql, params=context.parameters).types]
-        if not _plain(types):
+        found = relation(context.connection, sql, params=context.parameters)
+        columns = plain_columns(described(found))
+        if columns is None or not _as_text(columns):
             return None
         execute(context.connection, sql, context.parameters)
-    return Rows(types, context)
+    return Rows(columns, context)
 
 
 class Direct:
     """The Arrow batches of one statement, computed as they are asked for; one at least."""
 
     schema: pa.Schema
+    for_rows = False
+    """Does the reader make Python values of them?"""
 
     def __init__(self, sql: str, context: Context) -> None:
         self._interrupted = context.interrupted
+        self._sql, self._bound, self._count = sql, context.bound, 0
         self._reader = KernelReader(
             context.connection,
             context.lock,
@@ -69,9 +85,14 @@ class Direct:
             self.close()
             raise duckdb.InterruptException("INTERRUPT Error: Interrupted!")
         batch = next(self._reader, None)
-        if batch is None:
-            self.close()
-        return batch
+        if batch is not None:
+            self._count += batch.num_rows
+            return batch
+        if self.for_rows and self._count <= FEW:
+            small = plain_columns(described(self._reader.relation)) is not None
+            self._bound.note_small(self._sql, small)
+        self.close()
+        return None
 
     def close(self) -> None:
         """Stop, and give the connection free; safe to call again."""
@@ -82,9 +103,11 @@ _PLAIN = {
     "BOOLEAN": "bool_", "VARCHAR": "string",
     "TINYINT": "int8", "SMALLINT": "int16", "INTEGER": "int32", "BIGINT": "int64",
     "UTINYINT": "uint8", "USMALLINT": "uint16", "UINTEGER": "uint32", "UBIGINT": "uint64",
-    "HUGEINT": "opaque",
+    "HUGEINT": "opaque", "FLOAT": "float32", "DOUBLE": "float64",
 }  # fmt: skip
-"""DuckDB's types whose values are written from Python as DuckDB writes them; Arrow's names."""
+"""DuckDB's types whose values Python has without loss; Arrow's names."""
+FEW = 1000
+"""So many rows are taken through Python rather than through Arrow."""
 
 
 class Held:
@@ -110,6 +133,11 @@ class Held:
         """The next rows; none at the end."""
         found, self._ahead = self._ahead, None
         return self._read() if found is None else found
+
+    @property
+    def as_text(self) -> bool:
+        """Does `text` know how DuckDB writes the values?"""
+        return _as_text(self.columns)
 
     def text(self) -> list[tuple[str | None, ...]] | None:
         """The next rows, each value as DuckDB writes it; None at the end."""
@@ -142,14 +170,23 @@ class Rows(Held):
 
     complete = False
 
-    def __init__(self, types: list[str], context: Context) -> None:
+    def __init__(self, columns: list[tuple[str, str]], context: Context, sql: str = "") -> None:
+        self._sql, self._bound = sql, context.bound
         self._connection = context.connection
         self._lock = context.lock
         self._interrupted = context.interrupted
         self._chunk = min(context.settings.batch_rows, 10_000)
         self._done = False
-        names = [d[0] for d in self._connection.description]
-        super().__init__(list(zip(names, types, strict=True)), self._read())
+        found = self._read()
+        if len(found) > FEW:
+            self._bound.note_small(sql, False)
+        elif len(found) < self._chunk:
+            self.complete = not self._read()
+        super().__init__(columns, found)
+
+    def __next__(self) -> pa.RecordBatch:
+        self._bound.note_small(self._sql, False)  # the reader wants Arrow
+        return super().__next__()
 
     def _read(self) -> list[tuple[Any, ...]]:
         if self._done:
@@ -174,14 +211,22 @@ class Rows(Held):
                 self._connection.abort()
 
 
-def plain_columns(found: duckdb.DuckDBPyRelation) -> list[tuple[str, str]] | None:
-    """Names and types of a relation that `Held` can keep; None if the types are not plain."""
-    types = [str(t) for t in found.types]
-    return list(zip(found.columns, types, strict=True)) if _plain(types) else None
+def plain_columns(columns: Iterable[Sequence[Any]]) -> list[tuple[str, str]] | None:
+    """Names and types of columns that `Held` can keep; None if the types are not plain.
+
+    Each begins with its name and DuckDB's type, as those of a cursor's description do.
+    """
+    found = [(name, str(kind)) for name, kind, *_ in columns]
+    return found if all(t in _PLAIN or t.startswith("DECIMAL(") for _, t in found) else None
 
 
-def _plain(types: list[str]) -> bool:
-    return all(t in _PLAIN or t.startswith("DECIMAL(") for t in types)
+def described(found: duckdb.DuckDBPyRelation) -> Iterator[tuple[str, Any]]:
+    """A relation's columns: name and type."""
+    return zip(found.columns, found.types, strict=True)
+
+
+def _as_text(columns: list[tuple[str, str]]) -> bool:
+    return all(t not in ("FLOAT", "DOUBLE") for _, t in columns)
 
 
 def _batch(rows: list[tuple[Any, ...]], schema: pa.Schema) -> pa.RecordBatch:

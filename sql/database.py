@@ -156,6 +156,7 @@ class Database:
         self.history = History()
         self.epoch = 0
         self.loaded = new
+        self._shared = not new
         self.writer = WriteLock()
         self.reading = threading.RLock()
         """Held while a statement takes its snapshot and while an epoch is published."""
@@ -187,6 +188,10 @@ class Database:
     def state(self) -> object:
         """Another one after every change of tables or catalog, by whichever connection."""
         return self.epoch, self.catalog_version, self.writer.turns
+
+    def own_state(self) -> object:
+        """`state`, if nobody but one session can reach the database; else None."""
+        return None if self._shared or self.has_others else self.state
 
     @property
     def has_others(self) -> bool:

@@ -133,6 +133,23 @@ def _arguments(parts: list[Token], opened: int) -> tuple[int, int]:
     return commas + 1, len(parts)
 
 
+def is_steady(text: str) -> bool:
+    """Does a query plainly depend on its tables alone? Often wrongly no; asks nobody."""
+    return all(word in _STEADY for _, word in calls(text))
+
+
+_STEADY = {
+    "abs", "array_agg", "avg", "bool_and", "bool_or", "cast", "ceil", "coalesce", "concat",
+    "count", "floor", "greatest", "ifnull", "least", "length", "list", "list_append",
+    "list_concat", "list_contains", "lower", "max", "min", "nullif", "range", "replace", "round",
+    "row_number", "string_agg", "substr", "substring", "sum", "trim", "unnest", "upper",
+    # words of SQL itself, before a parenthesis
+    "all", "and", "any", "as", "by", "case", "distinct", "else", "except", "exists", "filter",
+    "from", "having", "in", "intersect", "lateral", "materialized", "not", "on", "or", "over",
+    "select", "then", "union", "using", "values", "when", "where",
+}  # fmt: skip
+
+
 def is_unstable(word: str, functions: Functions) -> bool:
     """Is what `calls` found not a function of the tables?"""
     return word == "age" or _any({word}, functions.unstable)

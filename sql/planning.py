@@ -90,13 +90,13 @@ class Plans:
             if key in self._plans or not recursive:
                 return None
             from ..planner.choice import Choice
-            from . import recursion
+            from . import functions, recursion
 
             whole = recursion.whole(statement.text)
             if whole is None:
                 return None
             query, ends = whole
-            found = Choice(query, ends=ends)
+            found = Choice(query, ends=ends, steady=functions.is_steady(query.sql))
         _keep(self._drafts, key, found)
         return found
 

@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import IO, Any, Protocol, TypeVar
 
 from ..engine.arrow import pa
-from ..planner.direct import Held
+from ..planner.direct import Direct, Held
 from .convert import to_text
 from .types import sql_name_of
 
@@ -100,6 +100,8 @@ class Result:
     def next_rows(self) -> list[tuple[Any, ...]] | None:
         """The next rows as Python values, where the stream has such; None: read a batch."""
         with self._lock:
+            if isinstance(self.stream, Direct):
+                self.stream.for_rows = True
             if self._held or not isinstance(self.stream, Held):
                 return None
             rows = self._read(lambda stream: stream.rows() or None)
@@ -128,7 +130,7 @@ class Result:
 
     def text(self) -> Iterator[tuple[str | None, ...]]:
         """The rows, every value as DuckDB writes it (VARCHAR or NULL)."""
-        if isinstance(self.stream, Held) and not self._held:
+        if isinstance(self.stream, Held) and self.stream.as_text and not self._held:
             while (rows := self._text()) is not None:
                 yield from rows
         for batch in self:

@@ -289,6 +289,7 @@ class Session:
             deadline=self.deadline,
             bound=self._bound,
             meaning=self.views.known_meaning(),
+            state=self.database.own_state,
         )
 
     def _watch(self) -> Callable[[str, tuple[int, ...], int], None] | None:

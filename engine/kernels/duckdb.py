@@ -120,6 +120,7 @@ class Bound:
 
     def __init__(self) -> None:
         self._relations: dict[str, duckdb.DuckDBPyRelation] = {}
+        self._small: dict[str, None] = {}
 
     def relation(self, connection: duckdb.DuckDBPyConnection, sql: str) -> duckdb.DuckDBPyRelation:
         """`relation` for a statement without inputs and parameters. Hold the lock."""
@@ -132,9 +133,22 @@ class Bound:
                 del self._relations[next(iter(self._relations))]
         return found
 
+    def is_small(self, sql: str) -> bool:
+        """Was the last answer to `sql` noted as a small one?"""
+        return sql in self._small
+
+    def note_small(self, sql: str, small: bool) -> None:
+        """Remember of the statements that ran last whether their answers were small."""
+        self._small.pop(sql, None)
+        if small and len(sql) <= _LONGEST:
+            self._small[sql] = None
+            if len(self._small) > _KEPT:
+                del self._small[next(iter(self._small))]
+
     def clear(self) -> None:
         """Forget them."""
         self._relations.clear()
+        self._small.clear()
 
 
 _LONGEST = 10_000
@@ -214,10 +228,10 @@ class KernelReader(Iterator["pa.RecordBatch"]):
         with lock:
             # The relation is kept: it owns what the reader reads.
             if bound is not None and not (inputs or params):
-                self._relation = bound.relation(connection, sql)
+                self.relation = bound.relation(connection, sql)
             else:
-                self._relation = relation(connection, sql, inputs, params)
-            self._reader: pa.RecordBatchReader | None = self._relation.to_arrow_reader(batch_rows)
+                self.relation = relation(connection, sql, inputs, params)
+            self._reader: pa.RecordBatchReader | None = self.relation.to_arrow_reader(batch_rows)
         self.schema: pa.Schema = self._reader.schema
 
     def __next__(self) -> pa.RecordBatch:

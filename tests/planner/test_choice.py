@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import math
 import re
 
 import duckdb
+import pyarrow as pa
 import pytest
 
 import tidewheel
@@ -304,3 +306,81 @@ def test_the_types_of_a_replaced_table_are_asked_again(tmp_path) -> None:
             found = con.execute(query)
             assert found.fetchall() == [("0",), ("z",)]
             assert found.description[0][1] == "VARCHAR"
+
+
+@pytest.fixture
+def given(con, monkeypatch):
+    """The seconds that DuckDB was given."""
+    found: list[float] = []
+    run = Choice.run
+    monkeypatch.setattr(Choice, "run", lambda c, s, context: found.append(s) or run(c, s, context))
+    monkeypatch.setattr(choice, "PLANNING", 60.0)
+    return found
+
+
+def test_what_has_ended_needs_no_limit_until_its_tables_change(con, given) -> None:
+    con.execute("CREATE TABLE other AS SELECT 1 AS a")
+
+    def limited(n: int) -> bool:
+        given.clear()
+        assert con.execute(ENDLESS).fetchall() == [(n,)]
+        return given[0] < math.inf
+
+    assert [limited(495) for _ in range(4)] == [True, False, False, False]
+    con.execute("INSERT INTO e VALUES (30, 31)")
+    assert [limited(527) for _ in range(2)] == [True, False]
+    assert con.append("e", pa.table({"a": [31], "b": [32]})) == 1
+    assert [limited(560) for _ in range(2)] == [True, False]
+    con.execute("DELETE FROM e WHERE a >= ?", (30,))
+    assert [limited(495) for _ in range(2)] == [True, False]
+    con.execute("BEGIN; INSERT INTO e VALUES (30, 31); COMMIT")
+    assert [limited(527) for _ in range(2)] == [True, False]
+    con.executemany("DELETE FROM e WHERE a = ?", [(30,)])
+    assert [limited(495) for _ in range(2)] == [True, False]
+    con.execute("PREPARE p AS INSERT INTO e VALUES (30, 31)")
+    con.execute("EXECUTE p")
+    assert [limited(527) for _ in range(2)] == [True, False]
+
+
+def test_a_cycle_that_comes_is_still_an_error(con, given, monkeypatch) -> None:
+    for _ in range(3):
+        assert con.execute(ENDLESS).fetchall() == [(495,)]
+    assert given[-1] == math.inf
+    monkeypatch.setattr(choice, "FIRST", 0.05)
+    con.execute("INSERT INTO e VALUES (30, 0)")
+    for _ in range(2):
+        with pytest.raises(tidewheel.OperationalError, match="cycle"):
+            con.execute(ENDLESS)
+    con.execute("DELETE FROM e WHERE a = 30")
+    assert con.execute(ENDLESS).fetchall() == [(495,)]
+
+
+@pytest.mark.parametrize(
+    "anchor",
+    [
+        "SELECT a FROM v",
+        "SELECT a FROM frame",
+        "SELECT a FROM e WHERE random() >= 0",
+        "SELECT a FROM m()",
+        "SELECT column0::INT FROM '{path}'",
+        "SELECT a FROM f.e",
+    ],
+)
+def test_what_else_may_change_is_always_limited(con, given, tmp_path, anchor: str) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("1\n2\n")
+    con.execute("CREATE VIEW v AS SELECT a FROM e; CREATE MACRO m() AS TABLE SELECT a FROM e")
+    con.execute(f"ATTACH '{tmp_path}/f.db' AS f; CREATE TABLE f.e AS FROM e")
+    con.register("frame", pa.table({"a": [1, 2]}))
+    query = ENDLESS.replace("SELECT a FROM e", anchor.format(path=path))
+    for _ in range(4):
+        con.execute(query).fetchall()
+    assert not given or max(given) < math.inf
+
+
+def test_a_database_that_others_may_write_is_always_limited(given, tmp_path) -> None:
+    with tidewheel.connect(str(tmp_path / "a.db")) as other:
+        other.execute("CREATE TABLE e AS SELECT range AS a, range + 1 AS b FROM range(3)")
+        for _ in range(4):
+            assert other.execute(ENDLESS).fetchall() == [(9,)]
+    assert given and max(given) < math.inf
