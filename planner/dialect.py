@@ -16,6 +16,7 @@ from typing import Any
 from sqlglot import exp
 from sqlglot.dialects.dialect import DialectType
 from sqlglot.dialects.duckdb import DuckDB
+from sqlglot.errors import ErrorLevel
 from sqlglot.tokenizer_core import Token, TokenType
 
 _WRITTEN = "written"
@@ -60,7 +61,12 @@ class Tidewheel(DuckDB):
         return found
 
     def generate(self, expression: exp.Expr, copy: bool = True, **opts: Any) -> str:
-        """`expression` as text, with the spelling of every node in `_SPELLING` our own."""
+        """`expression` as text, with the spelling of every node in `_SPELLING` our own.
+
+        sqlglot's warnings would reach the user's stderr; what it changes is found by comparing
+        parse trees.
+        """
+        opts.setdefault("unsupported_level", ErrorLevel.IGNORE)
         if any(_is_spelled(node) for node in expression.walk()):
             expression, copy = _spelled(expression.copy(), self, opts), False
         return super().generate(expression, copy=copy, **opts)
@@ -210,6 +216,20 @@ def _type_name(node: exp.Expr, write: _Write) -> str:
     return str(exp.to_identifier(node.args["kind"], quoted=True).sql("duckdb"))
 
 
+def _nulls(words: str) -> Callable[[exp.Expr, _Write], str]:
+    """``first(x IGNORE NULLS)``: sqlglot has the words around a call or its argument, or none."""
+
+    def spelled(node: exp.Expr, write: _Write) -> str:
+        text = write(node.this)
+        if isinstance(node.this, exp.AnyValue):
+            return text  # sqlglot's own words: DuckDB's any_value needs none
+        if isinstance(node.parent, exp.Func | exp.Ordered):
+            return f"{text} {words} NULLS"
+        return f"{text.removesuffix(')')} {words} NULLS)"
+
+    return spelled
+
+
 _SPELLING: dict[type[exp.Expr], Callable[[exp.Expr, _Write], str]] = {
     exp.Ordered: _nulls_last,
     exp.JSONPath: _json_path,
@@ -217,6 +237,8 @@ _SPELLING: dict[type[exp.Expr], Callable[[exp.Expr, _Write], str]] = {
     # sqlglot adds a cast to BOOLEAN, which lets pass what DuckDB refuses.
     exp.LogicalAnd: lambda node, write: f"BOOL_AND({write(node.this)})",
     exp.LogicalOr: lambda node, write: f"BOOL_OR({write(node.this)})",
+    exp.IgnoreNulls: _nulls("IGNORE"),
+    exp.RespectNulls: _nulls("RESPECT"),
     # sqlglot writes other names of the same parts: DAYOFWEEK for dow.
     exp.Extract: lambda node, write: f"EXTRACT({write(node.this)} FROM {write(node.expression)})",
 }

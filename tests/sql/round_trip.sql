@@ -4,6 +4,7 @@ select last_value(a respect nulls) over (order by b) from t
 select nth_value(a, 2 ignore nulls) over (order by b) from t
 select lag(a ignore nulls) over (order by b), lag(a, 1 ignore nulls) over (order by b) from t
 select lead(a, 2, 0 ignore nulls) over w from t window w as (order by b)
+select first(a ignore nulls) over w, last(a ignore nulls) over w, first(abs(a) ignore nulls) over (order by b), first(a respect nulls) over w, first(a order by c ignore nulls) over w, last(a ignore nulls) filter (where c) over w, lag(a, 1, 0 ignore nulls) filter (where c) over w, fill(a) over (order by b) from t window w as (order by b rows 2 preceding)
 select sum(a) filter (where b) over (partition by c order by d rows between 1 preceding and current row exclude ties) from t
 select sum(a) over (order by d range between interval 1 day preceding and interval 1 day following) from t
 select sum(a) over (order by d groups between unbounded preceding and 1 following exclude group) from t
