@@ -163,8 +163,7 @@ def for_duckdb(text: str, describe: Describer) -> str:
 
 def _rewritten(scanned: Scan) -> Scan | None:
     """A statement that means the same, where its steps can be simpler."""
-    text = linear(scanned)
-    return grouped(scanned) if text is None else scan(text)
+    return linear(scanned) or grouped(scanned)
 
 
 def _scanned(text: str) -> Scan | None:

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
+
+from sqlglot import exp, parse_one
+from sqlglot.errors import SqlglotError
 
 from . import errors
 from .recursion_scan import scan as rescan
@@ -220,3 +224,18 @@ def _no_trailing_clause(scan: Scan, cte: Cte, branch: Branch, words: tuple[str, 
             position=token.start,
             length=len(token.text),
         )
+
+
+@lru_cache(maxsize=256)
+def parsed_text(text: str) -> exp.Expr | None:
+    """A query's syntax tree; None where sqlglot cannot read it."""
+    try:
+        found = parse_one(text, dialect="duckdb")
+    except (SqlglotError, RecursionError):
+        return None
+    return found if isinstance(found, exp.Expr) else None
+
+
+def parsed(scanned: Scan, span: Span) -> exp.Expr | None:
+    """A part's syntax tree; None where sqlglot cannot read it."""
+    return parsed_text(scanned.text[span.start : span.end])

@@ -9,17 +9,18 @@ all are linear it is found from the new rows of each step.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
-from sqlglot import exp, parse_one
-from sqlglot.errors import SqlglotError
+from sqlglot import exp
 
 from ..planner.logical import Column, RecKind
 from . import errors
-from .recursion_aggregates import Merge, merges, threshold
 from .recursion_branches import Branch, Parts
-from .recursion_monotone import Use, climb, gives_of_none, is_distinct
+from .recursion_branches import parsed as parsed
+from .recursion_branches import parsed_text as parsed_text
+from .recursion_merges import Merges, group_merges, is_grouped
+from .recursion_monotone import Use, climb, gives_of_none
 from .recursion_tables import Cte, Reference, Scan, Span
 
 _COLUMN = re.compile(r'[^\W\d][\w$]*|"(?:[^"]|"")*"')
@@ -52,8 +53,14 @@ class Style:
         return tuple(i for i, m in enumerate(self.merge) if m is None)
 
 
-def judge(scanned: Scan, cte: Cte, split: Parts, group: list[Cte]) -> Style:
-    """The meaning of one table of a recursive group.
+def judge(
+    scanned: Scan,
+    cte: Cte,
+    split: Parts,
+    group: list[Cte],
+    labels: Mapping[int, Sequence[str]] | None = None,
+) -> Style:
+    """The meaning of one table of a recursive group; `labels`: its tables' columns, by id.
 
     Raises ProgrammingError where there is none: the clause, the reason, and what would be right.
     """
@@ -62,28 +69,44 @@ def judge(scanned: Scan, cte: Cte, split: Parts, group: list[Cte]) -> Style:
         return _using_key(scanned, cte, split, group)
     counts = [_count(scanned, b.span, cte, group) for b in branches]
     alone = len(group) == 1 and (cte.with_.improving or not cte.with_.mutually)
-    if alone and (max(counts) <= 1 or split.operator == "union_all"):
+    if alone and split.operator == "union_all":
         return _linear(scanned, cte, split, group)
-    uses = {id(b): _uses(scanned, b, cte, group) for b in branches}
+    found = Merges() if cte.with_.mutually and not alone else group_merges(scanned, group)
+    if alone and max(counts) <= 1 and not found.least:
+        return _linear(scanned, cte, split, group)
+    uses = {
+        id(b): _uses(scanned, b, cte, group, found.takes(cte) and is_grouped(scanned, b))
+        for b in branches
+    }
     for branch in branches:
         for use in uses[id(branch)]:
             if not use.monotone:
                 raise _not_monotone(scanned, cte, group, use)
-    linear = all(u.linear for b in branches for u in uses[id(b)])
+    found.check(scanned, cte, split, labels or {})
     nonlinear = max(counts) > 1
+    linear = all(u.linear for b in branches for u in uses[id(b)])
+    merge = found.by_table.get(id(cte))
+    if merge is not None:
+        delta = linear or (alone and not nonlinear)
+        return Style("improve", reads_all=not delta, terms=linear and nonlinear, merge=merge)
     if split.operator == "union":
+        linear = linear and id(cte) not in found.counted
         return Style("union", reads_all=not linear, terms=linear and nonlinear)
-    if split.operator == "union_all" and (nonlinear or not linear):
+    if split.operator == "union_all" and (nonlinear or not linear or found.least):
         place = _back(scanned, branches[0].span, cte, group)[-1]
+        what = (
+            "is part of a recursion that keeps the best values, which has"
+            if found.least
+            else "is not linear: its step refers to the recursion more than once, which has"
+        )
         raise errors.ProgrammingError(
-            f'recursive table "{cte.label}" is not linear: its step refers to the recursion '
-            "more than once, which has no meaning with UNION ALL in a mutual recursion",
+            f'recursive table "{cte.label}" {what} no meaning with UNION ALL in a mutual recursion',
             hint="Write UNION for the least set of rows that satisfies the query.",
             text=scanned.text,
             position=place.name.start,
             length=place.name.end - place.name.start,
         )
-    if not linear:
+    if not linear or found.least:
         return Style("mutual", reads_all=True)
     return Style("union_all", terms=nonlinear)
 
@@ -123,62 +146,7 @@ def _linear(scanned: Scan, cte: Cte, split: Parts, group: list[Cte]) -> Style:
         of_none = any(gives_of_none(parsed(scanned, b.span), cte.label) for b in split.steps)
         together = of_none and not is_monotone(scanned, cte, split, group)
         return Style("union_all", native=native, together=together)
-    grouped = [b for b in split.steps if _grouped(scanned, b)]
-    if all(_is_distinct(parsed(scanned, b.span)) for b in grouped):
-        return Style("union", native=native, together=not is_monotone(scanned, cte, split, group))
-    if len(split.steps) > 1:
-        found = [parsed(scanned, b.span) for b in split.steps]
-    else:
-        found = [parsed(scanned, split.steps[0].span)]
-    labels = cte.columns
-    for branch, query in zip(split.steps, found, strict=True):
-        if not isinstance(query, exp.Select):
-            continue
-        uses = _uses(scanned, branch, cte, group, top_aggregates=True)
-        for use in uses:
-            if not use.monotone:
-                raise _not_monotone(scanned, cte, group, use)
-        aliases = _aliases(query, scanned, branch.span, cte)
-        if threshold(query, aliases):
-            return Style("union", reads_all=True)
-        merge = merges(query, labels, aliases)
-        if isinstance(merge, Merge):
-            return Style("improve", merge=merge.columns)
-        place = branch.span.start + (merge.offset or 0)
-        raise errors.ProgrammingError(
-            f'the step of recursive table "{cte.label}" is not monotone: {merge.reason}',
-            hint="A grouped step under UNION may use min, max, bool_or, bool_and, bit_or, bit_and "
-            "and arg_min or arg_max beside them, so that a new value can only improve the old. "
-            "For SQL's working table write UNION ALL; for any query, WITH MUTUALLY RECURSIVE.",
-            text=scanned.text,
-            position=place,
-            length=merge.length,
-        )
-    return Style("union", native=native)
-
-
-def _grouped(scanned: Scan, branch: Branch) -> bool:
-    """Does the branch itself have a GROUP BY?"""
-    depth = 0
-    for token in scanned.within(branch.span):
-        word = token.text.upper() if token.kind in ("word", "punctuation") else ""
-        depth += (word == "(") - (word == ")")
-        if depth == 0 and word == "GROUP":
-            return True
-    return False
-
-
-def _is_distinct(query: exp.Expr | None) -> bool:
-    return isinstance(query, exp.Select) and is_distinct(query)
-
-
-def _aliases(query: exp.Select, scanned: Scan, span: Span, cte: Cte) -> set[str]:
-    """The names by which a SELECT refers to the recursive table."""
-    found = set()
-    for table in query.find_all(exp.Table):
-        if table.name.lower() == cte.key and not table.args.get("db"):
-            found.add(table.alias_or_name.lower())
-    return found
+    return Style("union", native=native, together=not is_monotone(scanned, cte, split, group))
 
 
 def enough(scanned: Scan, cte: Cte) -> int | None:
@@ -264,21 +232,6 @@ def _count(
         elif target is not None and target not in seen and cte.body.holds(target.definition):
             total += _count(scanned, target.body, cte, group, (*seen, target))
     return total
-
-
-@lru_cache(maxsize=256)
-def parsed_text(text: str) -> exp.Expr | None:
-    """A query's syntax tree; None where sqlglot cannot read it."""
-    try:
-        found = parse_one(text, dialect="duckdb")
-    except (SqlglotError, RecursionError):
-        return None
-    return found if isinstance(found, exp.Expr) else None
-
-
-def parsed(scanned: Scan, span: Span) -> exp.Expr | None:
-    """A part's syntax tree; None where sqlglot cannot read it."""
-    return parsed_text(scanned.text[span.start : span.end])
 
 
 def _uses(

@@ -44,12 +44,12 @@ _PLAIN = {"expressions", "from_", "from", "joins", "where", "group", "having", "
 
 def keyed(scanned: Scan, describe: Describer) -> Scan | None:
     """The statement with its correlated recursions made such ones; None if none can be."""
-    improving = [w.improving for w in scanned.withs]
+    flags = [(w.improving, w.composed) for w in scanned.withs]
     found = scan(Cutter(scanned).part(Span(0, len(scanned.text))).sql)  # parameters are numbered
     changed = False
     for i in range(len(found.withs)):
-        for with_, flag in zip(found.withs, improving, strict=True):
-            with_.improving = flag
+        for with_, flag in zip(found.withs, flags, strict=True):
+            with_.improving, with_.composed = flag
         if not found.withs[i].recursive:
             continue
         try:
@@ -58,8 +58,8 @@ def keyed(scanned: Scan, describe: Describer) -> Scan | None:
             continue
         if text is not None:
             found, changed = scan(text), True
-    for with_, flag in zip(found.withs, improving, strict=True):
-        with_.improving = flag
+    for with_, flag in zip(found.withs, flags, strict=True):
+        with_.improving, with_.composed = flag
     return found if changed else None
 
 

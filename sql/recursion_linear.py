@@ -9,6 +9,10 @@ one only L, then the step is a product of relations T·Q·T. It is associative: 
 (t·Q·u) from the right depends on its R alone, which are u's; from the left on its L, which are t's.
 So the least T that holds E and T·Q·T is the union of all E·Q·E·…·E, which is the least T that holds
 E and T·Q·E. The latter finds a product once, not once for every place to cut it in two.
+
+The same holds where a column keeps the best of what the two references' values make together, if
+that is associative and distributes over the choice: min(t.d + u.d), max(least(t.d, u.d)). (Sums of
+floating-point numbers are not associative: `With.composed` has the planner see to that.)
 """
 
 from __future__ import annotations
@@ -21,20 +25,29 @@ from .bind_names import conjuncts
 from .bind_types import is_volatile
 from .recursion_branches import Parts, parts
 from .recursion_groups import groups
+from .recursion_scan import scan
 from .recursion_tables import Cte, Reference, Scan, Span
 from .recursion_text import Cutter, Splice, quoted
 
 
-def linear(scanned: Scan) -> str | None:
+def linear(scanned: Scan) -> Scan | None:
     """The statement with such steps made linear; None if there are none."""
     own = groups(scanned)
     cutter = Cutter(scanned)
     cutter.splices.clear()
-    for with_ in scanned.withs:
+    composed = []
+    for i, with_ in enumerate(scanned.withs):
         for cte in with_.ctes:
             if own.get(id(cte)) == [cte] and not with_.mutually and cte.using_key is None:
+                before = len(cutter.splices)
                 _rewrite(scanned, cutter, cte)
-    return cutter.part(Span(0, len(scanned.text))).sql if cutter.splices else None
+                composed += [i] if len(cutter.splices) > before else []
+    if not composed:
+        return None
+    found = scan(cutter.part(Span(0, len(scanned.text))).sql)
+    for i in composed:
+        found.withs[i].composed = True
+    return found
 
 
 def _rewrite(scanned: Scan, cutter: Cutter, cte: Cte) -> None:
@@ -77,7 +90,9 @@ def _repeatable(scanned: Scan, split: Parts) -> bool:
     anchor = check.parsed(scanned, split.anchor)
     if anchor is None or is_volatile(anchor):
         return False
-    if list(anchor.find_all(exp.Limit, exp.Offset, exp.Window, exp.AggFunc, exp.Anonymous)):
+    if list(anchor.find_all(exp.Limit, exp.Offset, exp.Window, exp.Anonymous)):
+        return False
+    if any(not isinstance(a, exp.Min | exp.Max | exp.Count) for a in anchor.find_all(exp.AggFunc)):
         return False
     if list(anchor.find_all(exp.TableSample, exp.With, exp.Placeholder, exp.Parameter)):
         return False
@@ -90,8 +105,13 @@ def _right(
     """The reference that the anchor can stand for; None if the step is no such product."""
     if not isinstance(step, exp.Select) or len(step.expressions) != len(labels):
         return None
-    allowed = {"expressions", "from_", "from", "joins", "where", "kind"}
+    allowed = {"expressions", "from_", "from", "joins", "where", "kind", "group"}
     if any(value and key not in allowed for key, value in step.args.items()):
+        return None
+    group = step.args.get("group")
+    if group is not None and any(
+        v and k not in ("expressions", "all") for k, v in group.args.items()
+    ):
         return None
     sources = {}
     source = step.args.get("from_") or step.args.get("from")
@@ -120,15 +140,21 @@ def _right(
     if len(mine) != 2:
         return None
     origins = []
+    both = []
     for item, label in zip(step.expressions, labels, strict=True):
         value = item.unalias()
+        if group is not None and _together(value, label) == set(mine):
+            both.append(label)
+            continue
         if not isinstance(value, exp.Column) or value.name.lower() != label:
             return None
         origins.append(value.table.lower())
-    if set(origins) != set(mine):
+    if set(origins) != set(mine) or (group is not None and not both):
         return None
+    keys = [label for label in labels if label not in both]
     taken = {
-        alias: {n for n, o in zip(labels, origins, strict=True) if o == alias} for alias in mine
+        alias: {*both, *(n for n, o in zip(keys, origins, strict=True) if o == alias)}
+        for alias in mine
     }
     for condition in conditions:
         sides = (condition.this, condition.expression) if isinstance(condition, exp.EQ) else ()
@@ -140,3 +166,19 @@ def _right(
                 return None
     # Left is the one whose columns come first: it is handed on unchanged.
     return mine[next(o for o in origins if o != origins[0])]
+
+
+def _together(value: exp.Expr, label: str) -> set[str] | None:
+    """The two tables whose columns `label` a best value is made of; None if it is not."""
+    if not isinstance(value, exp.Min | exp.Max) or value.expressions:
+        return None
+    made = value.this
+    if isinstance(made, exp.Add):
+        sides = [made.this, made.expression]
+    elif isinstance(made, exp.Least | exp.Greatest):
+        sides = [made.this, *made.expressions]
+    else:
+        return None
+    if len(sides) != 2 or not all(isinstance(s, exp.Column) for s in sides):
+        return None
+    return {s.table.lower() for s in sides} if all(s.name.lower() == label for s in sides) else None

@@ -310,7 +310,12 @@ class Planner:
     def bind(self, member: Member, members: list[Member], group: list[Cte]) -> Binding:
         """Anchor, step and kind of one member."""
         cte, found = member.cte, member.parts
-        style = check.judge(self.scan, cte, found, group)
+        named = {id(m.cte): [c.label for c in m.columns] for m in members}
+        style = check.judge(self.scan, cte, found, group, named)
+        if cte.with_.composed and style.merge:
+            best = [c for c, m in zip(member.columns, style.merge, strict=True) if m is not None]
+            if any(c.type in ("FLOAT", "DOUBLE") for c in best):
+                raise NotLeast("sums of floating-point numbers are not associative")
         labels = {c.label.lower() for c in member.columns}
         if not labels >= {k.strip('"').lower() for k in style.keys}:
             raise Native  # DuckDB says that there is no such column

@@ -86,6 +86,8 @@ class With:
     ctes: list[Cte] = field(default_factory=list)
     improving: bool = False
     """Was it taken apart into anchor and grouped step? See recursion_grouped."""
+    composed: bool = False
+    """Was a step that reads its table twice made linear? See recursion_linear."""
 
 
 @dataclass(frozen=True, slots=True)

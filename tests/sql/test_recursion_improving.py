@@ -1,0 +1,120 @@
+# ruff: noqa: E501
+"""Grouped steps that keep the best values: which are refused and why, which are run as what."""
+
+from __future__ import annotations
+
+import pytest
+
+import tidewheel
+
+REFUSED = {
+    "falls in a subquery": (
+        "p(a, w) AS (SELECT a, w FROM e UNION SELECT k, min(d) FROM (SELECT e.b AS k, 9 - p.w AS d FROM p JOIN e ON e.a = p.a) GROUP BY k)",
+        "9 - p.w may become worse",
+    ),
+    "falls, columns unnamed": (
+        "p AS (SELECT a, w FROM e UNION SELECT e.b, min(9 - p.w) FROM p JOIN e ON e.a = p.a GROUP BY e.b)",
+        "9 - p.w may become worse",
+    ),
+    "falls in the second step": (
+        "p(a, w) AS (SELECT a, w FROM e UNION SELECT e.b, min(p.w) FROM p JOIN e ON e.a = p.a GROUP BY e.b UNION SELECT e.b, 9 - p.w FROM p JOIN e ON e.a = p.a)",
+        "9 - p.w may become worse",
+    ),
+    "falls in a table of its own WITH": (
+        "p(a, w) AS (WITH q AS (SELECT a, 9 - w AS w FROM p) SELECT a, w FROM e UNION SELECT e.b, min(q.w) FROM q JOIN e ON e.a = q.a GROUP BY e.b)",
+        "9 - w may become worse",
+    ),
+    "joined by a value that improves": (
+        "p(a, w) AS (SELECT a, w FROM e UNION SELECT y.a, min(x.w) FROM p x JOIN p y ON x.w = y.w GROUP BY y.a)",
+        "may fail the condition x.w = y.w",
+    ),
+    "joined by what follows it": (
+        "p(a, w, f) AS (SELECT a, w, b FROM e UNION SELECT e.b, min(p.w), arg_min(p.a, p.w) FROM p JOIN e ON e.a = p.f GROUP BY e.b)",
+        "may fail the condition e.a = p.f",
+    ),
+    "in EXISTS": (
+        "p(a, w) AS (SELECT a, w FROM e UNION SELECT e.b, min(p.w) FROM p JOIN e ON e.a = p.a WHERE EXISTS (SELECT 1 FROM p q WHERE q.w > 3) GROUP BY e.b)",
+        "may fail the condition q.w > 3",
+    ),
+    "a table that keeps all values": (
+        "p(a, w) AS (SELECT a, w FROM e UNION SELECT e.b, min(q.w) FROM q JOIN e ON e.a = q.a GROUP BY e.b), q(a, w) AS (SELECT a, w FROM e UNION SELECT a, w FROM p)",
+        "a value that improves is used as a key",
+    ),
+    "the other way in another table": (
+        "p(a, w) AS (SELECT a, w FROM e UNION SELECT a, min(w) FROM q GROUP BY a), q(a, w) AS (SELECT a, w FROM e UNION SELECT a, max(w) FROM p GROUP BY a)",
+        "w may become worse",
+    ),
+    "different values": (
+        "p(a, v, w) AS (SELECT a, b, w FROM e UNION SELECT a, min(v), max(w) FROM p GROUP BY a UNION SELECT a, max(v), min(w) FROM p GROUP BY a)",
+        "its steps keep different values",
+    ),
+    "UNION ALL beside it": (
+        "p(a, w) AS (SELECT a, w FROM e UNION SELECT a, min(w) FROM q GROUP BY a), q(a, w) AS (SELECT a, w FROM e UNION ALL SELECT a, 1 FROM p)",
+        "no meaning with UNION ALL",
+    ),
+    "a product of what may be negative": (
+        "p(a, b, w) AS (SELECT a, b, w FROM e UNION SELECT x.a, y.b, max(x.w * y.w) FROM p x JOIN p y ON x.b = y.a GROUP BY ALL)",
+        r"x.w \* y.w may become worse",
+    ),
+}  # fmt: skip
+PATHS = (
+    "WITH RECURSIVE p AS (SELECT a, b, w::{type} AS w FROM e UNION SELECT x.a, y.b, min({value}) "
+    "FROM p x JOIN p y ON x.b = y.a GROUP BY x.a, y.b) FROM p"
+)
+
+
+@pytest.fixture
+def con():
+    with tidewheel.connect() as connection:
+        connection.execute("CREATE TABLE e (a INT, b INT, w INT)")
+        connection.execute("INSERT INTO e VALUES (1, 2, 3), (2, 3, 4), (1, 3, 9), (3, 1, 1)")
+        yield connection
+
+
+@pytest.mark.parametrize(("tables", "reason"), REFUSED.values(), ids=REFUSED)
+def test_what_a_better_value_would_spoil_is_refused(con, tables: str, reason: str) -> None:
+    with pytest.raises(tidewheel.ProgrammingError, match=reason):
+        con.execute(f"WITH RECURSIVE {tables} FROM p")
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "linear"),
+    [
+        ("INT", "x.w + y.w", True),
+        ("DECIMAL(9, 2)", "greatest(y.w, x.w)", True),
+        ("DOUBLE", "x.w + y.w", False),
+        ("INT", "x.w + y.w + 0", False),
+    ],
+)
+def test_path_doubling(con, kind: str, value: str, linear: bool) -> None:
+    query = PATHS.format(type=kind, value=value)
+    plan = str(con.execute(f"EXPLAIN (LOGICAL) {query}").fetchall())
+    assert ("__tw_anchor" in plan) == linear
+    best = {(a, b): w for a, b, w in con.execute("FROM e").fetchall()}
+    while True:
+        more = dict(best)
+        for (a, b), v in best.items():
+            for (c, d), w in best.items():
+                if b == c:
+                    new = max(v, w) if "greatest" in value else v + w
+                    more[a, d] = min(new, more.get((a, d), new))
+        if more == best:
+            break
+        best = more
+    assert sorted(con.execute(query).fetchall()) == sorted((*k, w) for k, w in best.items())
+
+
+def test_a_product_of_what_is_not_negative(con) -> None:
+    query = (
+        "WITH RECURSIVE p AS (SELECT a, b, 1 / w AS w FROM e UNION SELECT x.a, y.b, "
+        "max(greatest(x.w, 0) * greatest(y.w, 0)) FROM p x JOIN p y ON x.b = y.a GROUP BY ALL) "
+        "SELECT round(12 * w) FROM p WHERE a = 1 AND b = 3"
+    )
+    assert con.execute(query).fetchall() == [(1,)]
+
+
+def test_why_a_best_value_is_there(con) -> None:
+    con.execute(f"CREATE MATERIALIZED VIEW v AS {PATHS.format(type='INT', value='x.w + y.w + 0')}")
+    shown = con.execute("EXPLAIN ROW (v, 2, 2, 8)").fetchall()[0][1]
+    assert "5. p (2, 2, 8), iteration 2" in shown
+    assert "<- 4. p (3, 2, 4)" in shown
