@@ -20,6 +20,7 @@ from sqlglot import exp
 from tidewheel.engine.operators.budget import BOUNDS, Meter, RecursionLimitError
 from tidewheel.engine.operators.circuit import Circuit, Loop
 from tidewheel.engine.operators.circuit import Node as Placed
+from tidewheel.engine.operators.cycle import Cycle, changes
 from tidewheel.engine.operators.linear import Concat, Map, selecting
 from tidewheel.engine.operators.operator import Operator
 from tidewheel.engine.operators.regroup import Regroup
@@ -69,7 +70,10 @@ def _let_rec(low: ViewLowering, node: L.LetRec) -> Stream:
         tree = fixpoint(low, b, _distinct_steps(b), Watch(b))
         if tree is not None:
             return _body(low, node, Stream(outer, tree, b.columns))
-    loop = Loop(outer.depth, Watch(node.bindings[0]), name=f"recursion {first}")
+    watch = Watch(node.bindings[0])
+    loop = Loop(outer.depth, watch, name=f"recursion {first}")
+    if all(b.kind == "union_all" for b in node.bindings):
+        watch.closed = loop
     inner = loop.inner
     inside = _Inside(low, loop)
     mutual = all(b.kind == "mutual" for b in node.bindings)
@@ -161,6 +165,9 @@ class Watch:
         self._kind = binding.kind
         self._width = 8 * len(binding.columns)
         self._meter: Meter | None = None
+        self.closed: Loop | None = None
+        """A loop whose rows at one counter follow from those at the last one, and nothing else."""
+        self._cycle = 0, Cycle()
         self._known: dict[int, tuple[object, int]] = {}
 
     def __call__(self, counters: tuple[int, ...]) -> int:
@@ -177,12 +184,30 @@ class Watch:
             name = f'"{self._label}" of a maintained view'
             budget = bounds.filled()
             meter = self._meter = Meter(budget, name, self._kind, reports=False, asked=bounds)
+        since = None if self.closed is None else self._since(self.closed, counters)
+        if since is not None:
+            raise meter.endless(since)
         bound = meter.spend(counters[-1], rows, rows * self._width)
         if bound is not None:
             raise meter.error(bound)
         following = counters[-1] + _AT_ONCE
         limit = meter.budget.iterations
         return following if limit is None else min(following, max(limit, counters[-1]) + 1)
+
+    def _since(self, loop: Loop, counters: tuple[int, ...]) -> int | None:
+        """An earlier counter that changed what the last one did; None where earlier runs of the
+        loop, too, have a part in that.
+        """
+        run, cycle = self._cycle
+        if run != loop.runs:
+            run, cycle = self._cycle = loop.runs, Cycle()
+        behind, last = loop.reached + 1, counters[-1] - 1
+        if last <= behind:
+            return None
+        state = loop.left((*counters[:-1], last))
+        rows = [0 if d is None else len(d) for d in state]
+        since = cycle.since(last - behind, rows, lambda: changes(state))
+        return None if since is None else since + behind
 
     def _changed(self) -> int:
         """The rows that the heads changed since the last call."""

@@ -67,6 +67,8 @@ class Circuit:
         self.nodes: list[Node | None] = []
         self._times: dict[Counters, _Time] = {}
         self._heap: list[Counters] = []
+        self.at: Counters = ()
+        """The time that was last begun."""
 
     def add(self, op: Operator, *inputs: Node | Wire) -> Node:
         """Add an operator that reads `inputs`; what it is due to do by itself is noted at once."""
@@ -131,6 +133,7 @@ class Circuit:
             counters = heapq.heappop(heap)
             if watch is not None:
                 watch(counters)
+            self.at = counters
             at = self._times[counters]
             while at.queue:
                 index = heapq.heappop(at.queue)
@@ -220,6 +223,10 @@ class Loop(Operator):
         self._left: list[_Egress] = []
         self.leaving: list[Node] = []
         self.limit: int | None = None
+        self.runs = 0
+        self.reached = -1
+        """The last counter that any earlier run came to: changes behind it follow from those at the
+        counter before them alone."""
 
     @property
     def entering(self) -> Sequence[Node]:
@@ -261,7 +268,9 @@ class Loop(Operator):
         for node, delta in zip(self._entries, deltas, strict=True):
             if delta is not None:
                 self.inner.push(node, delta, (*counters, 0))
+        self.runs += 1
         self.inner.run(counters, self.watch)
+        self.reached = max(self.reached, *self.inner.at[-1:])
         out: list[Emission] = []
         for port, op in enumerate(self._left):
             for time, parts in op.taken().items():
@@ -269,6 +278,10 @@ class Loop(Operator):
                 if len(delta):
                     out.append((port, time, delta))
         return out
+
+    def left(self, counters: Counters) -> list[Delta | None]:
+        """What left at a time of the inner circuit, the last one at which something did."""
+        return [op.last[1] if op.last[0] == counters else None for op in self._left]
 
     def due(self) -> set[Counters]:
         """Outer times at which something is due inside."""
@@ -296,13 +309,16 @@ class _Egress(Operator):
         self.schema = schema
         self.name = name
         self._parts: dict[Counters, list[Delta]] = {}
+        self.last: tuple[Counters, Delta | None] = (), None
 
     def step(self, counters: Counters, deltas: Sequence[Delta | None]) -> list[Emission]:
         delta = deltas[0]
         if delta is not None:
             self._parts.setdefault(counters[:-1], []).append(delta)
+            self.last = counters, delta
         return []
 
     def taken(self) -> dict[Counters, list[Delta]]:
         parts, self._parts = self._parts, {}
+        self.last = (), None
         return parts

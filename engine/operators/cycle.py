@@ -9,38 +9,61 @@ it and once around.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pyarrow as pa
 
+from tidewheel.engine.state.delta import Delta, consolidate
+
 _FROM = 64  # most loops have ended by then
 _ROWS = 10_000  # more are not compared
+
+
+Bags = Sequence[Counter[Any]]
 
 
 class Cycle:
     """The states of one run of a loop: the rows, as bags, that its tables got at one iteration."""
 
     def __init__(self) -> None:
-        self._rows: list[int] = []
-        self._kept: list[Counter[Any]] | None = None
+        self._rows: Sequence[int] = []
+        self._kept: Bags | None = None
         self._at = 0
 
-    def since(self, iteration: int, state: Sequence[pa.Table]) -> int | None:
-        """The earlier iteration that had the same rows, if it is known."""
+    def since(
+        self, iteration: int, rows: Sequence[int], bags: Callable[[], Bags | None]
+    ) -> int | None:
+        """The earlier iteration that had the same rows, if it is known.
+
+        `rows`: how many each table got. `bags`: these, where they can be compared.
+        """
         if iteration < _FROM:
             return None
-        rows = [t.num_rows for t in state]
-        if self._kept is not None and rows == self._rows and self._kept == _bags(state):
+        if self._kept is not None and rows == self._rows and self._kept == bags():
             return self._at
         if iteration & (iteration - 1) == 0:
             self._at, self._rows = iteration, rows
-            self._kept = _bags(state) if sum(rows) <= _ROWS and all(map(_exact, state)) else None
+            self._kept = bags() if sum(rows) <= _ROWS else None
         return None
 
 
-def _exact(table: pa.Table) -> bool:
-    """Are values that Python takes for one the same? (0.0 and -0.0 are not.)"""
+def bags(state: Sequence[pa.Table]) -> Bags | None:
+    """Rows of some tables, if values that Python takes for one are the same."""
+    if not all(_exact(t.schema.types) for t in state):
+        return None
+    return [Counter(zip(*(c.to_pylist() for c in t.columns), strict=True)) for t in state]
+
+
+def changes(state: Sequence[Delta | None]) -> Bags | None:
+    """Changes of some tables, with their weights, likewise."""
+    if not all(_exact(d.schema.types) for d in state if d is not None):
+        return None
+    return [Counter(() if d is None else consolidate(d).to_pylist()) for d in state]
+
+
+def _exact(types: Sequence[pa.DataType]) -> bool:
+    """(0.0 and -0.0 are not.)"""
     return all(
         pa.types.is_integer(t)
         or pa.types.is_string(t)
@@ -48,9 +71,5 @@ def _exact(table: pa.Table) -> bool:
         or pa.types.is_date(t)
         or pa.types.is_timestamp(t)
         or pa.types.is_null(t)
-        for t in table.schema.types
+        for t in types
     )
-
-
-def _bags(state: Sequence[pa.Table]) -> list[Counter[Any]]:
-    return [Counter(zip(*(c.to_pylist() for c in t.columns), strict=True)) for t in state]

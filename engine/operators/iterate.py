@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from tidewheel.engine.dataflow.vertex import Vertex
 from tidewheel.engine.operators.budget import Budget, Meter, RecursionLimitError
-from tidewheel.engine.operators.cycle import Cycle
+from tidewheel.engine.operators.cycle import Cycle, bags
 from tidewheel.engine.operators.rowset import repeats
 from tidewheel.engine.operators.variable import Variable, VariableSpec
 from tidewheel.engine.progress.timestamp import Timestamp
@@ -140,7 +140,9 @@ class Iterate(Vertex):
             self._end(run, time)
             return
         if self._closed:
-            since = run.cycle.since(counter, [v.delta for v in run.variables])
+            state = [v.delta for v in run.variables]
+            rows_of = [t.num_rows for t in state]
+            since = run.cycle.since(counter, rows_of, lambda: bags(state))
             if since is not None:
                 raise run.meter.endless(since)
         if self._limit is not None and counter >= self._limit[1]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
 
 import pytest
@@ -62,3 +63,65 @@ def test_a_bound_that_is_to_return_does(con: tidewheel.Connection) -> None:
     con.execute("SET max_iterations = 200; SET on_limit = 'return'")
     ((rows,),) = con.execute(ROUND + "SELECT count(*) FROM r").fetchall()
     assert rows > 200
+
+
+def test_a_view_of_it_is_refused(con: tidewheel.Connection) -> None:
+    with pytest.raises(tidewheel.OperationalError, match="never ends: iteration 70 gave the rows"):
+        con.execute(f"CREATE MATERIALIZED VIEW v AS {ROUND} SELECT count(*) FROM r")
+
+
+def test_a_change_that_closes_a_cycle_is_refused(con: tidewheel.Connection) -> None:
+    con.execute("DELETE FROM e WHERE a = 'c'")
+    con.execute("INSERT INTO e SELECT i, i + 1 FROM range(100) t(i)")
+    query = ROUND.replace("'c'", "'0'") + "SELECT count(*) FROM r"
+    con.execute(f"CREATE MATERIALIZED VIEW v AS {query}")
+    before = con.execute("FROM v").fetchall()
+    for row in ("('c', 'a')", "('100', '0')", "('100', '50')"):
+        with pytest.raises(tidewheel.OperationalError, match=r"never ends: iteration \d\d\d gave"):
+            con.execute(f"INSERT INTO e VALUES {row}")
+        assert con.execute("FROM v").fetchall() == before
+    con.execute("INSERT INTO e VALUES ('100', '101'), ('c', '99')")
+    again = con.execute(query).fetchall()
+    assert con.execute("FROM v").fetchall() == again != before
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_view_fails_where_the_statement_does(seed: int) -> None:
+    dice = random.Random(seed)
+    query = (
+        "WITH RECURSIVE r(n, k) AS (SELECT 0, 0 UNION ALL SELECT b, s.k FROM s, e WHERE a = n), "
+        "s(n, k) AS (SELECT 1, 0 UNION ALL SELECT n, k + w FROM r, f WHERE f.a = n) "
+        "SELECT n, k, count(*) FROM r GROUP BY ALL"
+    )
+    with tidewheel.connect() as con:
+        con.execute(
+            "CREATE TABLE e(a int, b int); INSERT INTO e SELECT i, i + 1 FROM range(5) t(i)"
+        )
+        con.execute("CREATE TABLE f(a int, w int); INSERT INTO f SELECT i, 0 FROM range(5) t(i)")
+        con.execute(f"CREATE MATERIALIZED VIEW v AS {query}")
+        con.execute("SET max_iterations = 200")
+        endless = 0
+        for _ in range(12):
+            a, b = dice.randrange(5), dice.choice([0, 1, 2, 3, 4, 99])
+            change = f"UPDATE e SET b = {b} WHERE a = {a}"
+            if dice.random() < 0.15:
+                change = f"UPDATE f SET w = {b % 2} WHERE a = {a}"
+            failed = ""
+            try:
+                con.execute(change)
+            except tidewheel.OperationalError as error:
+                failed = str(error)
+            if not failed:
+                found = sorted(con.execute("FROM v").fetchall())
+                assert found == sorted(con.execute(query).fetchall())
+                continue
+            con.execute(
+                "CREATE OR REPLACE TABLE e2 AS FROM e; CREATE OR REPLACE TABLE f2 AS FROM f"
+            )
+            con.execute(change.replace("UPDATE e", "UPDATE e2").replace("UPDATE f", "UPDATE f2"))
+            other = query.replace(" e ", " e2 e ").replace(" f ", " f2 f ")
+            with pytest.raises(tidewheel.OperationalError) as caught:
+                con.execute(other)
+            assert ("never ends" in failed) == ("never ends" in str(caught.value))
+            endless += "never ends" in failed
+        assert endless
