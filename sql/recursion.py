@@ -19,9 +19,12 @@ import duckdb
 
 from ..planner.logical import Block, Node
 from . import errors
+from . import recursion_check as check
 from .recursion_branches import opened as opened_bodies
+from .recursion_branches import parts
 from .recursion_describe import Describer, numbered
 from .recursion_grouped import grouped
+from .recursion_groups import groups
 from .recursion_keyed import keyed
 from .recursion_linear import linear
 from .recursion_member import Correlated, Texts
@@ -29,8 +32,9 @@ from .recursion_order import arranged, early
 from .recursion_plan import Correlation, Plan, Planner, RecursiveTable
 from .recursion_scan import scan
 from .recursion_search import desugar
-from .recursion_tables import Scan, Span
+from .recursion_tables import Cte, Scan, Span
 from .recursion_text import Cutter
+from .recursion_whole import is_back
 from .recursion_whole import whole as whole_query
 from .statements import Statement, mentions_recursion
 
@@ -141,12 +145,19 @@ def for_duckdb(text: str, describe: Describer) -> str:
     ordered = arranged(scanned, describe.table)
     if early(ordered or scanned):  # DuckDB takes the catalog's tables, where there are any
         ordered = arranged(scanned, describe.table, recursions=True)
-    found = ordered or scanned
+    found = shown = ordered or scanned
     wrong = next((w.head for w in found.withs if w.mutually), None)
     backwards = early(found)
     if wrong is None and not backwards:
-        return text if ordered is None else ordered.text
-    if wrong is None:
+        least = _least(found)
+        if least is None:
+            return text if ordered is None else ordered.text
+        again = _rewritten(found)
+        if again is not None and _least(again) is None:
+            return again.text
+        wrong, what = least.name, f'least fixpoint, as that of "{least.label}" is'
+    elif wrong is None:
+        shown = scanned
         wrong = next(r.name for r in scanned.references if r.key == backwards[0][0].key)
         what = f'tables that read each other ("{backwards[0][0].label}")'
     else:
@@ -155,10 +166,20 @@ def for_duckdb(text: str, describe: Describer) -> str:
         f"what is prepared, and a macro, is run by DuckDB, which knows no {what}",
         hint="Execute the query itself, with parameters: its plan is kept with its text. Or make a "
         "view of it.",
-        text=text,
+        text=shown.text,
         position=wrong.start,
         length=wrong.end - wrong.start,
     )
+
+
+def _least(scanned: Scan) -> Cte | None:
+    """A recursive table that DuckDB would give another meaning."""
+    for group in groups(scanned).values():
+        for cte in group:
+            back = [r for r in scanned.references if is_back(scanned, r, cte, group)]
+            if check.judge(scanned, cte, parts(scanned, cte, back), group).ours:
+                return cte
+    return None
 
 
 def _rewritten(scanned: Scan) -> Scan | None:

@@ -45,6 +45,11 @@ class Style:
     merge: tuple[str | None, ...] = ()
     keys: tuple[str, ...] = ()
 
+    @property
+    def ours(self) -> bool:
+        """Has a table that DuckDB would run, too, another meaning here?"""
+        return self.kind in ("improve", "mutual") or self.reads_all or self.terms
+
     def key(self, columns: tuple[Column, ...]) -> tuple[int, ...]:
         """The positions of the key columns."""
         if self.kind == "using_key":

@@ -177,8 +177,7 @@ class Planner:
         """Has a recursion that DuckDB would run, too, another meaning here?"""
         cte = group[0]
         back = [r for r in self.scan.references if is_back(self.scan, r, cte, group)]
-        style = check.judge(self.scan, cte, parts(self.scan, cte, back), group)
-        return style.kind in ("improve", "mutual") or style.reads_all or style.terms
+        return check.judge(self.scan, cte, parts(self.scan, cte, back), group).ours
 
     def group(self, group: list[Cte]) -> None:
         with_ = group[0].with_

@@ -11,6 +11,7 @@ from typing import Literal
 
 from . import errors
 from .recursion_tables import Cte, Cycle, Limit, Reference, Scan, Search, Span, With
+from .reserved import RESERVED
 from .statements import Token, tokens
 
 _ENDS_FROM = frozenset(
@@ -238,6 +239,7 @@ class _Scanner:
         name = Span(self.tokens[i].start, self.end_of(i))
         i += 1
         columns: list[str] = []
+        names = [self.tokens[i - 1]]
         types: list[str] = []
         if self.word(i) == "(":
             items, i = self.items(i)
@@ -246,6 +248,7 @@ class _Scanner:
                 if column is None:
                     return None
                 columns.append(column)
+                names.append(item[0])
                 if len(item) > 1:
                     end = item[-1].start + len(item[-1].text)
                     types.append(self.found.text[item[1].start : end])
@@ -273,6 +276,15 @@ class _Scanner:
         definition = Span(name.start, self.end_of(i - 1))
         if types and len(types) != len(columns):
             return None
+        for token in names if with_.recursive else ():
+            if token.kind == "word" and token.text.lower() in RESERVED:
+                raise errors.ProgrammingError(
+                    f'syntax error at or near "{token.text}"',
+                    hint=f'{token.text} is a keyword; as a name it is written "{token.text}"',
+                    text=self.found.text,
+                    position=token.start,
+                    length=len(token.text),
+                )
         cte = Cte(
             with_,
             label,

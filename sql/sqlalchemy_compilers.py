@@ -17,6 +17,8 @@ from sqlalchemy.sql import compiler
 from sqlalchemy.sql.sqltypes import _AbstractInterval
 from sqlalchemy.sql.type_api import NativeForEmulated
 
+from .reserved import RESERVED
+
 INTEGERS = ("TINYINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "HUGEINT", "UHUGEINT")
 
 
@@ -291,19 +293,7 @@ for _name in INTEGERS:
     setattr(TypeCompiler, f"visit_{_name}", _named(_name))
 
 
-_RESERVED = """
-all analyse analyze and anti any array as asc asof asymmetric at authorization binary both
-by case cast check collate collation column concurrently constraint create cross default
-deferrable desc describe distinct do else end except false fetch for foreign freeze from
-full glob group having ilike in initially inner intersect into is isnull join lambda lateral
-leading left like limit natural not notnull null offset on only or order outer overlaps
-pivot pivot_longer pivot_wider placing positional primary qualify references returning right
-select semi show similar some summarize symmetric table tablesample then to trailing true
-union unique unpack unpivot using variadic verbose when where window with
-"""
-
-
 class Preparer(PGIdentifierPreparer):
     """Which names need quotes: DuckDB's reserved words among them."""
 
-    reserved_words = set(_RESERVED.split())  # noqa: RUF012
+    reserved_words = set(RESERVED)  # noqa: RUF012

@@ -8,6 +8,7 @@ import duckdb
 import pytest
 
 import tidewheel
+from tidewheel.sql.reserved import RESERVED
 
 PAIRS = (
     "WITH RECURSIVE t(a, b) AS (SELECT a, b FROM e UNION "
@@ -277,12 +278,57 @@ def test_what_is_prepared_has_its_tables_put_in_order(con: tidewheel.Connection)
     assert con.execute("EXECUTE r").fetchall() == [(5,)]
 
 
+def test_a_step_that_composes_its_table_with_itself_is_prepared_as_a_linear_one(
+    con: tidewheel.Connection,
+) -> None:
+    con.execute("CREATE OR REPLACE TABLE e AS SELECT i AS a, i + 1 AS b FROM range(9) r(i)")
+    query = (
+        "WITH RECURSIVE t AS (SELECT a, b FROM e UNION "
+        "SELECT t.a, u.b FROM t JOIN t u ON t.b = u.a) SELECT count(*) FROM t"
+    )
+    con.execute(f"PREPARE q AS {query}")
+    assert con.execute("EXECUTE q").fetchall() == con.execute(query).fetchall() == [(45,)]
+
+
+def test_a_keyword_is_a_name_in_quotes_only(con: tidewheel.Connection) -> None:
+    for wrong in ("t(k, select)", "t(k, Full)", "left(k)"):
+        query = f"WITH RECURSIVE {wrong} AS (SELECT 1, 2 UNION SELECT 2, 3 FROM e, t) SELECT 1"
+        with pytest.raises(
+            tidewheel.ProgrammingError, match="is a keyword; as a name it is"
+        ) as caught:
+            con.execute(query)
+        assert caught.value.place is not None
+    query = 'WITH RECURSIVE t(k, "select") AS (SELECT 1, 2 UNION SELECT 3, 4 FROM t) FROM t'
+    assert sorted(con.execute(query).fetchall()) == [(1, 2), (3, 4)]
+
+
+def test_the_words_that_are_no_names_are_duckdb_s() -> None:
+    with duckdb.connect() as con:
+        found = set()
+        for (word,) in con.execute("SELECT keyword_name FROM duckdb_keywords()").fetchall():
+            try:
+                con.execute(f"WITH RECURSIVE t({word}) AS (SELECT 1) FROM t")
+            except duckdb.ParserException:
+                found.add(word)
+    assert found == RESERVED
+
+
 @pytest.mark.parametrize("start", ["PREPARE q AS", "CREATE OR REPLACE MACRO m() AS TABLE"])
 @pytest.mark.parametrize(
     ("query", "what"),
     [
         (EVEN, 'tables that read each other ("od")'),
         ("WITH MUTUALLY RECURSIVE t(n int) AS (SELECT 1) FROM t", "WITH MUTUALLY RECURSIVE"),
+        (
+            "WITH RECURSIVE t(n, d) AS (SELECT 1, 0 UNION "
+            "SELECT e.b, min(d + 1) FROM t JOIN e ON e.a = n GROUP BY e.b) FROM t",
+            'least fixpoint, as that of "t" is',
+        ),
+        (
+            "WITH RECURSIVE t AS (FROM e UNION "
+            "SELECT t.a, u.b FROM t JOIN t u ON t.b < u.a) FROM t",
+            'least fixpoint, as that of "t" is',
+        ),
     ],
 )
 def test_what_only_tidewheel_runs_is_not_prepared(
