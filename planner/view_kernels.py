@@ -20,7 +20,7 @@ import duckdb
 import pyarrow as pa
 
 from tidewheel.engine.arrow import Exchanged, empty
-from tidewheel.engine.kernels.duckdb import executed, input_name, readable, relation
+from tidewheel.engine.kernels.duckdb import input_name, readable, schema_of, table_of
 from tidewheel.engine.operators.linear import Rewrite
 from tidewheel.engine.operators.regroup import Evaluate
 from tidewheel.engine.state.delta import Delta, Schema
@@ -80,7 +80,7 @@ class Statements:
     def run(self, sql: str, table: pa.Table) -> pa.Table:
         """The result of `sql`, which reads its input as `INPUT`."""
         with self._lock, self._surviving():
-            return relation(self._opened(), sql, {INPUT: table}).to_arrow_table()
+            return table_of(self._opened(), sql, {INPUT: table})
 
     def schema(self, sql: str, source: Schema, weight: str | None) -> pa.Schema:
         """The schema of a result; duckdb.Error if the statement does not bind."""
@@ -88,7 +88,9 @@ class Statements:
         with self._lock:
             found = self._schemas.pop(asked, None)
             if found is None:  # only the settings give a statement over one input its meaning
-                found = self.run(sql, Delta.empty(source).to_arrow(weight)).schema
+                given = {INPUT: Delta.empty(source).to_arrow(weight)}
+                with self._surviving():
+                    found = schema_of(self._opened(), sql, given)
             self._schemas[asked] = found
             if len(self._schemas) > _KEPT:
                 del self._schemas[next(iter(self._schemas))]
@@ -122,7 +124,7 @@ class Statements:
     def execute(self, name: str) -> pa.Table:
         """The whole result of a prepared statement. Hold the lock."""
         with self._surviving():
-            return executed(self._opened().execute(f"EXECUTE {name}"))
+            return table_of(self._opened(), f"EXECUTE {name}")
 
     @contextmanager
     def _surviving(self) -> Iterator[None]:

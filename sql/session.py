@@ -15,10 +15,10 @@ import duckdb
 from tidewheel.engine.arrow import pa
 
 from ..engine.alarm import alarm
-from ..engine.kernels.duckdb import Bound
+from ..engine.kernels.duckdb import Bound, rows_of, table_of
 from ..engine.operators.budget import BOUNDS, Budget
 from ..planner.context import Context, Parameters, Settings
-from . import errors, hidden, opening, planning, sigint, view_text
+from . import errors, opening, planning, sigint, view_text
 from . import safe_mode as safe
 from .activity import Activity, Progress
 from .catalog import Catalog
@@ -252,7 +252,14 @@ class Session:
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
         """The rows of a query that is DuckDB's, which is planned but once this way."""
         with self.guard(_query(sql)):
-            return hidden.execute(self.connection, sql, None)
+            return rows_of(self.connection, sql)
+
+    def at_once(self, sql: str) -> pa.Table:
+        """`table` for a query that binds: it is planned but once, too, if it is DuckDB's."""
+        if mentions_recursion(sql) or not self.settings.fusion:
+            return self.table(sql)
+        with self.guard(_query(sql)):
+            return table_of(self.connection, sql)
 
     def bind(self, sql: str, names: Names | None = None) -> Node:
         """The logical plan of a maintained view's query; `names`: the catalog as it is now."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 
 from tidewheel.engine.arrow import Exchanged, decoded, pa
-from tidewheel.engine.kernels.duckdb import arrow_types
+from tidewheel.engine.kernels.duckdb import arrow_types, table_of
 from tidewheel.engine.operators.shared import KEYS
 from tidewheel.planner.maintain import MaintainedView
 from tidewheel.sql import errors, introspection, view_text
@@ -264,7 +264,7 @@ class Reading(Homes):
         for name, table in tables.items():
             con.register(name, table)
         try:
-            return con.sql(sql).to_arrow_table()
+            return table_of(con, sql)
         finally:
             for name in tables:
                 con.unregister(name)
@@ -287,7 +287,7 @@ class Maintenance:
 
     def __call__(self, sql: str, keys: pa.Table | None = None) -> pa.Table:
         with self._provided(), _registered(self._views.host.connection, keys):
-            return decoded(self._views.host.table(sql))
+            return decoded(self._views.host.at_once(sql))
 
     def rows(self, sql: str) -> Sequence[Sequence[Any]]:
         with self._provided():
@@ -311,7 +311,7 @@ class Maintenance:
             if view is not None:  # of its own the connection has the settings of no session
                 apart.execute(own_settings(view.home)).fetchall()
             with _registered(apart, keys):
-                return apart.sql(sql).to_arrow_table()
+                return table_of(apart, sql)
 
     def bind(self, sql: str) -> Node:
         with self._provided():

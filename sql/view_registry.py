@@ -67,6 +67,9 @@ class Host(Protocol):
     def table(self, sql: str) -> pa.Table:
         """Run a query through the planner, on the session's connection, to its end."""
 
+    def at_once(self, sql: str) -> pa.Table:
+        """`table` for a query that binds: one that does not ends an open transaction."""
+
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
         """The rows of a query that is DuckDB's."""
 

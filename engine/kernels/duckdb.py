@@ -12,6 +12,7 @@ import math
 import threading
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from types import CodeType
 from typing import Any
 
 import _duckdb
@@ -26,6 +27,8 @@ Profile = Callable[[str, str], None]
 _arrow_schema = getattr(_duckdb, "_arrow_schema", None)
 _RELATION = compile("__tw_r = __tw_c.sql(__tw_sql, params=__tw_p)", "<kernel>", "exec")
 _EXECUTE = compile("__tw_c.execute(__tw_sql, __tw_p)", "<kernel>", "exec")
+_SUBMIT = compile("__tw_r = __tw_c._submit(__tw_sql, None, __tw_f)", "<kernel>", "exec")
+_BIND = compile("__tw_r = __tw_c._bind(__tw_sql, with_writes=True)", "<kernel>", "exec")
 
 
 def input_name(port: int) -> str:
@@ -52,16 +55,66 @@ def relation(
     params: Parameters = None,
 ) -> duckdb.DuckDBPyRelation:
     """Bind `sql` over `inputs`; nothing runs until the relation is read. Hold the lock."""
-    # Also without inputs: no variable of this frame may become a table of the user's query.
+    found: duckdb.DuckDBPyRelation = _called(_RELATION, connection, sql, inputs, __tw_p=params)
+    return found
+
+
+def _called(
+    code: CodeType,
+    connection: duckdb.DuckDBPyConnection,
+    sql: str,
+    inputs: Mapping[str, pa.Table | Exchanged] | None = None,
+    **more: Any,
+) -> Any:
+    """What `code` makes of `sql` over `inputs`.
+
+    Also without inputs: no variable of this frame may become a table of the user's query.
+    """
     scope: dict[str, Any] = {
         **{name: readable(connection, table) for name, table in (inputs or {}).items()},
         "__tw_c": connection,
         "__tw_sql": sql,
-        "__tw_p": params,
+        **more,
     }
-    exec(_RELATION, scope)
-    result: duckdb.DuckDBPyRelation = scope["__tw_r"]
-    return result
+    exec(code, scope)
+    return scope["__tw_r"]
+
+
+def table_of(
+    connection: duckdb.DuckDBPyConnection,
+    sql: str,
+    inputs: Mapping[str, pa.Table | Exchanged] | None = None,
+) -> pa.Table:
+    """The whole result of one statement. Hold the lock.
+
+    A relation binds its statement twice, which is half of what a small one costs; but one that
+    does not bind leaves an open transaction as it was, and this does not.
+    """
+    if not hasattr(connection, "_submit"):
+        return relation(connection, sql, inputs).to_arrow_table()
+    found: pa.Table = _called(_SUBMIT, connection, sql, inputs, __tw_f="arrow").arrow_table()
+    return found
+
+
+def rows_of(connection: duckdb.DuckDBPyConnection, sql: str) -> list[tuple[Any, ...]]:
+    """The rows of one statement (see `table_of`). Hold the lock."""
+    if not hasattr(connection, "_submit"):
+        execute(connection, sql)
+        return connection.fetchall()
+    found: list[tuple[Any, ...]] = _called(_SUBMIT, connection, sql, __tw_f="rows").fetchall()
+    return found
+
+
+def schema_of(
+    connection: duckdb.DuckDBPyConnection, sql: str, inputs: Mapping[str, pa.Table | Exchanged]
+) -> pa.Schema:
+    """The schema of a query's result. Hold the lock."""
+    if hasattr(connection, "_bind") and _arrow_schema is not None:
+        labels, types, _, kind, deferred, _ = _called(_BIND, connection, sql, inputs)
+        if kind == "query_result" and not deferred:
+            found: pa.Schema = _arrow_schema(labels, types, connection=connection)
+            return found
+    return table_of(connection, sql, inputs).schema
 
 
 def readable(

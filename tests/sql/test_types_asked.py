@@ -87,6 +87,13 @@ def test_kernels_are_planned_when_they_are_needed(monkeypatch: pytest.MonkeyPatc
             return _real(self, sql, *rest)
 
         monkeypatch.setattr(view_kernels.Statements, name, noted)
+    bind = view_kernels.schema_of
+
+    def bound(con: Any, sql: str, inputs: Any) -> Any:
+        ran.append(sql)
+        return bind(con, sql, inputs)
+
+    monkeypatch.setattr(view_kernels, "schema_of", bound)
     with tidewheel.connect() as con:
         con.execute("CREATE TABLE t (a INTEGER, b VARCHAR)")
         query = "SELECT upper(b) AS u, count(*) AS n FROM t GROUP BY upper(b)"

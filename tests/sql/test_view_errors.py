@@ -91,17 +91,17 @@ def test_views_outlive_an_internal_error_of_duckdb(monkeypatch: pytest.MonkeyPat
     con.execute("CREATE TABLE t (a INT)")
     con.execute("CREATE MATERIALIZED VIEW v AS SELECT a, md5(a::VARCHAR) AS h FROM t")
     con.execute("INSERT INTO t VALUES (1)")
-    real = view_kernels.executed
+    real = view_kernels.table_of
 
-    def broken(result: Any) -> Any:
-        real(result)
+    def broken(*of: Any) -> Any:
+        real(*of)
         view_kernels.statements()._opened().close()  # DuckDB would refuse whatever follows
         raise duckdb.InternalException("INTERNAL Error: of a test")
 
-    monkeypatch.setattr(view_kernels, "executed", broken)
+    monkeypatch.setattr(view_kernels, "table_of", broken)
     with pytest.raises(tidewheel.InternalError, match="of a test"):
         con.execute("INSERT INTO t SELECT unnest([2, 5])")
-    monkeypatch.setattr(view_kernels, "executed", real)
+    monkeypatch.setattr(view_kernels, "table_of", real)
     con.execute("INSERT INTO t VALUES (3)")
     assert con.execute("SELECT a FROM v ORDER BY a").fetchall() == [(1,), (3,)]
     con.execute("CREATE MATERIALIZED VIEW w AS SELECT sha1(a::VARCHAR) AS h FROM t")
