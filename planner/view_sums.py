@@ -2,7 +2,8 @@
 
 They are the very integers that NumPy would add up from the rows one by one, so that rows that go
 later leave no trace. Doubles are cut into limbs (see `engine/operators/exact.py`) by arithmetic
-that is exact: quotients by powers of two, whole parts, and what is left.
+that is exact: quotients by powers of two, whole parts, and what is left. Limbs are doubles, too,
+and so small that DuckDB's sums of them are exact, which takes half of what integers would.
 """
 
 from __future__ import annotations
@@ -25,8 +26,10 @@ from tidewheel.planner.text import identifier, to_sql
 
 _MASK = (1 << exact.LIMB) - 1
 OWN = "system.main."  # whatever macros there are
-_MOST_LIMBS = 10
-_MOST_SQUARED = 5  # limbs whose products are added up, each by each
+_MOST_LIMBS = 12
+_MOST_SQUARED = 6  # limbs whose products are added up, each by each
+_RADIX = f"{float(1 << exact.DOUBLE_LIMB)!r}::DOUBLE"
+_EXACT = 1 << (53 - exact.DOUBLE_LIMB)  # so many limbs have a sum that is exact
 _MOST_DIGITS = 18  # behind the point, for DuckDB's products to fit
 
 
@@ -46,24 +49,32 @@ class _Term:
         return [(i, j) for i in limbs for j in limbs if i <= j]
 
     @property
-    def sums(self) -> list[str]:
-        """What is added up of the columns that `_cut` makes."""
-        x = self.column
-        found = [f"{x}_{limb}::BIGINT" for limb in self.limbs]
+    def squares(self) -> dict[int, list[str]]:
+        """What makes up the sum of squares, of the columns that `_cut` makes, by its limb."""
+        x, found = self.column, dict[int, list[str]]()
         for i, j in self.products:
-            found += [f"({x}_{i}_{j} & {_MASK}::UBIGINT)::BIGINT"]
-            found += [f"({x}_{i}_{j} >> {exact.LIMB}::UBIGINT)::BIGINT"]
+            place, times = i + j - exact.BIAS, "" if i == j else "2 * "
+            low = f"({x}_{i}_{j}_product - {x}_{i}_{j} * {_RADIX})"
+            found.setdefault(place, []).append(f"{times}{low}")
+            found.setdefault(place + 1, []).append(f"{times}{x}_{i}_{j}")
+        return found
+
+    def sums(self, together: bool) -> list[tuple[str, int, int]]:
+        """What is added up, as SQL, with the term and the limb to which it belongs.
+
+        `together`: what belongs to one limb of the squares is added up first, row by row.
+        """
+        found = [(f"{self.column}_{limb}", self.term, limb) for limb in self.limbs]
+        if self.square is not None:
+            for place, parts in self.squares.items():
+                for part in [" + ".join(parts)] if together else parts:
+                    found.append((part, self.square, place))
         return found
 
     @property
-    def places(self) -> list[tuple[int, int, int]]:
-        """For each of `sums` the term, the limb, and how often it counts."""
-        found = [(self.term, limb, 1) for limb in self.limbs]
-        if self.square is not None:
-            for i, j in self.products:
-                place, times = i + j - exact.BIAS, 1 if i == j else 2
-                found += [(self.square, place, times), (self.square, place + 1, times)]
-        return found
+    def most(self) -> int:
+        """The rows of a group up to which sums of what is `together` are exact."""
+        return _EXACT // max((2 * len(p) for p in self.squares.values()), default=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,14 +102,33 @@ class Sums:
         return within and all(groups_alike(types[i]) for i in op.key)
 
     def __call__(self, run: Queries) -> Totals | None:
-        """The groups with their sums; None where doubles lie too far apart for a statement."""
+        """The groups with their sums; None where doubles lie too far apart for a statement.
+
+        Or where so many belong to one group that their sums may not be exact.
+        """
         op = self._op
         floats = [s for s in op.arguments if s.float]
         sizes = self._sizes(run, floats) if floats else {}
         terms = self._terms(floats, sizes)
         if terms is None:
             return None
-        query = self._query
+        for together in (True, False):
+            found = self._sums(run, floats, sizes, terms, together)
+            most = min((t.most if together else _EXACT for t in terms), default=math.inf)
+            if not len(found) or found.weights[:, 0].max() <= most:
+                return found
+        return None
+
+    def _sums(
+        self,
+        run: Queries,
+        floats: Sequence[Sum],
+        sizes: Mapping[int, _Size],
+        terms: Sequence[_Term],
+        together: bool,
+    ) -> Totals:
+        """By one statement."""
+        op, query = self._op, self._query
         group = [self._names[i] for i in op.key]
         parts = [_whole(f"{OWN}count(*)")]
         for s in op.arguments:
@@ -111,21 +141,27 @@ class Sums:
             query = f"SELECT *, {value} AS {x} FROM ({query})"
             for term in (t for t in terms if t.column == x):
                 query = _cut(query, term)
-                parts += [_whole(f"{OWN}sum({part})") for part in term.sums]
+        added = [part for term in terms for part in term.sums(together)]
+        parts += [_whole(f"{OWN}sum({part})") for part, _, _ in added]
         items = [*group, *parts]
         by = f" GROUP BY {', '.join(group)}" if group else ""
-        return self._taken(run(f"SELECT {', '.join(items)} FROM ({query}){by}"), terms)
+        table = run(f"SELECT {', '.join(items)} FROM ({query}){by}")
+        return self._taken(table, [place for _, *place in added])
 
     def _sizes(self, run: Queries, floats: Sequence[Sum]) -> dict[int, _Size]:
         """How large doubles are, by argument."""
         columns = [f"{self._names[s.argument]}::DOUBLE" for s in floats]
         finite = [True] * len(floats)
         found: list[float | None] = []
-        for there in ("{x} <> 0", "{x} <> 0 AND {own}isfinite({x})"):
+        for every in (True, False):
             items = []
             for x in columns:
-                where = f"FILTER ({there.format(x=x, own=OWN)})"
-                items += [f"{OWN}max({OWN}abs({x})) {where}", f"{OWN}min({OWN}abs({x})) {where}"]
+                where = f"FILTER ({x} <> 0{'' if every else f' AND {OWN}isfinite({x})'})"
+                largest = f"{OWN}max({OWN}abs({x}))"
+                items += [
+                    largest if every else f"{largest} {where}",
+                    f"{OWN}min({OWN}abs({x})) {where}",
+                ]
             found = list(run.row(f"SELECT {', '.join(items)} FROM ({self._query})"))
             if all(v is None or math.isfinite(v) for v in found):
                 break
@@ -138,7 +174,7 @@ class Sums:
         found: list[_Term] = []
         for s in floats:
             size = sizes[s.argument]
-            if size.high is None or size.low is None:
+            if size.high is None or size.low is None:  # all are 0
                 continue
             first, last = math.frexp(size.high)[1] - 1, math.frexp(size.low)[1] - 53
             square = self._op.squares.get(s.argument)
@@ -147,7 +183,8 @@ class Sums:
         ready = (len(t.limbs) <= m and _unit(t.limbs[-1]) for t, m in zip(found, most, strict=True))
         return found if all(ready) else None
 
-    def _taken(self, table: pa.Table, sums: Sequence[_Term]) -> Totals:
+    def _taken(self, table: pa.Table, places: Sequence[Sequence[int]]) -> Totals:
+        """The result; behind the parts of weights it has sums of these terms and limbs."""
         op = self._op
         if not op.key and table.column(0)[0].as_py() == 0:
             table = table.slice(1)  # no rows at all
@@ -159,15 +196,12 @@ class Sums:
             weights[:, low] -= weights[:, high] << exact.LIMB  # what overflows comes back
         if op.terms is None:
             return Totals(op.group, keys, weights, None)
-        amounts = iter(sums_[op.width :])
         at: list[Int64s] = []
         found: list[tuple[int, int, Int64s]] = []
-        for of in sums:
-            for term, limb, times in of.places:
-                amount = next(amounts)
-                index = amount.nonzero()[0]
-                at.append(index)
-                found.append((term, limb, amount[index] * times))
+        for (term, limb), amount in zip(places, sums_[op.width :], strict=True):
+            index = amount.nonzero()[0]
+            at.append(index)
+            found.append((term, limb, amount[index]))
         if not at:
             return Totals(op.group, keys, weights, Delta.empty(op.terms.schema))
         index = np.concatenate(at)
@@ -188,29 +222,32 @@ def _limbs(first: int, last: int) -> range:
 
 
 def _limb(bit: int) -> int:
-    return (bit + exact.LIMB * exact.BIAS) // exact.LIMB
+    return bit // exact.DOUBLE_LIMB + exact.BIAS
 
 
 def _unit(limb: int) -> float:
     """What one is worth in a limb; 0 where no double is so small."""
-    return math.ldexp(1.0, exact.LIMB * (limb - exact.BIAS))
+    return math.ldexp(1.0, exact.DOUBLE_LIMB * (limb - exact.BIAS))
 
 
 def _cut(query: str, term: _Term) -> str:
-    """A column for each limb of a column of doubles, and one for each product of two."""
+    """A column for each limb of a column of doubles, and two for each product of two."""
     x = term.column
     for limb in term.limbs:
         unit, inverse = f"{_unit(limb)!r}::DOUBLE", 1 / _unit(limb)
         # to divide takes longer, as DuckDB looks for zeros
         quotient = f"{x} / {unit}" if math.isinf(inverse) else f"{x} * {inverse!r}::DOUBLE"
+        if limb == term.limbs[-1]:
+            query = f"SELECT *, {quotient} AS {x}_{limb} FROM ({query})"
+            break
         query = f"SELECT *, {OWN}trunc({quotient}) AS {x}_{limb} FROM ({query})"
         query = f"SELECT * REPLACE ({x} - {x}_{limb} * {unit} AS {x}) FROM ({query})"
     if term.square is None:
         return query
-    sizes = (f"{OWN}abs({x}_{limb})::UBIGINT AS {x}_{limb}_u" for limb in term.limbs)
-    products = (f"{x}_{i}_u * {x}_{j}_u AS {x}_{i}_{j}" for i, j in term.products)
-    query = f"SELECT *, {', '.join(sizes)} FROM ({query})"
-    return f"SELECT *, {', '.join(products)} FROM ({query})"
+    products = (f"{x}_{i} * {x}_{j} AS {x}_{i}_{j}_product" for i, j in term.products)
+    query = f"SELECT *, {', '.join(products)} FROM ({query})"
+    highs = (f"{OWN}trunc({x}_{i}_{j}_product / {_RADIX}) AS {x}_{i}_{j}" for i, j in term.products)
+    return f"SELECT *, {', '.join(highs)} FROM ({query})"
 
 
 def columns(table: pa.Table, schema: Schema) -> list[Col]:

@@ -1,4 +1,4 @@
-"""Exact sums: integers in 32-bit limbs, doubles as integers times powers of two.
+"""Exact sums: integers in limbs of 32 bits, doubles as integers times powers of two, in 26.
 
 A sum kept in floating point drifts: after (x + y) − y it need not be x again. Here every value is
 split without error into integers that are added as integers, so what is taken away again leaves no
@@ -22,7 +22,9 @@ from tidewheel.engine.state.delta import Int64s
 
 LIMB = 32
 _LOW = np.int64((1 << LIMB) - 1)
-BIAS = 80  # limb b weighs 2 ** (32 * (b - BIAS)): the smallest square is some 2 ** -2148
+DOUBLE_LIMB = 26  # products of two, and sums of 2 ** 27 of them, are exact in a double: DuckDB adds
+_DOUBLE_LOW = np.int64((1 << DOUBLE_LIMB) - 1)
+BIAS = 88  # limb b weighs 2 ** (26 * (b - BIAS)): the smallest square is some 2 ** -2252
 
 
 def split_integers(values: Array) -> list[Int64s]:
@@ -70,13 +72,15 @@ def split_doubles(values: npt.NDArray[np.float64]) -> tuple[Int64s, Int64s, Int6
     """Finite doubles as (position of the value, limb number, signed limb), zeros left out."""
     mantissa, exponent = np.frexp(values)
     whole = np.ldexp(mantissa, 53).astype(np.int64)
-    return split_scaled(whole, exponent.astype(np.int64) - 53)
+    first, limbs = _limbs(np.abs(whole), exponent.astype(np.int64) - 53)
+    sign = np.sign(whole)
+    return _present([first, first + 1, first + 2], [limb * sign for limb in limbs])
 
 
 def split_squares(values: npt.NDArray[np.float64]) -> tuple[Int64s, Int64s, Int64s]:
     """The exact squares of finite doubles, in the form of `split_doubles`.
 
-    The limbs of a number have one sign, so all products of two are positive: each has 64 bits.
+    The limbs of a number have one sign, so all products of two are positive.
     """
     mantissa, exponent = np.frexp(values)
     whole = np.abs(np.ldexp(mantissa, 53)).astype(np.int64)
@@ -87,7 +91,7 @@ def split_squares(values: npt.NDArray[np.float64]) -> tuple[Int64s, Int64s, Int6
     for i, one in enumerate(words):
         for j, other in enumerate(words[i:], i):
             product = one * other
-            low, high = product & np.uint64(_LOW), product >> np.uint64(LIMB)
+            low, high = product & np.uint64(_DOUBLE_LOW), product >> np.uint64(DOUBLE_LIMB)
             times = 1 if i == j else 2
             place = 2 * first + (i + j - BIAS)
             places += [place, place + 1]
@@ -95,21 +99,13 @@ def split_squares(values: npt.NDArray[np.float64]) -> tuple[Int64s, Int64s, Int6
     return _present(places, parts)
 
 
-def split_scaled(whole: Int64s, exponent: Int64s) -> tuple[Int64s, Int64s, Int64s]:
-    """whole × 2**exponent (|whole| < 2**55) as limbs: (position, limb number, signed limb)."""
-    first, limbs = _limbs(np.abs(whole), exponent)
-    sign = np.sign(whole)
-    return _present([first, first + 1, first + 2], [limb * sign for limb in limbs])
-
-
 def _limbs(size: Int64s, exponent: Int64s) -> tuple[Int64s, list[Int64s]]:
     """size × 2**exponent as the number of the lowest limb, and three of them."""
-    place = exponent + LIMB * BIAS
-    shift = place & (LIMB - 1)
-    low_half = (size & _LOW) << shift  # < 2**63
-    high_half = (size >> LIMB) << shift  # < 2**54
-    middle = (low_half >> LIMB) + (high_half & _LOW)
-    return place >> 5, [low_half & _LOW, middle, high_half >> LIMB]
+    number, shift = np.divmod(exponent + DOUBLE_LIMB * BIAS, DOUBLE_LIMB)
+    low_half = (size & _DOUBLE_LOW) << shift  # < 2**51
+    high_half = (size >> DOUBLE_LIMB) << shift  # < 2**52
+    middle = (low_half >> DOUBLE_LIMB) + (high_half & _DOUBLE_LOW)
+    return number, [low_half & _DOUBLE_LOW, middle, high_half >> DOUBLE_LIMB]
 
 
 def _present(places: list[Int64s], parts: list[Int64s]) -> tuple[Int64s, Int64s, Int64s]:
@@ -122,7 +118,7 @@ def _present(places: list[Int64s], parts: list[Int64s]) -> tuple[Int64s, Int64s,
     )
 
 
-def ratio(numerator: int, denominator: int = 1 << (LIMB * BIAS)) -> float:
+def ratio(numerator: int, denominator: int) -> float:
     """A quotient of integers, correctly rounded; infinite where it does not fit."""
     try:
         return numerator / denominator

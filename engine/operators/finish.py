@@ -16,6 +16,8 @@ from tidewheel.engine.state.columns import Col
 from tidewheel.engine.state.delta import Delta, Int64s, Schema
 from tidewheel.engine.state.run import Rows
 
+_Totals = dict[int, list[int]]
+
 
 class Finish:
     """The rows of `schema` (`group`, then `aggregates`) for groups with their sums.
@@ -56,23 +58,24 @@ class Finish:
             terms = None
         else:
             weights, group = sums.weights, sums.cols
-        totals = self._totals(sums, terms)
+        totals, one = self._totals(sums, terms)
         cols = [*group]
         for a in self._aggregates:
-            cols.append(self._column(a, weights, totals))
+            cols.append(self._column(a, weights, totals, one))
         return Delta(self._schema, cols, np.ones(len(weights), np.int64), True)
 
-    def _totals(self, sums: Rows | None, terms: Rows | None) -> dict[int, list[int]]:
-        """Per term the exact sum of each group, times 2 ** (32 * BIAS)."""
+    def _totals(self, sums: Rows | None, terms: Rows | None) -> tuple[_Totals, int]:
+        """Per term the exact sum of each group as an integer, and what integer stands for one."""
         count = len(sums) if sums is not None and len(sums) else 1
         totals = {t: [0] * count for t in self._terms}
         if terms is None or not len(terms):
-            return totals
+            return totals, 1
         group = (
             self._group_of(sums, terms)
             if sums is not None and len(self._group)
             else [0] * len(terms)
         )
+        lowest = min(exact.BIAS, int(terms.cols[-1].min()))  # the integers are small then
         rows = zip(
             group,
             terms.cols[-2].tolist(),
@@ -82,8 +85,8 @@ class Finish:
         )
         for g, term, limb, amount in rows:
             if g >= 0:
-                totals[term][g] += amount << (exact.LIMB * limb)
-        return totals
+                totals[term][g] += amount << (exact.DOUBLE_LIMB * (limb - lowest))
+        return totals, 1 << (exact.DOUBLE_LIMB * (exact.BIAS - lowest))
 
     def _group_of(self, sums: Rows, terms: Rows) -> list[int]:
         """For each term row the position of its group in `sums`, -1 where the group is gone."""
@@ -106,14 +109,14 @@ class Finish:
                 todo = todo[~gone]
         return list(out.tolist())
 
-    def _column(self, a: Aggregate, weights: Int64s, totals: dict[int, list[int]]) -> Col:
+    def _column(self, a: Aggregate, weights: Int64s, totals: _Totals, one: int) -> Col:
         kind = columns_.column_type(a.type)
         if a.function in ("count_star", "count") and kind.dtype == np.int64:
             part = 0 if a.argument is None else self._sums[a.argument].count_part
             return np.ascontiguousarray(weights[:, part])
-        return kind.load(self._value(a, weights, totals))
+        return kind.load(self._value(a, weights, totals, one))
 
-    def _value(self, a: Aggregate, weights: Int64s, totals: dict[int, list[int]]) -> pa.Array:
+    def _value(self, a: Aggregate, weights: Int64s, totals: _Totals, one: int) -> pa.Array:
         if a.function == "count_star" or a.argument is None:
             return exact.integers_to_arrow(weights[:, 0], None, a.type)
         s = self._sums[a.argument]
@@ -126,7 +129,7 @@ class Finish:
             value = false == 0 if a.function == "bool_and" else false < count
             return pa.array(value, pa.bool_(), mask=~valid).cast(a.type)
         if s.float:
-            return self._float_value(a, s, weights, totals)
+            return self._float_value(a, s, weights, totals, one)
         sums = exact.join_limbs([weights[:, p] for p in s.parts])
         if a.function == "sum":
             if pa.types.is_floating(a.type):
@@ -141,7 +144,7 @@ class Finish:
         return _floats(means, a.type)
 
     def _float_value(
-        self, a: Aggregate, s: Sum, weights: Int64s, totals: dict[int, list[int]]
+        self, a: Aggregate, s: Sum, weights: Int64s, totals: _Totals, one: int
     ) -> pa.Array:
         assert s.special is not None
         counts = weights[:, s.count_part].tolist()
@@ -157,13 +160,13 @@ class Finish:
                 if n == 1:  # whatever it is
                     out.append(None if "samp" in a.function else 0.0)
                 else:
-                    out.append(math.nan if nan or plus or minus else finish(x, xx, n))
+                    out.append(math.nan if nan or plus or minus else finish(x, xx, n, one))
             elif nan or (plus and minus):
                 out.append(math.nan)
             elif plus or minus:
                 out.append(math.inf if plus else -math.inf)
             else:
-                out.append(finish(x, xx, n))
+                out.append(finish(x, xx, n, one))
         return _floats(out, a.type)
 
 
@@ -175,19 +178,16 @@ def _floats(values: Sequence[float | None], kind: pa.DataType) -> pa.Array:
     return column.dump(column.join(found, np.array([v is None for v in values], bool)))
 
 
-_ONE: Final = 1 << (exact.LIMB * exact.BIAS)
-
-
-def _variance(x: int, xx: int, n: int, less: int) -> float:
+def _variance(x: int, xx: int, n: int, one: int, less: int) -> float:
     # n Σx² − (Σx)² over n (n − less), all exact until the one division.
-    return exact.ratio(n * xx * _ONE - x * x, _ONE * _ONE * n * (n - less))
+    return exact.ratio(n * xx * one - x * x, one * one * n * (n - less))
 
 
-_FINISH: Final[dict[str, Callable[[int, int, int], float]]] = {
-    "sum": lambda x, xx, n: exact.ratio(x),
-    "avg": lambda x, xx, n: exact.ratio(x, _ONE * n),
-    "var_samp": lambda x, xx, n: _variance(x, xx, n, 1),
-    "var_pop": lambda x, xx, n: _variance(x, xx, n, 0),
-    "stddev_samp": lambda x, xx, n: math.sqrt(_variance(x, xx, n, 1)),
-    "stddev_pop": lambda x, xx, n: math.sqrt(_variance(x, xx, n, 0)),
+_FINISH: Final[dict[str, Callable[[int, int, int, int], float]]] = {
+    "sum": lambda x, xx, n, one: exact.ratio(x, one),
+    "avg": lambda x, xx, n, one: exact.ratio(x, one * n),
+    "var_samp": lambda x, xx, n, one: _variance(x, xx, n, one, 1),
+    "var_pop": lambda x, xx, n, one: _variance(x, xx, n, one, 0),
+    "stddev_samp": lambda x, xx, n, one: math.sqrt(_variance(x, xx, n, one, 1)),
+    "stddev_pop": lambda x, xx, n, one: math.sqrt(_variance(x, xx, n, one, 0)),
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from decimal import Context, Decimal
+from fractions import Fraction
 from typing import Any
 
 import duckdb
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 import tidewheel
 from tidewheel.engine.operators.accumulate import Accumulate
 from tidewheel.engine.operators.linear import Concat
-from tidewheel.planner import view_fill
+from tidewheel.planner import view_fill, view_sums
 
 
 def decimal(unscaled: int, scale: int) -> str:
@@ -335,3 +336,24 @@ def test_what_restricts_groups_is_kept_once() -> None:
             con.execute(change)
             got = con.execute("FROM v ORDER BY ALL").fetchall()
             assert got == con.execute(f"{query} ORDER BY ALL").fetchall()
+
+
+@pytest.mark.parametrize("most", [8, 30, 1 << 27])
+def test_doubles_of_more_rows_than_have_an_exact_sum(
+    most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Squares are added up apart then, or all by operators; the sums are the same."""
+    monkeypatch.setattr(view_sums, "_EXACT", most)
+    values = [random.Random(i).uniform(-1, 1) * 10 ** (i % 9) for i in range(25)]
+    with tidewheel.connect() as con:
+        con.execute("CREATE TABLE t (g INTEGER, x DOUBLE)")
+        for i, x in enumerate(values):
+            con.execute("INSERT INTO t VALUES (?, ?)", [i % 2, x])
+        con.execute("CREATE MATERIALIZED VIEW v AS SELECT sum(x) AS s, var_pop(x) AS p FROM t")
+        exact = [Fraction(x) for x in values]
+        mean = sum(exact) / len(exact)
+        spread = sum((x - mean) ** 2 for x in exact) / len(exact)
+        assert con.execute("FROM v").fetchall() == [(float(sum(exact)), float(spread))]
+        con.execute("DELETE FROM t WHERE g = 0")
+        con.execute("DELETE FROM t WHERE x <> ?", [values[1]])
+        assert con.execute("FROM v").fetchall() == [(values[1], 0.0)]
