@@ -5,16 +5,20 @@
 `facts`: what dashboards ask of a table of facts and a dimension of a thousand rows. `tpch`: the 22
 queries of TPC-H. Every view is made and dropped alone, so none finds another one's state. Both
 sides in turns, medians; DuckDB gives its answer as an Arrow table. `state` is what the view keeps.
+`first` and `second` are the first two changes after the fill, each a transaction that deletes some
+hundred rows of the largest table that the view reads: what a fill puts off is seen there.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
+import re
 import statistics
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import duckdb
 
@@ -46,6 +50,13 @@ FACTS = {
     "rows of a dimension": "SELECT id, name FROM fact JOIN dim USING (k) WHERE g = 3 AND z < 99",
 }
 
+CHANGES = {
+    "fact": "DELETE FROM fact WHERE id BETWEEN {0}00 AND {0}99",
+    "lineitem": "DELETE FROM lineitem WHERE l_orderkey BETWEEN {0}00 AND {0}99",
+    "partsupp": "DELETE FROM partsupp WHERE ps_partkey BETWEEN {0}00 AND {0}25",
+    "orders": "DELETE FROM orders WHERE o_orderkey BETWEEN {0}000 AND {0}399",
+}
+
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
@@ -75,12 +86,25 @@ def main() -> None:
             report(name, list(measured(con, peer, chosen, options.runs)))
 
 
+class Row(NamedTuple):
+    """One view: seconds of its fill, of DuckDB's run, of two changes, and megabytes of state."""
+
+    name: str
+    fill: float
+    peer: float
+    first: float
+    second: float
+    megabytes: float
+
+
 def measured(
     con: tidewheel.Connection, peer: Any, chosen: dict[str, str], runs: int
-) -> Iterator[tuple[str, float, float, float]]:
-    """Name, seconds of the fill and of DuckDB's run, megabytes of state."""
+) -> Iterator[Row]:
+    """A row for each query; DuckDB's tables stay as they were."""
+    changed = itertools.count(1)
     for name, query in chosen.items():
-        mine, theirs = [], []
+        change = next(text for table, text in CHANGES.items() if re.search(rf"\b{table}\b", query))
+        mine, theirs, first, second = [], [], [], []
         for _ in range(runs):
             start = time.perf_counter()
             peer.sql(query).to_arrow_table()
@@ -91,18 +115,32 @@ def measured(
             kept = con.execute(
                 "SELECT state_bytes FROM tidewheel_views() WHERE view_name = 'v'"
             ).fetchall()[0][0]
+            for seconds in (first, second):
+                start = time.perf_counter()
+                con.execute(change.format(next(changed)))
+                seconds.append(time.perf_counter() - start)
             con.execute("DROP MATERIALIZED VIEW v")
-        yield name, statistics.median(mine), statistics.median(theirs), (kept or 0) / 1e6
+        found = map(statistics.median, (mine, theirs, first, second))
+        yield Row(name, *found, (kept or 0) / 1e6)
 
 
-def report(title: str, rows: list[tuple[str, float, float, float]]) -> None:
+def report(title: str, rows: list[Row]) -> None:
     """A line per view and the geometric mean."""
-    print(f"{title:24}{'fill ms':>10}{'DuckDB ms':>11}{'times':>8}{'state MB':>10}")
-    for name, mine, theirs, kept in rows:
-        print(f"{name:24}{mine * 1e3:10.0f}{theirs * 1e3:11.1f}{mine / theirs:8.1f}{kept:10.1f}")
-    total = sum(mine for _, mine, _, _ in rows) / sum(theirs for _, _, theirs, _ in rows)
-    ratio = geometric_mean([mine / theirs for _, mine, theirs, _ in rows])
-    print(f"geometric mean {ratio:.1f}, all together {total:.1f} times DuckDB\n")
+    print(f"{title:20}{'fill ms':>9}{'DuckDB':>8}{'times':>7}{'first':>7}{'second':>8}{'MB':>7}")
+    for r in rows:
+        print(
+            f"{r.name:20}{r.fill * 1e3:9.0f}{r.peer * 1e3:8.1f}{r.fill / r.peer:7.1f}"
+            f"{r.first * 1e3:7.1f}{r.second * 1e3:8.1f}{r.megabytes:7.1f}"
+        )
+    total = sum(r.fill for r in rows) / sum(r.peer for r in rows)
+    ratio = geometric_mean([r.fill / r.peer for r in rows])
+    print(f"geometric mean {ratio:.1f}, all together {total:.1f} times DuckDB")
+    both = (sum(r.fill for r in rows), sum(r.first for r in rows), sum(r.second for r in rows))
+    print(
+        "all fills {:.0f} ms, first changes {:.0f}, second {:.0f}\n".format(
+            *(s * 1e3 for s in both)
+        )
+    )
 
 
 if __name__ == "__main__":
