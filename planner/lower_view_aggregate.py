@@ -3,7 +3,8 @@
 Aggregate ─┬─ sums, counts, averages … ─▶ Accumulate ─┐
            ├─ one per DISTINCT argument ─▶ distinct ─▶ Accumulate ─┤ joined by the group
            ├─ one per min, max, arg_min or arg_max ─▶ Ordered ──┘
-           └─ with any other aggregate: Regroup, all of them in one statement
+           ├─ with any other aggregate: Regroup, all of them in one statement
+           └─ with one that follows the order of the rows: see `lower_view_asked`
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ from tidewheel.planner.lower_view import (
     extended,
     lowers,
 )
+from tidewheel.planner.lower_view_asked import asked, settled
+from tidewheel.planner.order_of_rows import by_place
 from tidewheel.planner.text import cast_to, column, identifier, to_sql
 from tidewheel.planner.view_kernels import INPUT, group_kernel, statements
 
@@ -47,13 +50,6 @@ _SUMS: dict[type[exp.Expr], str] = {
     exp.StddevPop: "stddev_pop",
 }
 _ENDS = ("min", "max", "arg_min", "arg_max")
-_BY_ORDER = (exp.First, exp.Last, exp.ArrayAgg, exp.GroupConcat)
-_BY_ORDER_NAMES = {
-    "list", "array_agg", "string_agg", "group_concat", "listagg", "first", "last", "arbitrary",
-    "approx_count_distinct", "approx_quantile", "reservoir_quantile", "approx_top_k",
-    "histogram", "any_value", "mode",
-}  # fmt: skip
-_BY_ORDER_FREE = {"histogram"}
 
 
 @dataclass(slots=True)
@@ -111,7 +107,6 @@ def _part(named: L.Named) -> _Part | None:
     if isinstance(call, exp.Filter):
         condition = call.expression.this
         call = call.this
-    _check_order(call)
     if isinstance(call, exp.ArgMin | exp.ArgMax):
         return _chosen(named, call, condition)
     if isinstance(call, exp.Min | exp.Max):
@@ -153,14 +148,6 @@ def _chosen(named: L.Named, call: exp.Expr, condition: exp.Expr | None) -> _Part
     counts = exp.and_(*there, *([] if condition is None else [condition]))
     taken = [exp.Case(ifs=[exp.If(this=counts.copy(), true=e.copy())]) for e in (argument, by)]
     return _Part(named, function, taken[0], False, taken[1])
-
-
-def _check_order(call: exp.Expr) -> None:
-    name = call.name.lower() if isinstance(call, exp.Anonymous) else call.key.lower()
-    by_order = isinstance(call, _BY_ORDER) or name in _BY_ORDER_NAMES - _BY_ORDER_FREE
-    if by_order and call.find(exp.Order) is None:
-        text = to_sql(call).split("(")[0].lower()
-        raise NoDeltaRule(f"{text} without ORDER BY depends on the order of the rows")
 
 
 def _keyed(
@@ -289,8 +276,8 @@ def _by_group(low: ViewLowering, streams: Sequence[Stream], node: L.Aggregate) -
 
 def _regroup(low: ViewLowering, node: L.Aggregate) -> Stream:
     """All aggregates in one statement over the rows of the touched groups."""
-    for a in node.aggregates:
-        _check_order(a.expr.this if isinstance(a.expr, exp.Filter) else a.expr)
+    if any(by_place(a.expr) for a in node.aggregates):
+        return asked(low, node)
     stream = low(node.input)
     placed, key = low.columns_for(stream, [k.expr for k in node.keys])
     schema = placed.arrow
@@ -311,6 +298,8 @@ def _regroup(low: ViewLowering, node: L.Aggregate) -> Stream:
 def _grouping_sets(low: ViewLowering, node: L.Aggregate) -> Stream:
     """One aggregate per grouping set, over one input; keys that are not in the set are NULL."""
     assert node.sets is not None
+    if len(node.sets) > 1:
+        settled([a.expr for a in node.aggregates])
     parts: list[Stream] = []
     plain = [a for a in node.aggregates if not _is_grouping(a.expr)]
     for chosen in node.sets:

@@ -92,6 +92,10 @@ class Plan(Protocol):
     """Empty for an incremental plan, else why the view is recomputed."""
 
     @property
+    def looks(self) -> bool:
+        """Must tables have a change before the view can take it?"""
+
+    @property
     def circuit(self) -> Circuit | None:
         """The operators, for a plan that has some."""
 
@@ -347,7 +351,7 @@ class Maintainer:
     def incremental(self, key: str) -> bool:
         """Can a change of a base table go through the views without a look at any table?"""
         views = (self.views[k].plan for k in self.readers([key]))
-        return all(plan is None or not plan.reason for plan in views)
+        return all(plan is None or not plan.looks for plan in views)
 
     def heat(self, key: str, run: Run) -> MaintainedView:
         """Make a view hot, and before it every view that it reads."""

@@ -41,6 +41,7 @@ from tidewheel.planner.view_statements import (
 from tidewheel.planner.view_sums import Sums, groups_alike
 
 MANY: Final = 100_000
+PLACE: Final = "__tw_place"
 _JOINED: Final = 16  # tables of one statement: what a view reads twice is in its text twice
 _SORTED: Final = (
     16  # rows of a value up to which it takes less time to sort them than to group them
@@ -57,6 +58,8 @@ class Contents:
         """Of the tables behind the sources."""
         self.read: Read | None = None
         """Runs a query over tables as they were before the present turn, as the view means it."""
+        self.now: Read | None = None
+        """Runs a query over tables as the present turn leaves them."""
         self.expected: Callable[[Node], float] = lambda _: float("inf")
         """About how many rows an operator gives."""
         self.asked: set[Node] = set()
@@ -66,6 +69,7 @@ class Contents:
         self._gives: dict[Node, str] = {}
         self._antis: dict[Node, str] = {}
         self._gets: dict[Node, Callable[[Queries], Delta | None]] = {}
+        self._places: dict[Node, str] = {}
         self._sizes: dict[str, Size] = {}
         self._tables: dict[Node, str] = {}
         self._reads: dict[Node, int] = {}  # how many tables
@@ -77,6 +81,7 @@ class Contents:
         self.texts[node] = Text.table(table, names, names)
         if stored:
             self._tables[node] = table
+            self._places[node] = f"SELECT {listed}, rowid AS {PLACE} FROM {table}"
 
     def map(
         self,
@@ -90,9 +95,25 @@ class Contents:
         if given is not None:
             self._gives[node] = stepped(named(given, names), steps)
             self._reads[node] = self._reads.get(source, 1)
+            placed = self.placed(source, names, steps)
+            if placed is not None:
+                self._places[node] = placed
             text = self.texts.get(source)
             if text is not None and not any(isinstance(s, L.Unnest) for s in steps):
                 self.texts[node] = text.named(names).after(*steps)
+
+    def placed(
+        self, source: Node, names: Sequence[str], steps: Sequence[L.Filter | L.Project | L.Unnest]
+    ) -> str | None:
+        """What `steps` give of the rows of one table, with the place of the row as `PLACE`."""
+        given = self._places.get(source)
+        if given is None or any(isinstance(s, L.Unnest) for s in steps):
+            return None
+        return stepped(named(given, [*names, PLACE]), steps, PLACE)
+
+    def asked_for(self, node: Node) -> None:
+        """An operator asks the tables itself, also for its first rows."""
+        self._gets[node] = lambda _: Delta.empty(node.inputs[0].node.op.schema)
 
     def sums(self, node: Node, source: Node, names: Sequence[str]) -> None:
         """An `Accumulate` gets the rows of `source`: their sums do."""

@@ -11,6 +11,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
+from tidewheel.engine.operators.asked import Asked
 from tidewheel.engine.operators.circuit import Circuit, Loop, Node
 from tidewheel.engine.operators.join import Join
 from tidewheel.engine.operators.keyed import Keyed
@@ -69,6 +70,7 @@ class Incremental:
         self.circuit.add(self.sink, stream.placed)
         self._rows: tuple[pa.Table, pa.Table] | None = None
         self.recursive = list(_recursive(self.circuit))
+        self.looks = any(n is not None and isinstance(n.op, Asked) for n in self.circuit.nodes)
 
     def iterations(self) -> list[Iterations]:
         """What the last step (or filling) changed in the recursive tables."""
@@ -89,7 +91,7 @@ class Incremental:
         for source, count in zip(sources, counts, strict=True):
             self.held[source.key] = rows[source.node] = count
         self._low.contents.rows = rows
-        self._low.contents.read = run
+        self._low.contents.read = self._low.contents.now = run
         if run.shared is not None:
             put_off(self.circuit, self._low.contents, run.shared, self._measures)
         self._low.contents.fill(self.circuit, run)
@@ -106,7 +108,7 @@ class Incremental:
 
     def step(self, changes: Deltas, run: Run) -> Change:
         """One epoch."""
-        self._low.contents.read = run.committed
+        self._low.contents.read, self._low.contents.now = run.committed, run
         for source in self._low.inputs:
             change = changes.get(source.key)
             if change is not None and len(change):
@@ -274,6 +276,11 @@ class ViewPlan:
     def circuit(self) -> Circuit | None:
         """The operators; None while there are none, as the view is recomputed."""
         return self._plan.circuit if self._plan is not None else None
+
+    @property
+    def looks(self) -> bool:
+        """Must tables have a change before the view can take it?"""
+        return not isinstance(self._plan, Incremental) or self._plan.looks
 
     @property
     def keeper(self) -> object | None:

@@ -39,6 +39,7 @@ _MANY = 100_000
 """DuckDB 2.0.0's RETURNING loses updated rows of more than a row group, which has 122,880."""
 _BEFORE = "__tw_before"
 _KEYS = "__tw_keys"
+_PLACE = "__tw_place"
 _FIRST_LOCAL = 36028797018960000
 """DuckDB's MAX_ROW_ID: the rowid of the first row that a transaction itself adds to a table."""
 
@@ -59,6 +60,12 @@ class TableInfo:
     layout: Schema | None = None
     referenced: bool = False
     """A foreign key refers to it: DuckDB lets UPDATE touch such rows, UPDATE … RETURNING not."""
+
+    @property
+    def places(self) -> str:
+        """Begins a list of columns with the place of a row: one that moves counts as changed."""
+        hidden = "rowid" in map(str.lower, self.columns)
+        return "" if hidden else f"rowid AS {_PLACE}, "
 
     def fetched(self, done: duckdb.DuckDBPyConnection) -> pa.Table:
         """The rows of the table that a connection has: a few by way of Python, twice as fast."""
@@ -305,7 +312,7 @@ class Capture:
 
     def _since_commit(self, info: TableInfo) -> pa.Table:
         """The difference of a table, as a multiset, from what others see of it."""
-        before = executed(self.committed().execute(f"FROM {info.name}"))
+        before = executed(self.committed().execute(f"SELECT {info.places}* FROM {info.name}"))
         self.connection.register(_BEFORE, before)
         try:
             return self._difference(_BEFORE, info)
@@ -313,11 +320,12 @@ class Capture:
             self.connection.unregister(_BEFORE)
 
     def _difference(self, before: str, info: TableInfo) -> pa.Table:
-        gone = self._run(f"FROM {before} EXCEPT ALL FROM {info.name}", None)
-        come = self._run(f"FROM {info.name} EXCEPT ALL FROM {before}", None)
+        now, names = f"SELECT {info.places}* FROM {info.name}", list(info.columns)
+        gone = self._run(f"FROM {before} EXCEPT ALL {now}", None)
+        come = self._run(f"{now} EXCEPT ALL FROM {before}", None)
         assert gone is not None
         assert come is not None
-        return _replaced(gone, come)
+        return _replaced(gone.select(names), come.select(names))
 
     def _appended(self, text: str, params: Any, target: str, info: TableInfo) -> Outcome:
         """COPY … FROM only appends: the new rows are those behind the last row id."""
@@ -330,7 +338,8 @@ class Capture:
         con = self.connection
         names = [(key, self.tables[key], f"{_BEFORE}_{i}") for i, key in enumerate(targets)]
         for _, info, before in names:
-            con.execute(f"CREATE OR REPLACE TEMP TABLE {before} AS FROM {info.name}").fetchall()
+            copy = f"SELECT {info.places}* FROM {info.name}"
+            con.execute(f"CREATE OR REPLACE TEMP TABLE {before} AS {copy}").fetchall()
         rows = self._run(text, params)
         outcome = Outcome(rows=rows)
         for key, info, before in names:

@@ -15,6 +15,7 @@ from tidewheel.sql.capture import quote
 from tidewheel.sql.reads import Names, Relation, pivots_by_data, rowid, unstable_call
 from tidewheel.sql.statements import Statement, mentions_recursion, tokens, writing_cte
 from tidewheel.sql.view_epochs import Epochs
+from tidewheel.sql.view_order import with_orders
 from tidewheel.sql.view_reading import Maintenance
 from tidewheel.sql.view_registry import CATALOG, SCHEMA, row_name
 
@@ -114,7 +115,7 @@ class Creation(Epochs):
             self._registered[token] = None
             select = f"SELECT {items} FROM {quote(row_name(token))}"
             self._do(f"CREATE VIEW {target} AS {select}")
-            sql = parsed.query
+            sql = parsed.query if plain is not None else self._with_orders(parsed.query, names)
             if parsed.columns or columns != rows.column_names:
                 sql = view_text.with_columns(sql, columns)
             self._do(
@@ -131,6 +132,13 @@ class Creation(Epochs):
                     # Arrow has another type than the plan: DuckDB's view must know that one
                     con.register(row_name(token), filled.rows().rename_columns(columns))
                     self._do(f"CREATE OR REPLACE VIEW {target} AS {select}")
+
+    def _with_orders(self, query: str, names: Names) -> str:
+        def is_view(parts: tuple[str, ...]) -> bool:
+            relation = names.find(list(parts))
+            return relation is not None and relation.key in self._maintainer.views
+
+        return with_orders(query, is_view)
 
     def _no_rows(
         self, sql: str, reads: frozenset[str], names: Names | None

@@ -23,6 +23,7 @@ from tidewheel.planner.logical import (
     Project,
     references,
 )
+from tidewheel.planner.order_of_rows import by_place
 from tidewheel.planner.rewrites.children import over
 from tidewheel.planner.rewrites.join_order import recursive
 from tidewheel.planner.text import column, substituted
@@ -56,6 +57,8 @@ def _restricted(node: Node, keys: list[EquiKey], outer: Node) -> Node | None:
         return None if below is None else replace(node, input=below)
     if not isinstance(node, Aggregate) or not node.keys or node.sets is not None:
         return None
+    if any(by_place(a.expr) for a in node.aggregates):
+        return None  # what asks the table for groups keeps no rows
     groups = {e.column.name: e.expr for e in node.keys}
     usable = [k for k in keys if _reads(k) and _reads(k) <= set(groups)]
     found = _source(outer, usable)

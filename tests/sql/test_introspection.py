@@ -43,13 +43,13 @@ def test_views(con: tidewheel.Connection) -> None:
     con.execute(
         "CREATE OR REPLACE MATERIALIZED VIEW some AS WITH RECURSIVE w (n) AS (SELECT 1 UNION "
         "SELECT d FROM e JOIN w ON s = n) "
-        "SELECT n, (SELECT mode(n) FROM w o WHERE o.n < w.n) FROM w"
+        "SELECT n, (SELECT approx_quantile(n, 0.5) FROM w o WHERE o.n < w.n) FROM w"
     )
     assert con.execute(reason).fetchall() == [
-        ("mode without ORDER BY depends on the order of the rows",)
+        ("approx_quantile over no rows in a correlated subquery",)
     ]
     explained = con.execute("EXPLAIN VIEW some").fetchall()[0][1]
-    assert explained.endswith(": mode without ORDER BY depends on the order of the rows")
+    assert explained.endswith(": approx_quantile over no rows in a correlated subquery")
     con.execute("DROP MATERIALIZED VIEW some; DROP MATERIALIZED VIEW walk")
     con.execute(
         "CREATE VIEW kept_by_us AS WITH RECURSIVE a (n) AS (SELECT 0 UNION SELECT n + 1 FROM b "

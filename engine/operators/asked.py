@@ -1,0 +1,64 @@
+"""Groups whose output the tables themselves give, as it depends on the order of their rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+import numpy as np
+
+from tidewheel.engine.operators.operator import Emission, Operator, emit
+from tidewheel.engine.state.arrangement import Arrangement, Counters
+from tidewheel.engine.state.delta import Delta, Schema, concat, consolidate
+
+Ask = Callable[[Delta | None], Delta]
+"""Keys, each once → the output of these groups; None → that of all."""
+
+
+class Asked(Operator):
+    """A function of a group's rows and of their order in a table. Law: keyed.
+
+    A collection has no order, so rows are not kept: the input is the keys of all rows that a change
+    touched, those included that it took away and put elsewhere (they must not cancel out before),
+    and `ask` reads these groups in the state of the tables that the present turn leaves. Outside
+    loops only.
+    """
+
+    def __init__(self, keys: Schema, ask: Ask, schema: Schema, name: str = "ask") -> None:
+        self.schema = schema
+        self.name = name
+        self.output = Arrangement(schema, range(len(keys)), 0, name=f"{name} output")
+        self._ask = ask
+        self._filled = False
+
+    def step(self, counters: Counters, deltas: Sequence[Delta | None]) -> list[Emission]:
+        """New output − output so far, of all touched groups."""
+        delta = deltas[0]
+        if not self._filled:
+            self._filled = True
+            change = consolidate(self._ask(None))
+        elif delta is None or not len(delta):
+            return []
+        else:
+            change = self._changed(delta)
+        self.output.insert(change, counters)
+        return emit(counters, change)
+
+    def _changed(self, delta: Delta) -> Delta:
+        key = self.output.key
+        if not key.indices:
+            return consolidate(concat([self._ask(None), self.output.contents().negate()]))
+        once = consolidate(Delta(delta.schema, delta.cols, np.ones(len(delta), np.int64)))
+        asked = Delta(once.schema, once.cols, np.ones(len(once), np.int64))
+        parts = [self._ask(asked)]
+        found = self.output.match(asked.cols, key, key.keys(asked.cols, len(asked)))
+        if found is not None:
+            parts.append(found[1].delta().negate())
+        return consolidate(concat(parts))
+
+    def due(self) -> Iterable[Counters]:
+        """The first rows come without a change."""
+        return () if self._filled else [()]
+
+    def arrangements(self) -> Sequence[Arrangement]:
+        """The output by key."""
+        return (self.output,)

@@ -1,0 +1,108 @@
+"""Aggregates that follow the order of the rows, over rows of one table: in the table's order.
+
+    SELECT k, string_agg(name, ', ') FROM t WHERE … GROUP BY k
+
+Engine collections have no order, but the table has one, which is that of `rowid`. A change tells
+which groups it touched, rows that only moved included; a statement over the table as the epoch
+leaves it gives them anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import pyarrow as pa
+from sqlglot import exp
+
+from tidewheel.engine.operators.asked import Asked
+from tidewheel.engine.operators.shared import KEYS
+from tidewheel.engine.state.delta import Delta, Schema
+from tidewheel.planner import logical as L
+from tidewheel.planner.lower_view import NoDeltaRule, Stream, ViewLowering, extended
+from tidewheel.planner.order_of_rows import DRAWN, by_place, name, ordered_by
+from tidewheel.planner.text import column, identifier, to_sql
+from tidewheel.planner.view_fill import PLACE
+from tidewheel.planner.view_kernels import INPUT, group_kernel
+from tidewheel.planner.view_statements import as_delta
+from tidewheel.planner.view_sums import groups_alike
+
+_KEY: Final = "__tw_k"
+
+
+def asked(low: ViewLowering, node: L.Aggregate) -> Stream:
+    """The groups of a table, their rows in its order."""
+    calls = [a.expr for a in node.aggregates]
+    if low.circuit.depth or any(map(_drawn, calls)) or not _keeps_order(node.input):
+        raise _depends(calls)
+    source = low(node.input)
+    names = [c.name for c in source.columns]
+    given = low.contents.placed(source.placed, names, source.steps)
+    if given is None or _hides_place(low, source):
+        raise _depends(calls)
+    listed = [f"{to_sql(k.expr)} AS {to_sql(identifier(k.column.name))}" for k in node.keys]
+    for a in node.aggregates:
+        text = ordered_by(a.expr, PLACE) if by_place(a.expr) else to_sql(a.expr)
+        listed.append(f"{text} AS {to_sql(identifier(a.column.name))}")
+    groups = ", ".join(str(i + 1) for i in range(len(node.keys)))
+    by = f" GROUP BY {groups}" if groups else ""
+    same = " AND ".join(
+        f"({to_sql(k.expr)}) IS NOT DISTINCT FROM {_KEY}{i}" for i, k in enumerate(node.keys)
+    )
+    query = f"SELECT {', '.join(listed)} FROM "
+    whole = low.flush(source).arrow
+    rows = Schema((*whole.names, PLACE), (*whole.types, pa.int64()))
+    _, schema = low.bound(group_kernel, f"{query}{INPUT}{by}", rows)
+    first = L.Named(source.schema[0], column(source.schema[0].name))
+    touched = low.flush(extended(source, node.keys or [first]))
+    if node.keys and schema.types[: len(node.keys)] != touched.arrow.types:
+        raise _depends(calls)
+    if not all(map(groups_alike, schema.types[: len(node.keys)])):
+        raise NoDeltaRule("groups in the order of their rows, by keys that look different")
+
+    def ask(keys: Delta | None) -> Delta:
+        assert low.contents.now is not None
+        if keys is None:
+            return as_delta(low.contents.now(f"{query}({given}){by}"), schema)
+        sought = keys.to_arrow(None).rename_columns([f"{_KEY}{i}" for i in range(len(node.keys))])
+        some = f"({given}) SEMI JOIN {KEYS} ON {same}"
+        return as_delta(low.contents.now(f"{query}{some}{by}", sought), schema)
+
+    op = Asked(touched.arrow if node.keys else Schema([], []), ask, schema, "groups of a table")
+    op.detail = f"{query}({given}){by}"
+    placed = low.circuit.add(op, touched.placed)
+    low.contents.asked_for(placed)
+    return Stream(low.circuit, placed, node.schema)
+
+
+def settled(calls: Sequence[exp.Expr]) -> None:
+    """Refuse aggregates that follow the order of rows that have none."""
+    if any(map(by_place, calls)):
+        raise _depends(calls)
+
+
+def _depends(calls: Sequence[exp.Expr]) -> NoDeltaRule:
+    text = next(to_sql(c) for c in calls if by_place(c)).split("(")[0].lower()
+    return NoDeltaRule(f"{text} without ORDER BY depends on the order of the rows")
+
+
+def _drawn(expression: exp.Expr) -> bool:
+    call = expression.this if isinstance(expression, exp.Filter) else expression
+    return by_place(call) and name(call) in DRAWN
+
+
+def _keeps_order(node: L.Node) -> bool:
+    """Are the rows those of one scan, in its order? (A sort takes no operator, so ask the plan.)"""
+    while isinstance(node, L.Filter | L.Project):
+        node = node.input
+    return isinstance(node, L.Scan)
+
+
+def _hides_place(low: ViewLowering, source: Stream) -> bool:
+    """Has the table a column that is called like the place of its rows?"""
+    at = source.placed
+    while at.inputs:
+        at = at.inputs[0].node
+    table = next(i.table for i in low.inputs if i.node is at)
+    names = low.run(f"SELECT * FROM {table} LIMIT 0").schema.names
+    return "rowid" in map(str.lower, names)

@@ -1,0 +1,45 @@
+"""Aggregates that follow the order of the rows they get: list, string_agg, first, mode …"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from sqlglot import exp
+
+from tidewheel.planner.text import to_sql
+
+_KINDS = (
+    exp.First, exp.Last, exp.ArrayAgg, exp.GroupConcat, exp.AnyValue, exp.Mode, exp.ApproxQuantile,
+    exp.ApproxTopK,
+)  # fmt: skip
+NAMES: Final = frozenset({
+    "list", "array_agg", "string_agg", "group_concat", "listagg", "first", "last", "arbitrary",
+    "any_value", "mode", "approx_quantile", "approx_top_k", "reservoir_quantile",
+})  # fmt: skip
+DRAWN: Final = frozenset({
+    "mode", "approx_quantile", "approxquantile", "approx_top_k", "approxtopk", "reservoir_quantile",
+})  # fmt: skip
+"""Of these, one order of rows may have several answers: it depends on how DuckDB divides them."""
+NAMED: Final = NAMES - DRAWN | {"mode"}
+"""Those that an order of values settles."""
+
+
+def by_place(expression: exp.Expr) -> bool:
+    """Is it such an aggregate, without an order of its own?"""
+    call = expression.this if isinstance(expression, exp.Filter) else expression
+    return (isinstance(call, _KINDS) or name(call) in NAMES) and call.find(exp.Order) is None
+
+
+def name(call: exp.Expr) -> str:
+    """The name of a function, in lower case."""
+    return call.name.lower() if isinstance(call, exp.Anonymous) else call.key.lower()
+
+
+def ordered_by(expression: exp.Expr, place: str) -> str:
+    """Such an aggregate as SQL, its rows in the order of a column."""
+    if isinstance(expression, exp.Filter):
+        condition = to_sql(expression.expression.this)
+        return f"{ordered_by(expression.this, place)} FILTER (WHERE {condition})"
+    text = to_sql(expression)
+    assert text.endswith(")"), text
+    return f"{text[:-1]} ORDER BY {place})"
