@@ -121,12 +121,7 @@ class Correlation:
 
     def around(self) -> tuple[Column, ...]:
         """The columns of the SELECTs around."""
-        found: dict[str, Column] = {}
-        scope = self._outer
-        while scope is not None:
-            found.update((v.column.name, v.column) for v in scope.visible())
-            scope = scope.parent
-        return tuple(found.values())
+        return () if self._outer is None else self._outer.columns_around()
 
 
 def lifted(node: Node, carried: Sequence[tuple[Column, exp.Expr]]) -> Node:

@@ -19,13 +19,15 @@ from tidewheel.planner.logical import (
     Node,
     Project,
     Scan,
+    references,
 )
-from tidewheel.planner.text import column, identifier, to_sql
+from tidewheel.planner.text import column, identifier, substituted, to_sql
 
 from .bind_names import conjuncts
 from .bind_pivot import pivoted
-from .bind_query import names_of, split_conditions
+from .bind_query import BoundQuery, names_of, split_conditions, with_outer
 from .bind_scope import NotTaken, Relation, Scope, Visible, deduplicated
+from .bind_settled import outer_columns, outer_names, reads_tables, settled
 from .bind_types import function_name
 from .bind_unpivot import unpivoted
 
@@ -43,6 +45,9 @@ class FromBinder:
         self.select = select
         self.binder = select.binder
         self.conditions: list[exp.Expr] = []
+        self.where: exp.Expr | None = None
+        self.last: exp.Join | None = None
+        """The last join of the SELECT: its sides are all of the FROM items."""
 
     def bind(self, item: exp.Expr, joins: Sequence[exp.Join]) -> From:
         """An item and what is joined to it."""
@@ -106,7 +111,13 @@ class FromBinder:
         if not item.db and not item.catalog:
             cte = self.binder.ctes.get(item.name.lower())
             if cte is not None:
-                node, columns = self.binder.cte(cte)
+                try:
+                    node, columns = self.binder.cte(cte)
+                except NotTaken:
+                    if cte.outer is None:
+                        raise
+                    query = self.binder.correlated_cte(cte)
+                    return self._correlated(query, alias or item.name, renamed)
                 node, fresh = self._copy(node, columns)
                 labels = [c.label for c in columns]
                 return node, [relation((alias or item.name,), labels, fresh, renamed)]
@@ -133,8 +144,15 @@ class FromBinder:
     def _subquery(self, item: exp.Subquery) -> From:
         alias, renamed = alias_of_item(item)
         query = self.binder.query(item.this, self.select.scope.parent)
-        if query.empty is not None or query.around:
-            raise NotTaken("a FROM item that aggregates by a column of the SELECT around")
+        return self._correlated(query, alias, renamed)
+
+    def _correlated(self, query: BoundQuery, alias: str, renamed: Sequence[str]) -> From:
+        """A query that may read the SELECT around."""
+        if query.empty is not None:
+            met = outer_columns(self.select.scope.parent, outer_names(query))
+            query, _ = settled(query, met, self.binder.names)
+            self.select.over_aggregate = True
+        self.select.around.update(query.around)
         self.conditions += query.correlated
         labels = deduplicated([c.label for c in query.columns])
         return query.node, [relation((alias,) if alias else (), labels, query.columns, renamed)]
@@ -158,6 +176,7 @@ class FromBinder:
         try:
             right = self.bind(join.this, ())
         except (NotTaken, duckdb.Error):
+            del self.conditions[waiting:]
             from .bind_lateral import Lateral
 
             lateral = Lateral(self).join(left, join)
@@ -178,7 +197,8 @@ class FromBinder:
             return self._positional(left, right)
         join_kind = join_kind_of(side, kind)
         # What waits for WHERE is true of the rows below an outer join, not of those that it adds.
-        added = len(self.conditions) > waiting and join_kind not in ("inner", "cross")
+        plain = ("inner", "cross") if using or method else ("inner", "cross", "left")
+        added = len(self.conditions) > waiting and join_kind not in plain
         if added or (self.conditions and join_kind in ("right", "full")):
             raise NotTaken("a subquery in a condition below an outer join")
         relations = [*left[1], *right[1]]
@@ -187,13 +207,57 @@ class FromBinder:
             return self.finish(left, right, relations, join_kind, conditions, method)
         scope = Scope(relations, self.select.scope.parent)
         on = join.args.get("on")
-        if join_kind == "inner" and not method:
+        if join_kind == "left" and not method:
+            resolved = [self.select.resolve_in(scope, c, around=True) for c in conjuncts(on)]
+            resolved += self.conditions[waiting:]
+            del self.conditions[waiting:]
+            left, resolved = self._beside_outer(left, right, resolved, join is self.last)
+        elif join_kind == "inner" and not method:
             resolved = [self.select.resolve_in(scope, c) for c in conjuncts(on)]
         else:
             resolved = [self.select.resolve_in(scope, c, pure=True) for c in conjuncts(on)]
         if join_kind in ("semi", "anti"):
             relations = left[1]
         return self.finish(left, right, relations, join_kind, resolved, method)
+
+    def _beside_outer(
+        self, left: From, right: From, conditions: Sequence[exp.Expr], last: bool
+    ) -> tuple[From, list[exp.Expr]]:
+        """The left side of an outer join beside what its conditions read of the SELECT around.
+
+        What WHERE says of the left side holds before the join, too, and leaves fewer pairs.
+        """
+        here, there = names_of(left[0]), names_of(right[0])
+        read = set().union(*map(references, conditions)) - here - there
+        if not read:
+            return left, list(conditions)
+        known = self._known(left, right) if last else []
+        if not known and reads_tables(left[0]):
+            raise NotTaken("an outer join that reads the SELECT around as its left side does not")
+        read = read.union(*map(references, known)) - here
+        outer = outer_columns(self.select.scope.parent, read)
+        node, met = with_outer(left[0], known, outer, self.binder.names)
+        self.select.around |= read
+        self.conditions += [
+            exp.NullSafeEQ(this=met[c.name].copy(), expression=column(c.name)) for c in outer
+        ]
+        return (node, left[1]), [substituted(c, met) for c in conditions]
+
+    def _known(self, left: From, right: From) -> list[exp.Expr]:
+        """Conditions of WHERE over the left side of the last join and the SELECT around."""
+        scope = Scope([*left[1], *right[1]], self.select.scope.parent)
+        outer = {c.name for c in scope.parent.columns_around()} if scope.parent else set()
+        found = []
+        for condition in conjuncts(self.where):
+            if condition.find(exp.Query, exp.Window, exp.Subquery):
+                continue
+            try:
+                resolved = self.select.resolve_in(scope, condition, around=True)
+            except NotTaken:
+                continue
+            if references(resolved) <= names_of(left[0]) | outer and references(resolved) & outer:
+                found.append(resolved)
+        return found
 
     def finish(
         self,

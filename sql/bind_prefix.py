@@ -116,7 +116,7 @@ def prefix(
         return None
     fresh = {c.name: binder.names.fresh(c.label, c.type) for c in outer}
     value = substituted(value, {name: column(c.name) for name, c in fresh.items()})
-    around = Around(tuple(fresh.values()))
+    around = Around(tuple(fresh.values()), tuple(fresh))
     keys = tuple(binder.names.fresh(c.label, c.type) for c in outer)
     types = [
         binder.oracle.types([inner], node.schema)[0],

@@ -43,23 +43,25 @@ class BoundQuery:
 
     def over(self, node: Node, values: Mapping[str, exp.Expr]) -> BoundQuery:
         """The query with its `Around` in place: the distinct `values` of the outer columns."""
-        return replace(self, node=_placed(self.node, node, [values[n] for n in self.around], {}))
+        return replace(self, node=_placed(self.node, node, values, {}))
 
 
 @dataclass(frozen=True)
 class Around(Node):
-    """Stands for the distinct values of columns of the SELECT around, until that is bound."""
+    """Stands for the distinct values of columns of the SELECTs around, until these are bound."""
 
     columns: tuple[Column, ...]
+    outer: tuple[str, ...]
+    """The names that the columns have there."""
 
     def __post_init__(self) -> None:
         self._set_schema(self.columns)
 
 
-def _placed(node: Node, outer: Node, values: Sequence[exp.Expr], done: dict[int, Node]) -> Node:
+def _placed(node: Node, outer: Node, values: Mapping[str, exp.Expr], done: dict[int, Node]) -> Node:
     if isinstance(node, Around):
-        named = zip(node.columns, values, strict=True)
-        new: Node = Distinct(Project(outer, tuple(Named(c, v.copy()) for c, v in named)))
+        named = zip(node.columns, node.outer, strict=True)
+        new: Node = Distinct(Project(outer, tuple(Named(c, values[n].copy()) for c, n in named)))
         return done.setdefault(id(node), new)
     if id(node) not in done:
         done[id(node)] = over(node, lambda child: _placed(child, outer, values, done))
@@ -99,12 +101,19 @@ def with_outer(
 
     And what is such a column there, by its name outside.
     """
+    around, met = around_of(outer, names)
+    keys, rest = split_conditions(
+        [substituted(c, met) for c in conditions], names_of(node), names_of(around)
+    )
+    residual = exp.and_(*rest) if rest else None
+    return Join(node, around, "inner", tuple(keys), residual), met
+
+
+def around_of(outer: Sequence[Column], names: Names) -> tuple[Around, dict[str, exp.Expr]]:
+    """The distinct values of `outer` columns, and what is such a column there."""
     fresh = [names.fresh(c.label, c.type) for c in outer]
     met: dict[str, exp.Expr] = {c.name: column(f.name) for c, f in zip(outer, fresh, strict=True)}
-    known = {f.name for f in fresh}
-    keys, rest = split_conditions([substituted(c, met) for c in conditions], names_of(node), known)
-    residual = exp.and_(*rest) if rest else None
-    return Join(node, Around(tuple(fresh)), "inner", tuple(keys), residual), met
+    return Around(tuple(fresh), tuple(met)), met
 
 
 def with_aggregates(

@@ -56,6 +56,8 @@ class Cte:
     query: exp.Expr
     labels: tuple[str, ...]
     ctes: dict[str, Cte]
+    outer: Scope | None = None
+    """What is around the query that has the WITH."""
     bound: tuple[Node, tuple[Column, ...]] | None = None
 
 
@@ -119,6 +121,16 @@ class Scope:
                 return found
             scope = scope.parent
         return None
+
+    def columns_around(self) -> tuple[Column, ...]:
+        """The columns here and of the SELECTs around, each once."""
+        found: dict[str, Column] = {}
+        scope: Scope | None = self
+        while scope is not None:
+            for v in scope.visible():
+                found.update((c.name, c) for c in (v.column, v.merged) if c is not None)
+            scope = scope.parent
+        return tuple(found.values())
 
     @staticmethod
     def _one(found: list[Column], parts: Sequence[str]) -> Column | None:

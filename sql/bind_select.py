@@ -50,6 +50,10 @@ class SelectBinder:
         self.binder = binder
         self.scope = Scope(parent=outer)
         self.merged: dict[str, exp.Expr] = {}
+        self.around: set[str] = set()
+        """Outer columns whose values FROM items have beside them."""
+        self.over_aggregate = False
+        """Is a FROM item an aggregate over rows that the SELECT around chooses?"""
         self._aggregates = Aggregates(binder.oracle)
         self._subqueries = Subqueries(binder)
         self._windows: dict[str, exp.Window] = {}
@@ -76,6 +80,8 @@ class SelectBinder:
         clauses.qualify = [self._clause(c, True) for c in conjuncts(_this(select, "qualify"))]
         group = select.args.get("group")
         aggregated = group is not None or any(map(self._aggregates.found_in, clauses.exprs()))
+        if aggregated and self.over_aggregate and not all(map(_ignores_null, clauses.exprs())):
+            raise NotTaken("an aggregate of NULLs over an aggregate over no rows")
         one_row = aggregated and group is None and not clauses.having and not clauses.qualify
         grouped = aggregated or bool(select.args.get("distinct"))
         whole = grouped or limits(select) or any(map(self._reads_outer, clauses.exprs()))
@@ -112,13 +118,18 @@ class SelectBinder:
             one_row and not limits(select) and not correlated,
             empty,
             self._put_off,
-            around,
+            tuple(sorted(self.around.union(around))),
         )
 
     # -- names
 
-    def resolve_in(self, scope: Scope, expression: exp.Expr, pure: bool = False) -> exp.Expr:
-        """An ON condition; `pure`: over the FROM items alone, no subquery, no outer column."""
+    def resolve_in(
+        self, scope: Scope, expression: exp.Expr, pure: bool = False, around: bool = False
+    ) -> exp.Expr:
+        """An ON condition; `pure`: over the FROM items alone, no subquery, no outer column.
+
+        `around`: no subquery.
+        """
 
         def lookup(parts: list[str], node: exp.Column) -> exp.Expr:
             scope.check(node, parts)
@@ -128,7 +139,7 @@ class SelectBinder:
             return found
 
         def subquery(node: exp.Expr, walk: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
-            if pure:
+            if pure or around:
                 raise NotTaken("a subquery in the condition of an outer join")
             return self._on_subquery(node, walk, scope)
 
@@ -202,12 +213,10 @@ class SelectBinder:
         scope: Scope,
     ) -> exp.Expr:
         """``= ANY`` is IN, ``<> ALL`` is NOT IN; ``> ALL`` compares with the greatest."""
-        if isinstance(node, exp.LT | exp.LTE | exp.GT | exp.GTE):
-            return walk(of_the_extreme(node))
         is_any = isinstance(node, exp.EQ) and isinstance(node.expression, exp.Any)
         is_not_all = isinstance(node, exp.NEQ) and isinstance(node.expression, exp.All)
         if not is_any and not is_not_all:
-            raise NotTaken("<> ANY or = ALL")
+            return walk(of_the_extreme(node))
         query = self.binder.query(node.expression.this, scope)
         if len(query.columns) != 1:
             raise NotTaken("ANY over several columns")
@@ -222,7 +231,9 @@ class SelectBinder:
             self._node = self.binder.one_row()
             return
         binder = FromBinder(self)
-        self._node, relations = binder.bind(from_.this, select.args.get("joins") or ())
+        joins = select.args.get("joins") or ()
+        binder.where, binder.last = _this(select, "where"), joins[-1] if joins else None
+        self._node, relations = binder.bind(from_.this, joins)
         self.scope.relations = relations
         for condition in binder.conditions:
             self._filter(condition)
@@ -426,6 +437,12 @@ class SelectBinder:
 def _is_named(item: Item, name: str) -> bool:
     """Is it a column of the FROM items that is selected as it is, under its name?"""
     return isinstance(item.expr, exp.Column) and item.label.lower() == name
+
+
+def _ignores_null(expression: exp.Expr) -> bool:
+    """Has it only aggregates to which DuckDB gives the row of an aggregate of nothing?"""
+    known = (exp.Sum, exp.Avg, exp.Min, exp.Max, exp.Count)
+    return all(isinstance(f, known) for f in expression.find_all(exp.AggFunc, exp.Anonymous))
 
 
 def _this(select: exp.Expr, clause: str) -> exp.Expr | None:

@@ -12,7 +12,7 @@
 * Correlated by more than equality: the distinct values of the outer columns are joined into the
   subquery (`Around`); then it is correlated by equality with them (Neumann and Kemper, "Unnesting
   Arbitrary Queries", BTW 2015).
-
+* So is a side of a set operation, a WITH table, a FROM item that aggregates (`bind_settled`).
 * An aggregate over the rows before or after a value: a window over rows and values (`bind_prefix`).
 
 Everything else raises `NotTaken`, and the SELECT around it stays whole.

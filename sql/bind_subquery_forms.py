@@ -1,4 +1,4 @@
-"""Subqueries that are written as scalar aggregates: inequalities with ANY and ALL, ARRAY."""
+"""Subqueries that are written as scalar aggregates: comparisons with ANY and ALL, ARRAY."""
 
 from __future__ import annotations
 
@@ -13,19 +13,24 @@ _VALUES, _VALUE = "__tw_values", "__tw_value"
 
 
 def of_the_extreme(node: exp.Binary) -> exp.Expr:
-    """``x > ALL (query)``: TRUE over no rows, FALSE unless x > max, and unknown where a NULL is."""
+    """``x > ALL (query)``: TRUE over no rows, FALSE unless x > max, and unknown where a NULL is.
+
+    ``x = ALL (query)`` is FALSE unless x is the least and the greatest, ``<> ANY`` the reverse.
+    """
     every = isinstance(node.expression, exp.All)
     if isinstance(node.this.unnest(), exp.Tuple):
         raise NotTaken("ANY or ALL over several columns")
     query = node.expression.this.unnest()
-    greater = isinstance(node, exp.GT | exp.GTE)
-    extreme = exp.Max if greater == every else exp.Min
     operand = atomic(node.this.copy())
-    decides: exp.Expr = type(node)(
-        this=operand, expression=_over(query, extreme(this=column(_VALUE)))
-    )
-    if every:
-        decides = exp.Not(this=exp.Paren(this=decides))
+    least, greatest = (_over(query, kind(this=column(_VALUE))) for kind in (exp.Min, exp.Max))
+    decides: exp.Expr
+    if isinstance(node, exp.EQ | exp.NEQ):
+        decides = exp.or_(*(exp.NEQ(this=operand.copy(), expression=e) for e in (least, greatest)))
+    else:
+        greater = isinstance(node, exp.GT | exp.GTE)
+        decides = type(node)(this=operand, expression=greatest if greater == every else least)
+        if every:
+            decides = exp.Not(this=exp.Paren(this=decides))
     rows, known = _over(query, exp.Count(this=exp.Star())), exp.Count(this=column(_VALUE))
     unknown = exp.or_(
         exp.Is(this=operand.copy(), expression=exp.null()),

@@ -34,13 +34,14 @@ from tidewheel.planner.text import column, identifier, shallow, to_sql, typed_nu
 
 from . import reads
 from .bind_catalog import Catalog
-from .bind_limit import limited
+from .bind_limit import limited, limits
 from .bind_macros import expanded
 from .bind_names import Aggregates
 from .bind_parameters import by_name, marked, unmarked
 from .bind_query import BoundQuery
 from .bind_scope import FURTHER_OUT, Cte, Names, NotTaken, Scope, deduplicated
 from .bind_select import SelectBinder
+from .bind_settled import outer_columns, outer_names, reads_tables, settled, told_apart
 from .bind_types import Oracle, first_line
 from .parse_trees import same_query
 
@@ -132,7 +133,7 @@ class Binder:
         self.ctes: dict[str, Cte] = {}
         for name, node in (relations or {}).items():
             labels = tuple(c.label for c in node.schema)
-            self.ctes[name.lower()] = Cte(exp.null(), labels, {}, (node, node.schema))
+            self.ctes[name.lower()] = Cte(exp.null(), labels, {}, bound=(node, node.schema))
         self.first_row_of_many = bool(
             meaning.changed(oracle.meaning, ("scalar_subquery_error_on_multiple_rows",))
         )
@@ -154,13 +155,13 @@ class Binder:
         NotTaken if neither its parts nor the whole can be bound without the SELECT around it.
         """
         tree = _unwrapped(tree)
-        with self._with(tree.args.get("with_")):
+        with self._with(tree.args.get("with_"), outer):
             try:
                 if isinstance(tree, exp.Select):
                     select = self._for_exists(tree) if for_exists else tree
                     return SelectBinder(self, outer, late).bind(select)
                 if isinstance(tree, exp.SetOperation):
-                    return self._set_operation(tree)
+                    return self._set_operation(tree, outer)
                 raise NotTaken(f"{type(tree).__name__} as a query")
             except (NotTaken, PlanError) as error:
                 reason = f"internal: {error}" if isinstance(error, PlanError) else str(error)
@@ -184,7 +185,7 @@ class Binder:
         return copy
 
     @contextmanager
-    def _with(self, clause: exp.With | None) -> Iterator[None]:
+    def _with(self, clause: exp.With | None, outer: Scope | None) -> Iterator[None]:
         if clause is None:
             yield
             return
@@ -201,7 +202,7 @@ class Binder:
                 if not isinstance(cte.this, exp.Query):
                     raise NotTaken("a statement that is no query in WITH")
                 labels = tuple(c.name for c in cte.args["alias"].columns)
-                self.ctes[name] = Cte(cte.this, labels, dict(self.ctes))
+                self.ctes[name] = Cte(cte.this, labels, dict(self.ctes), outer)
             yield
         finally:
             self.ctes = before
@@ -217,11 +218,32 @@ class Binder:
             cte.bound = query.node, _relabelled(query.columns, cte.labels)
         return cte.bound
 
-    def _set_operation(self, tree: exp.SetOperation) -> BoundQuery:
+    def correlated_cte(self, cte: Cte) -> BoundQuery:
+        """A WITH table that reads the SELECTs around its WITH, anew for each that reads it."""
+        before, self.ctes = self.ctes, cte.ctes
+        try:
+            query = self.query(cte.query, cte.outer)
+        finally:
+            self.ctes = before
+        query.columns = _relabelled(query.columns, cte.labels)
+        return query
+
+    def _set_operation(self, tree: exp.SetOperation, outer: Scope | None) -> BoundQuery:
         for key in ("side", "kind", "on"):
             if tree.args.get(key):
                 raise NotTaken("a set operation with options")
-        left, right = self.query(tree.this), self.query(tree.expression)
+        left = self.query(tree.this, outer, late=outer is not None)
+        right = self.query(tree.expression, outer, late=outer is not None)
+        met = outer_columns(outer, outer_names(left) | outer_names(right))
+        keys: list[list[Column]] = [[], []]
+        if met:
+            for side in (left, right):
+                if side.empty is not None:
+                    raise NotTaken("an aggregate as a side of a correlated set operation")
+                if not outer_names(side) and reads_tables(side.node):
+                    raise NotTaken("a correlated set operation with a side that is not")
+            left, keys[0] = settled(left, met, self.names)
+            right, keys[1] = settled(right, met, self.names)
         distinct = bool(tree.args.get("distinct"))
         if tree.args.get("by_name"):
             columns, pairs = self._by_name(left.columns, right.columns)
@@ -231,16 +253,19 @@ class Binder:
             columns = self._merged(left.columns, right.columns, "UNION ALL")
             pairs = list(zip(left.columns, right.columns, strict=True))
         self._refuse_double_casts(tree, columns, pairs)
+        apart = tuple(self.names.fresh(c.label, c.type) for c in met)
         op = {exp.Union: "union", exp.Except: "except", exp.Intersect: "intersect"}[type(tree)]
         node: Node = SetOp(
             op,  # type: ignore[arg-type]  # the three literals above
             not distinct,
-            self._cast(left.node, [a for a, _ in pairs], columns),
-            self._cast(right.node, [b for _, b in pairs], columns),
-            columns,
+            self._cast(left.node, [*keys[0], *(a for a, _ in pairs)], (*apart, *columns)),
+            self._cast(right.node, [*keys[1], *(b for _, b in pairs)], (*apart, *columns)),
+            (*apart, *columns),
         )
-        node = limited(node, tree, self._output_order(tree, columns))
-        return BoundQuery(node, columns)
+        each = [column(c.name) for c in apart] if limits(tree) else []
+        node = limited(node, tree, self._output_order(tree, columns), each, self.names)
+        around = tuple(c.name for c in met)
+        return BoundQuery(node, columns, told_apart(apart, met), around=around)
 
     def _refuse_double_casts(
         self,
