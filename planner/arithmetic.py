@@ -10,7 +10,7 @@ from __future__ import annotations
 import operator
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from operator import itemgetter
 from typing import Any
@@ -61,6 +61,13 @@ class Number:
 _WIDE = (1 << 63) - 1
 _DECIMAL = 10**18 - 1  # what every type that DuckDB chooses for a sum or a product holds
 _EXACT = 1 << 53  # integers up to here are doubles
+INTEGER_BITS = {
+    exp.DataType.Type.TINYINT: 8,
+    exp.DataType.Type.SMALLINT: 16,
+    exp.DataType.Type.INT: 32,
+    exp.DataType.Type.BIGINT: 64,
+}
+"""The signed integers that are held in 64 bits."""
 
 
 def compile_number(
@@ -92,6 +99,9 @@ def compile_number(
         return _case(expression, operand, predicate)
     if isinstance(expression, exp.Extract | exp.Year | exp.Month | exp.Day):
         return _date_part(expression, schema)
+    if type(expression) is exp.Cast:
+        one = operand(expression.this)
+        return None if one is None else _cast(one, expression.to)
     return None
 
 
@@ -138,15 +148,7 @@ def finished_row(number: Number, kind: pa.DataType) -> ByRow | None:
     value_of = number.row
     if value_of is None or not pa.types.is_signed_integer(kind):
         return value_of
-    limit = (1 << (kind.bit_width - 1)) - 1
-
-    def by_row(row: Row) -> int | None:
-        value: int | None = value_of(row)
-        if value is not None and abs(value) > limit:
-            raise NeedsKernel
-        return value
-
-    return by_row
+    return _held_row(value_of, (1 << (kind.bit_width - 1)) - 1)
 
 
 # -- operands ------------------------------------------------------------------------------------
@@ -216,6 +218,38 @@ def _zero(like: Number) -> Number:
     return Number(
         lambda cols, n: (none, None), like.scale, like.bits, like.integer, row=lambda row: zero
     )
+
+
+def _cast(number: Number, to: exp.DataType) -> Number | None:
+    """An integer as one of another type, or an exact number as a DOUBLE."""
+    kind = to.this
+    if kind is exp.DataType.Type.DOUBLE and number.scale is not None:
+        return as_double(number)
+    bits = INTEGER_BITS.get(kind)
+    if bits is None or not number.integer:
+        return None
+    if number.bits is not None and number.bits <= bits:
+        return replace(number, bits=bits)
+    limit = (1 << (bits - 1)) - 1
+
+    def compute(cols: Sequence[Col], n: int) -> tuple[Array, Mask | None]:
+        values, nulls = number.run(cols, n)
+        return _hold(values, limit), nulls
+
+    return Number(compute, 0, bits, True, row=_held_row(number.row, limit))
+
+
+def _held_row(value_of: ByRow | None, limit: int) -> ByRow | None:
+    if value_of is None:
+        return None
+
+    def by_row(row: Row) -> int | None:
+        value: int | None = value_of(row)
+        if value is not None and abs(value) > limit:
+            raise NeedsKernel
+        return value
+
+    return by_row
 
 
 def _date_part(expression: exp.Expr, schema: Schema) -> Number | None:

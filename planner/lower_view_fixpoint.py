@@ -10,7 +10,6 @@ recursive table's own, plus or minus something. Anything else is left to the gen
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 
 import pyarrow as pa
 from sqlglot import exp
@@ -25,27 +24,19 @@ from tidewheel.engine.operators.rule import Related, Rule
 from tidewheel.engine.state.delta import Schema
 from tidewheel.planner import logical as L
 from tidewheel.planner.lower_view import Stream, ViewLowering, extended, filtered
+from tidewheel.planner.lower_view_widened import (
+    MINE,
+    Other,
+    Step,
+    kinds_of,
+    narrowed,
+    position,
+    uncast,
+    widened,
+)
 from tidewheel.planner.text import column, conjunction, substituted
 
-_MINE = "__tw_mine{}"  # columns of the recursive table, by position
 Watch = Callable[[tuple[int, ...]], int]
-
-
-@dataclass(slots=True)
-class _Other:
-    """A relation that a step joins with the recursive table."""
-
-    node: L.Node
-    joins: list[tuple[int, exp.Expr]]  # position in the recursive table, expression over `node`
-
-
-@dataclass(slots=True)
-class _Step:
-    """A step taken apart. Expressions are over `_MINE` columns and those of the others."""
-
-    others: list[_Other] = field(default_factory=list)
-    outputs: list[exp.Expr] = field(default_factory=list)
-    conditions: list[exp.Expr] = field(default_factory=list)
 
 
 def fixpoint(low: ViewLowering, b: L.Binding, steps: list[L.Node], watch: Watch) -> Placed | None:
@@ -55,14 +46,20 @@ def fixpoint(low: ViewLowering, b: L.Binding, steps: list[L.Node], watch: Watch)
     value = _value(b)
     if b.kind != "union" and value is None:
         return None
-    taken = [_taken_apart(step, b, value) for step in steps]
-    if any(t is None for t in taken):
+    taken = [t for t in (_taken_apart(step, b, value) for step in steps) if t is not None]
+    if len(taken) < len(steps):
         return None
-    anchor = low.place(b.anchor)
+    wide, taken = widened(b, value, taken)
+    keys = [i for i in range(len(b.columns)) if i != value]
+    if wide.anchor is None or not all(
+        isinstance(t.outputs[i], exp.Column) for t in taken for i in keys
+    ):
+        return None
+    anchor = low.place(wide.anchor)
     schema = Schema((c.name for c in b.columns), anchor.arrow.types)
     if value is not None and not ValuedForest.keeps(schema.kinds[value]):
         return None
-    found = [_rule(low, b, schema, value, t) for t in taken if t is not None]
+    found = [_rule(low, wide, schema, value, t) for t in taken]
     rules = [f for f in found if f is not None]
     if len(rules) < len(taken):
         return None
@@ -72,7 +69,11 @@ def fixpoint(low: ViewLowering, b: L.Binding, steps: list[L.Node], watch: Watch)
         schema, tuple(key), [r for r, _ in rules], value, descending, watch,
         f"recursion {b.label}",
     )  # fmt: skip
-    return low.circuit.add(op, anchor.placed, *(p for _, placed in rules for p in placed))
+    placed = low.circuit.add(op, anchor.placed, *(p for _, placed in rules for p in placed))
+    if wide is b:
+        return placed
+    narrow = narrowed(wide.columns, b.columns)
+    return low.flush(extended(Stream(low.circuit, placed, wide.columns), narrow)).placed
 
 
 def _value(b: L.Binding) -> int | None:
@@ -88,7 +89,7 @@ def _reads(node: L.Node, variable: str) -> bool:
     return any(_reads(c, variable) for c in node.children)
 
 
-def _taken_apart(step: L.Node, b: L.Binding, value: int | None) -> _Step | None:
+def _taken_apart(step: L.Node, b: L.Binding, value: int | None) -> Step | None:
     above: list[L.Filter | L.Project | L.Aggregate] = []
     node = step
     while not isinstance(node, L.Join):
@@ -96,7 +97,7 @@ def _taken_apart(step: L.Node, b: L.Binding, value: int | None) -> _Step | None:
             return None
         above.append(node)
         node = node.input
-    found = _Step()
+    found = Step()
     env = _joined(node, b, found)
     if env is None or not found.others:
         return None
@@ -121,26 +122,28 @@ def _taken_apart(step: L.Node, b: L.Binding, value: int | None) -> _Step | None:
             env[part.aggregates[0].column.name] = merged
     found.outputs = [env[c.name] for c in step.schema]
     for i, expression in enumerate(found.outputs):
-        if i == value:
-            if not _rises(expression, value):
-                return None
-        elif not isinstance(expression, exp.Column):
+        if i == value and not _rises(expression, value):
             return None
     return found
 
 
-def _joined(node: L.Node, b: L.Binding, found: _Step) -> dict[str, exp.Expr] | None:
-    """The columns of joins over the recursive table, in terms of `_MINE` and of the others.
+def _joined(node: L.Node, b: L.Binding, found: Step) -> dict[str, exp.Expr] | None:
+    """The columns of joins over the recursive table, in terms of `MINE` and of the others.
 
     None where another relation is met otherwise than by columns of the recursive table.
     """
     if isinstance(node, L.RecRef):
         if len(node.columns) != len(b.columns):
             return None
-        return {c.name: column(_MINE.format(i)) for i, c in enumerate(node.columns)}
+        return {c.name: column(MINE.format(i)) for i, c in enumerate(node.columns)}
     if isinstance(node, L.Project):
         env = _joined(node.input, b, found)
         return env and {e.column.name: substituted(e.expr, env) for e in node.exprs}
+    if isinstance(node, L.Filter):
+        env = _joined(node.input, b, found)
+        if env is not None:
+            found.conditions.append(substituted(node.predicate, env))
+        return env
     if not isinstance(node, L.Join) or node.kind != "inner" or not node.keys:
         return None
     sides = [_reads(node.left, b.variable), _reads(node.right, b.variable)]
@@ -151,10 +154,14 @@ def _joined(node: L.Node, b: L.Binding, found: _Step) -> dict[str, exp.Expr] | N
     names = {c.name for c in node_.schema}
     if env is None or any(names & {c.name for c in o.node.schema} for o in found.others):
         return None
-    other = _Other(node_, [])
+    other = Other(node_, [])
     for key in node.keys:
         own, theirs = (key.left, key.right) if sides[0] else (key.right, key.left)
-        at = _position(substituted(own, env))
+        met = substituted(own, env)
+        bare = uncast(met, kinds_of(b, ()))
+        at = position(bare)
+        if at is not None and bare is not met:
+            found.wide.add(at)
         if key.null_safe or at is None or at in (j for j, _ in other.joins):
             return None
         other.joins.append((at, theirs))
@@ -165,16 +172,8 @@ def _joined(node: L.Node, b: L.Binding, found: _Step) -> dict[str, exp.Expr] | N
     return env
 
 
-def _position(expression: exp.Expr) -> int | None:
-    """The position of a column of the recursive table."""
-    prefix = _MINE.format("")
-    if not isinstance(expression, exp.Column) or not expression.name.startswith(prefix):
-        return None
-    return int(expression.name[len(prefix) :])
-
-
-def _touches(expression: exp.Expr, position: int) -> bool:
-    return any(_position(c) == position for c in expression.find_all(exp.Column))
+def _touches(expression: exp.Expr, at: int) -> bool:
+    return any(position(c) == at for c in expression.find_all(exp.Column))
 
 
 def _rises(expression: exp.Expr, value: int) -> bool:
@@ -182,7 +181,7 @@ def _rises(expression: exp.Expr, value: int) -> bool:
     while isinstance(expression, exp.Paren):
         expression = expression.this
     if isinstance(expression, exp.Column):
-        return _position(expression) == value
+        return position(expression) == value
     if isinstance(expression, exp.Cast) and not isinstance(expression, exp.TryCast):
         return expression.to.is_type(*exp.DataType.INTEGER_TYPES) and _rises(expression.this, value)
     if isinstance(expression, exp.Add | exp.Sub):
@@ -195,10 +194,10 @@ def _rises(expression: exp.Expr, value: int) -> bool:
 
 
 def _rule(
-    low: ViewLowering, b: L.Binding, schema: Schema, value: int | None, step: _Step
+    low: ViewLowering, b: L.Binding, schema: Schema, value: int | None, step: Step
 ) -> tuple[Rule, list[Placed]] | None:
     key = [i for i in range(len(schema)) if i != value]
-    plain = value is None or _position(step.outputs[value]) == value
+    plain = value is None or position(step.outputs[value]) == value
     if not plain and value is not None and not pa.types.is_integer(schema.types[value]):
         return None
     if any(at not in key for other in step.others for at, _ in other.joins):
@@ -207,7 +206,7 @@ def _rule(
         c.name
         for e in (*step.outputs, *step.conditions)
         for c in e.find_all(exp.Column)
-        if _position(c) is None
+        if position(c) is None
     }
     columns: list[L.Column] = []  # of all others
     types: list[pa.DataType] = []
@@ -238,7 +237,7 @@ def _rule(
     passed: dict[int, int] = {}  # position in X → in the derived key
     for p, i in enumerate(key):
         output = step.outputs[i]
-        mine = _position(output)
+        mine = position(output)
         if mine is None:
             there = place[output.name]
         elif mine in by_join:
@@ -262,7 +261,7 @@ def _rule(
             return None
     rewrite, pairs = None, None
     if not plain or step.conditions:
-        mine_columns = [L.Column(_MINE.format(i), c.label, c.type) for i, c in enumerate(b.columns)]
+        mine_columns = [L.Column(MINE.format(i), c.label, c.type) for i, c in enumerate(b.columns)]
         both = [*mine_columns, *columns]
         pairs = Schema((c.name for c in both), (*schema.types, *types))
         scratch = Circuit()

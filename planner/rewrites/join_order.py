@@ -80,7 +80,7 @@ def _reordered(node: Node, measures: Measures, done: _Done) -> Node:
             replace(
                 b,
                 anchor=b.anchor and _in_best_order(join_graph(b.anchor), measures, done),
-                steps=tuple(_step(s, measures, done) for s in b.steps),
+                steps=tuple(_step(join_graph(s), measures, done) for s in b.steps),
             )
             for b in node.bindings
         )

@@ -14,6 +14,7 @@ CREATE TABLE e (a INTEGER, b INTEGER, w INTEGER);
 CREATE TABLE n (x INTEGER, v INTEGER, s VARCHAR);
 """
 BOTH = "both_ways AS (SELECT a, b FROM e UNION ALL SELECT b, a FROM e)"
+WIDE = "g AS (SELECT a::BIGINT AS a, b::BIGINT AS b, w::SMALLINT AS w FROM e)"
 VIEWS = {
     "components": f"WITH RECURSIVE {BOTH}, c(x, l) AS (SELECT x, x FROM n UNION "
     "SELECT g.b, min(c.l) FROM c JOIN both_ways g ON g.a = c.x GROUP BY g.b) SELECT x, l FROM c",
@@ -39,13 +40,32 @@ VIEWS = {
     "FROM g JOIN e p ON p.a = g.x JOIN e q ON q.a = g.y WHERE p.w <= q.w + 1) FROM g",
     "one_column_twice": "WITH RECURSIVE g(x, y) AS (SELECT x, v FROM n UNION SELECT p.b, q.v "
     "FROM g JOIN e p ON p.a = g.x JOIN n q ON q.x = g.x AND q.v = g.y) FROM g",
+    "narrow_anchor": f"WITH RECURSIVE {WIDE}, r(x) AS (SELECT 0 UNION "
+    "SELECT g.b FROM r JOIN g ON g.a = r.x) FROM r",
+    "wide_anchor": "WITH RECURSIVE r(x) AS (SELECT x::BIGINT FROM n UNION "
+    "SELECT e.b FROM r JOIN e ON e.a = r.x) SELECT x, count(*) FROM r GROUP BY x",
+    "narrow_pairs": f"WITH RECURSIVE {WIDE}, r(x, y) AS (SELECT a, b::TINYINT FROM e UNION "
+    "SELECT r.x, g.b FROM r JOIN g ON g.a = r.y WHERE r.y + 1 <> g.b) FROM r",
+    "narrow_swapped": f"WITH RECURSIVE {WIDE}, r(x, y) AS (SELECT 0::SMALLINT, 1 UNION "
+    "SELECT r.y, g.b FROM r JOIN g ON g.a = r.x) FROM r",
+    "narrow_paths": f"WITH RECURSIVE {WIDE}, d(x, v) AS (SELECT 0, 0 UNION "
+    "SELECT g.b, min(d.v + abs(g.w)) FROM d JOIN g ON g.a = d.x AND d.x < 5 GROUP BY g.b) FROM d",
+    "comma": "WITH RECURSIVE r(x) AS (SELECT 0 UNION "
+    "SELECT e.b FROM r, e WHERE e.a = r.x AND e.w > 0) FROM r",
+    "comma_both": f"WITH RECURSIVE {WIDE}, r(x, y) AS (SELECT a, b FROM e WHERE w < 2 UNION "
+    "SELECT p.b, q.b FROM g p, r, g q WHERE p.a = r.x AND r.y = q.a) FROM r",
+    "comma_distinct": "WITH RECURSIVE r(x) AS (SELECT 0 UNION "
+    "SELECT DISTINCT e.b FROM e, r WHERE r.x = e.a) FROM r",
+    "comma_lists": "WITH RECURSIVE t(x, k) AS (SELECT 0, 0 UNION ALL SELECT e.b, k + 1 "
+    "FROM t, e, n WHERE e.a = t.x AND n.x = e.b AND k < 3) SELECT k, count(*) FROM t GROUP BY k",
     "both_lengths": "WITH RECURSIVE d(x, y, v) AS (SELECT a, b, abs(w) FROM e UNION "
     "SELECT p.b, q.b, min(d.v + abs(p.w) + abs(q.w)) FROM d JOIN e p ON p.a = d.x "
     "JOIN e q ON q.a = d.y GROUP BY p.b, q.b) FROM d",
 }
 _FIXPOINTS = [
     "components", "paths", "bounded", "labels", "all_pairs", "named",
-    "both_sides", "both_sides_if", "one_column_twice", "both_lengths",
+    "both_sides", "both_sides_if", "one_column_twice", "both_lengths", "narrow_anchor",
+    "wide_anchor", "narrow_pairs", "narrow_paths", "comma", "comma_both",
 ]  # fmt: skip
 _value = st.integers(0, 5).map(str)
 _maybe = st.one_of(st.just("NULL"), _value, _value)
@@ -175,3 +195,34 @@ def test_null_and_the_last_of_all_values() -> None:
             con.execute("INSERT INTO e VALUES (7, 8, 9223372036854775807)")
         assert sorted(con.execute("FROM v").fetchall()) == sorted(before)
         assert sorted(before) == [(1, None), (2, None)]
+
+
+@pytest.mark.parametrize("body", ["SELECT x FROM r", "SELECT count(*) FROM r"])
+def test_a_value_that_the_anchors_type_has_no_room_for(body: str) -> None:
+    """As in DuckDB an error once it is reached, whatever is read of it."""
+    query = "WITH RECURSIVE r(x) AS (SELECT 0 UNION SELECT e.b FROM r JOIN e ON e.a = r.x) " + body
+    with tidewheel.connect() as con:
+        con.execute("CREATE TABLE e (a BIGINT, b BIGINT); INSERT INTO e VALUES (0, 1), (5, 3e9)")
+        con.execute(f"CREATE MATERIALIZED VIEW v AS {query}")
+        before = con.execute("FROM v").fetchall()
+        for edit in ("INSERT INTO e VALUES (1, 5)", "UPDATE e SET a = 1 WHERE a = 5"):
+            with pytest.raises(tidewheel.DataError, match=r"3000000000|does not fit its type"):
+                con.execute(edit)
+            assert con.execute("FROM v").fetchall() == before
+        con.execute("INSERT INTO e VALUES (1, -2147483648)")
+        assert con.execute("VERIFY VIEW v").fetchall() == []
+        with pytest.raises(tidewheel.DataError, match=r"3000000000|does not fit its type"):
+            con.execute(
+                "CREATE OR REPLACE MATERIALIZED VIEW v AS " + query.replace("SELECT 0", "SELECT 5")
+            )
+
+
+def test_a_step_without_join_makes_no_pairs() -> None:
+    """FROM r, e WHERE …: a cross join of these would be four billion rows."""
+    query = "WITH RECURSIVE r(x) AS (SELECT 0 UNION SELECT e.b FROM r, e WHERE e.a = r.x) FROM r"
+    with tidewheel.connect() as con:
+        con.execute("CREATE TABLE e AS SELECT range AS a, range + 1 AS b FROM range(65536)")
+        con.execute(f"CREATE MATERIALIZED VIEW v AS {query}")
+        assert con.execute("SELECT count(*) FROM v").fetchall() == [(65537,)]
+        con.execute("DELETE FROM e WHERE a = 7")
+        assert con.execute("SELECT max(x), count(*) FROM v").fetchall() == [(7, 8)]

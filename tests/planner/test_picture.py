@@ -271,7 +271,8 @@ def test_a_page_steps_through_the_iterations(con: tidewheel.Connection) -> None:
 
 
 def test_explain_draws_views(con: tidewheel.Connection) -> None:
-    con.execute(f"CREATE MATERIALIZED VIEW v AS {REACH}")
+    loop = REACH.replace("SELECT d FROM", "SELECT d + 0 FROM")  # no form that one operator keeps
+    con.execute(f"CREATE MATERIALIZED VIEW v AS {loop}")
     con.execute("INSERT INTO e VALUES (3, 99)")
     for form in ("svg", "html", "dot", "mermaid"):
         stage, text = shown(con, f"EXPLAIN (FORMAT {form}) VIEW v")
