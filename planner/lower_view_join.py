@@ -11,6 +11,7 @@ from tidewheel.engine.operators.ranged import RangeJoin
 from tidewheel.engine.state.delta import Schema
 from tidewheel.planner import logical as L
 from tidewheel.planner.lower_view import Stream, ViewLowering, filtered, lowers, with_columns
+from tidewheel.planner.or_joins import by_branches
 from tidewheel.planner.range_joins import arranged
 from tidewheel.planner.text import cast_to, conjunction
 from tidewheel.planner.view_kernels import common_type
@@ -31,35 +32,17 @@ def _join(low: ViewLowering, node: L.Join) -> Stream:
             found = minus(circuit, left.placed, joined)
             low.contents.anti(found, joined)
         return with_columns(low, Stream(circuit, found, left.schema), node.schema)
-    by_left: Arrange
-    by_right: Arrange
-    in_range = None
-    if not left_key and residual is not None:
-        in_range = arranged(low, left, right, residual)
-    if in_range is not None:
-        left, right, (by_left, left_node), (by_right, right_node) = in_range
+    split = None if left_key else by_branches(node)
+    if split is not None:
+        pairs = low(split)
     else:
-        by_left, left_node = low.arrange(left, left_key, null_safe)
-        by_right, right_node = low.arrange(right, right_key, null_safe)
-    schema = Schema(
-        (*left.arrow.names, *right.arrow.names),
-        (*left.arrow.types, *right.arrow.types),
-    )
-    width = len(left.schema)
-    columns = [(0, i) for i in range(width)] + [(1, i) for i in range(len(right.schema))]
-    name = f"{node.kind} join"
-    join = (
-        RangeJoin(by_left, by_right, columns, schema, name)
-        if in_range is not None
-        else Join(by_left.arrangement, by_right.arrangement, columns, schema, name)
-    )
-    placed = circuit.add(join, left_node, right_node)
-    low.contents.join(placed)
-    pairs = Stream(circuit, placed, (*left.schema, *right.schema))
-    pairs = filtered(pairs, residual)
+        left, right, pairs = _pairs(low, node, left, right, left_key, right_key, null_safe)
+    joined = pairs.placed
+    pairs = filtered(pairs, None if split is not None else residual)
     if node.kind in ("inner", "cross"):
         return with_columns(low, pairs, node.schema)
     pairs = low.flush(pairs)
+    schema, width = pairs.arrow, len(left.schema)
     at_left = list(range(width))
     at_right = list(range(width, len(schema)))
     if one_sided:
@@ -82,10 +65,47 @@ def _join(low: ViewLowering, node: L.Join) -> Stream:
         lonely = minus(circuit, stream.placed, there, "without a match")
         low.contents.anti(lonely, there)
         parts.append(padded(circuit, lonely, schema, offset))
-    joined = placed
     placed = circuit.add(Concat(schema, len(parts), f"{node.kind} join"), *parts)
-    low.contents.outer(placed, joined, node.kind)
+    if split is None:
+        low.contents.outer(placed, joined, node.kind)
     return with_columns(low, Stream(circuit, placed, pairs.schema), node.schema)
+
+
+def _pairs(
+    low: ViewLowering,
+    node: L.Join,
+    left: Stream,
+    right: Stream,
+    left_key: list[int],
+    right_key: list[int],
+    null_safe: bool,
+) -> tuple[Stream, Stream, Stream]:
+    """Both sides, and the pairs of equal keys; without keys those within a range, or all."""
+    by_left: Arrange
+    by_right: Arrange
+    in_range = None
+    if not left_key and node.residual is not None:
+        in_range = arranged(low, left, right, node.residual)
+    if in_range is not None:
+        left, right, (by_left, left_node), (by_right, right_node) = in_range
+    else:
+        by_left, left_node = low.arrange(left, left_key, null_safe)
+        by_right, right_node = low.arrange(right, right_key, null_safe)
+    schema = Schema(
+        (*left.arrow.names, *right.arrow.names),
+        (*left.arrow.types, *right.arrow.types),
+    )
+    columns = [(0, i) for i in range(len(left.schema))]
+    columns += [(1, i) for i in range(len(right.schema))]
+    name = f"{node.kind} join"
+    join = (
+        RangeJoin(by_left, by_right, columns, schema, name)
+        if in_range is not None
+        else Join(by_left.arrangement, by_right.arrangement, columns, schema, name)
+    )
+    placed = low.circuit.add(join, left_node, right_node)
+    low.contents.join(placed)
+    return left, right, Stream(low.circuit, placed, (*left.schema, *right.schema))
 
 
 def sides(

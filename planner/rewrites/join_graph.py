@@ -83,8 +83,8 @@ def conjuncts(expression: exp.Expr) -> list[exp.Expr]:
     if isinstance(expression, exp.And):
         return [*conjuncts(expression.this), *conjuncts(expression.expression)]
     if isinstance(expression, exp.Or):
-        branches = [conjuncts(b) for b in _branches(expression)]
-        common = [p for p in branches[0] if all(p in other for other in branches[1:])]
+        parts = [conjuncts(b) for b in branches(expression)]
+        common = [p for p in parts[0] if all(p in other for other in parts[1:])]
         if common:
             return [*common, expression]
     return [expression]
@@ -97,7 +97,7 @@ def _implied(predicate: exp.Expr, names: set[str]) -> exp.Expr | None:
     if not isinstance(predicate, exp.Or):
         return None
     found: list[exp.Expr] = []
-    for branch in _branches(predicate):
+    for branch in branches(predicate):
         mine = [c for c in conjuncts(branch) if references(c) and references(c) <= names]
         condition = conjunction([c.copy() for c in mine])
         if condition is None:
@@ -106,11 +106,12 @@ def _implied(predicate: exp.Expr, names: set[str]) -> exp.Expr | None:
     return paired(exp.Or, found)
 
 
-def _branches(expression: exp.Expr) -> list[exp.Expr]:
+def branches(expression: exp.Expr) -> list[exp.Expr]:
+    """The parts of an OR."""
     if isinstance(expression, exp.Paren):
-        return _branches(expression.this)
+        return branches(expression.this)
     if isinstance(expression, exp.Or):
-        return [*_branches(expression.this), *_branches(expression.expression)]
+        return [*branches(expression.this), *branches(expression.expression)]
     return [expression]
 
 

@@ -57,6 +57,15 @@ SHAPES: dict[str, str] = {
     # joins in an order of the planner's choice, conditions moved to what they read
     "four_tables": "SELECT t.id, u.w, p.v, e.dst FROM t, e, p, u WHERE e.src = p.v AND u.k = t.g AND p.k = u.w",
     "chain_filtered": "SELECT a.id, u.w, p.v FROM t a JOIN u ON u.k = a.g JOIN p ON p.k = a.x WHERE a.s = 'a' AND p.v > 1 AND u.w < 5",
+    # joins by one equality or another
+    "or_join": "SELECT t.id, u.w FROM t JOIN u ON t.g = u.k OR t.x = u.w",
+    "or_join_three": "SELECT t.id, u.w, u.s FROM t, u WHERE (t.g = u.k AND u.w > 1) OR t.s = u.s OR (t.x = u.w AND t.d < 3) AND t.id <> u.k",
+    "or_join_self": "SELECT a.id AS i, b.id AS j FROM t a JOIN t b ON (a.g = b.g OR a.s = b.s) AND a.id < b.id",
+    "or_left": "SELECT t.id, u.w FROM t LEFT JOIN u ON t.g = u.k OR (t.x = u.w AND t.s > 'a')",
+    "or_full": "SELECT t.id, u.k FROM t FULL JOIN u ON t.g = u.k OR t.x = u.k",
+    "or_exists": "SELECT id, g FROM t WHERE EXISTS (SELECT 1 FROM u WHERE u.k = t.g OR u.w = t.x)",
+    "or_not_exists": "SELECT id, g FROM t WHERE NOT EXISTS (SELECT 1 FROM u WHERE (u.k = t.g OR u.w = t.x + 1) AND u.s IS NOT NULL)",
+    "or_recursive": "WITH RECURSIVE r(n) AS (SELECT 1 UNION SELECT CASE WHEN e.src = r.n THEN e.dst ELSE e.src END FROM r JOIN e ON e.src = r.n OR e.dst = r.n) FROM r",
     "or_over_two": "SELECT t.id, u.w FROM t, u, p WHERE t.g = u.k AND p.k = u.w AND ((t.x = 1 AND p.v > 2) OR (t.x > 2 AND (p.v = 1 OR p.v IS NULL)))",
     "or_one_sided": "SELECT t.id, u.w FROM t JOIN u ON t.g = u.k WHERE (t.x > 1 AND u.w = 2) OR u.w = 3",
     "island": "SELECT t.id, u.k, p.k AS pk FROM t, u, p WHERE t.g = u.k AND p.v > 2 AND t.id < 4",
