@@ -4,7 +4,8 @@ What must hold, for every step: it is projections and filters over inner equi-jo
 recursive table with others, each by columns of the recursive table; each key column of what it
 derives is a column of the one or the other, taken as it is; the key of the deriving row can be told
 from the derived key and the others' rows; and a value that is minimised or maximised is the
-recursive table's own, plus or minus something. Anything else is left to the general loop.
+recursive table's own, plus or minus something, or one that is greater for greater ones (LEAST, sums
+of doubles, casts), see `Rule.checked`. Anything else is left to the general loop.
 """
 
 from __future__ import annotations
@@ -123,7 +124,9 @@ def _taken_apart(step: L.Node, b: L.Binding, value: int | None) -> Step | None:
     found.outputs = [env[c.name] for c in step.schema]
     for i, expression in enumerate(found.outputs):
         if i == value and not _rises(expression, value):
-            return None
+            if not _grows(expression, value):
+                return None
+            found.checked = True
     return found
 
 
@@ -193,12 +196,31 @@ def _rises(expression: exp.Expr, value: int) -> bool:
     return False
 
 
+def _grows(expression: exp.Expr, value: int) -> bool:
+    """Is an expression never less for a greater value, though it may be the same?"""
+    if isinstance(expression, exp.Column):
+        return position(expression) == value
+    if isinstance(expression, exp.Paren) or type(expression) is exp.Cast:
+        return _grows(expression.this, value)
+    if isinstance(expression, exp.Least | exp.Greatest):
+        parts = [expression.this, *expression.expressions]
+        return all(_grows(e, value) for e in parts if _touches(e, value))
+    if isinstance(expression, exp.Add | exp.Sub):
+        left, right = expression.this, expression.expression
+        if not _touches(right, value):
+            return _grows(left, value)
+        return (
+            isinstance(expression, exp.Add) and not _touches(left, value) and _grows(right, value)
+        )
+    return False
+
+
 def _rule(
     low: ViewLowering, b: L.Binding, schema: Schema, value: int | None, step: Step
 ) -> tuple[Rule, list[Placed]] | None:
     key = [i for i in range(len(schema)) if i != value]
     plain = value is None or position(step.outputs[value]) == value
-    if not plain and value is not None and not pa.types.is_integer(schema.types[value]):
+    if not plain and value is not None and not _is_number(schema.types[value]):
         return None
     if any(at not in key for other in step.others for at, _ in other.joins):
         return None
@@ -290,4 +312,12 @@ def _rule(
         relations.append(Related(forward.arrangement, reverse.arrangement, join))
         nodes.append(node)
         first += len(own)
-    return Rule(tuple(relations), tuple(target), tuple(source), rewrite, pairs), nodes
+    rounded = not plain and value is not None and pa.types.is_float64(schema.types[value])
+    checked = step.checked or rounded
+    rule = Rule(tuple(relations), tuple(target), tuple(source), rewrite, pairs, checked)
+    return rule, nodes
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    t = pa.types
+    return bool(t.is_integer(kind) or t.is_float64(kind) or t.is_decimal128(kind))

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from sqlglot import exp
 
 from tidewheel.planner import logical as L
-from tidewheel.planner.arithmetic import INTEGER_BITS
+from tidewheel.planner.number import INTEGER_BITS
 from tidewheel.planner.text import cast_to, column, substituted
 
 MINE = "__tw_mine{}"
@@ -38,12 +38,14 @@ class Step:
     """A step taken apart. Expressions are over `MINE` columns and those of the others.
 
     `wide`: positions of columns that are compared as, or come from, integers of another type.
+    `checked`: see `Rule`.
     """
 
     others: list[Other] = field(default_factory=list)
     outputs: list[exp.Expr] = field(default_factory=list)
     conditions: list[exp.Expr] = field(default_factory=list)
     wide: set[int] = field(default_factory=set)
+    checked: bool = False
 
 
 def position(expression: exp.Expr) -> int | None:
@@ -171,4 +173,5 @@ def _step(step: Step, b: L.Binding, keys: list[int], wide: set[int]) -> Step:
             outputs[i] = substituted(output, narrow)
         elif i in wide and isinstance(output, exp.Column):
             outputs[i] = made.get(output.name, output)
-    return Step(others, outputs, [substituted(c, narrow) for c in step.conditions])
+    conditions = [substituted(c, narrow) for c in step.conditions]
+    return replace(step, others=others, outputs=outputs, conditions=conditions)

@@ -211,6 +211,10 @@ class Recompute:
     def hydrate(self, run: Run) -> None:
         self._rows = run(self.sql)
 
+    def take_over(self, rows: pa.Table) -> None:
+        """What the view was before the next step, as another plan had it."""
+        self._rows = rows
+
     def step(self, changes: Deltas, run: Run) -> Change:
         started = perf_counter()
         new, old = run(self.sql), self.rows()

@@ -28,15 +28,8 @@ from tidewheel.engine.state.columns import (
     Mask,
 )
 from tidewheel.engine.state.delta import Schema
-from tidewheel.planner.arithmetic import (
-    NeedsKernel,
-    Number,
-    aligned,
-    as_double,
-    compile_number,
-    either,
-    number_of,
-)
+from tidewheel.planner.arithmetic import compile_number, number_of
+from tidewheel.planner.number import NeedsKernel, Number, aligned, as_double, either
 from tidewheel.planner.text import to_sql
 from tidewheel.planner.view_kernels import Statements, statements
 

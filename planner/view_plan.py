@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from tidewheel.engine.operators.asked import Asked
 from tidewheel.engine.operators.circuit import Circuit, Loop, Node
+from tidewheel.engine.operators.fixpoint import Fixpoint, Improving
 from tidewheel.engine.operators.join import Join
 from tidewheel.engine.operators.keyed import Keyed
 from tidewheel.engine.operators.operator import Operator
@@ -70,7 +71,10 @@ class Incremental:
         self.circuit.add(self.sink, stream.placed)
         self._rows: tuple[pa.Table, pa.Table] | None = None
         self.recursive = list(_recursive(self.circuit))
-        self.looks = any(n is not None and isinstance(n.op, Asked) for n in self.circuit.nodes)
+        ops = [n.op for n in self.circuit.nodes if n is not None]
+        self.looks = any(
+            isinstance(op, Asked) or (isinstance(op, Fixpoint) and op.checked) for op in ops
+        )
 
     def iterations(self) -> list[Iterations]:
         """What the last step (or filling) changed in the recursive tables."""
@@ -250,14 +254,14 @@ class ViewPlan:
         try:
             plan = Incremental(run.bind(self._sql), run, self._rows_prefix)
             self.reason = ""
-        except (NoDeltaRule, RecursionError) as error:
+            plan.fill(run)
+        except (NoDeltaRule, RecursionError, Improving) as error:
             deep = isinstance(error, RecursionError)
             self.reason = "its plan nests too deep" if deep else str(error)
             fallback = self._recompute(self.reason)
             fallback.hydrate(run)
             self._plan = fallback
             return
-        plan.fill(run)
         self._plan = plan
         self.seconds = perf_counter() - started
 
@@ -265,7 +269,14 @@ class ViewPlan:
         """The view's delta for the deltas of what it reads."""
         assert self._plan is not None
         with under(self._meaning), _out_of_range():
-            return self._plan.step(changes, run)
+            try:
+                return self._plan.step(changes, run)
+            except Improving as error:
+                self.reason = str(error)
+                fallback = self._recompute(self.reason)
+                fallback.take_over(self._plan.rows())
+                self._plan = fallback
+                return fallback.step(changes, run)
 
     def rows(self) -> pa.Table:
         """The view's rows after the last step."""

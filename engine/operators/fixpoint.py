@@ -18,7 +18,9 @@ would have moved on the way there.
 
 Law: least fixpoint. A tree never closes to a cycle because a row takes a parent only when it is
 not there or its value becomes strictly better, and each step is strictly rising in the value (x,
-x + w): so a row's value always is exactly what its parent's value gives.
+x + w): so a row's value always is exactly what its parent's value gives. A step that is not (least
+of x and w, a rounded sum) must never give a better value than it is made of: then what is below a
+row in the tree has nothing better to offer to it.
 
 Source: Vora, Gupta, Xu, "KickStarter" (ASPLOS 2017), section 3, dependence trees; Ramalingam, Reps,
 "An incremental algorithm for a generalization of the shortest-path problem" (1996).
@@ -46,6 +48,10 @@ _FIRST: Final = 1 << 12  # rows whose neighbours are looked up at once, before i
 _AT_ONCE: Final = 1 << 18  # how many there are; so many are wanted
 Candidates = tuple[Int64s, Int64s, Int64s]
 """Slots, the places of the values that they could have, and the slots that these come from."""
+
+
+class Improving(Exception):
+    """Rows can't be kept by one derivation each: see `Rule.checked`."""
 
 
 class Fixpoint(Operator):
@@ -79,6 +85,7 @@ class Fixpoint(Operator):
             rule.prepare(self._keys)
         self.anchors = Arrangement(schema, self.key, name=f"{name} anchor")
         relations = [r for rule in self.rules for r in rule.relations]
+        self.checked = any(rule.checked for rule in self.rules)
         self._plain = all(r.rewrite is None for r in self.rules) and all(r.tells for r in relations)
         self._joins = {r.join for r in relations if not r.tells}
         self._present = 0
@@ -319,7 +326,9 @@ class Fixpoint(Operator):
             )
             out = rule.rewrite(delta)
             index = out.weights - 1
-            places = forest.places(out.cols)
+            before, places = places, forest.places(out.cols)
+            if rule.checked and (places < before[index]).any():
+                raise Improving(f"a step of {self.name} gives a better value than it is made of")
             sources = sources[index]
             if targets is not None:
                 return targets[index], places, sources

@@ -177,9 +177,10 @@ class ValuedForest(Forest):
 
     @staticmethod
     def keeps(kind: ColumnType) -> bool:
-        """Are the values of a type integers, dates or times, which `place` has room for?"""
-        other = isinstance(kind, BoolType | FloatType)
-        return isinstance(kind, FixedType) and not other and kind.dtype != np.uint64
+        """Are the values of a type numbers, dates or times, which `place` has room for?"""
+        return isinstance(kind, FixedType) and not (
+            isinstance(kind, BoolType) or kind.dtype in (np.uint64, np.float32)
+        )
 
     def _clear(self) -> None:
         self.place = NONE
@@ -258,7 +259,7 @@ class ValuedForest(Forest):
         """The value column as integers."""
         kind: Any = self.schema.kinds[self.value]
         values, nulls = kind.split(cols[self.value])
-        places = values.astype(np.int64)
+        places = kind.ordered(values) if isinstance(kind, FloatType) else values.astype(np.int64)
         if self.descending:
             places = ~places
         meant = set(self._meant)
@@ -292,10 +293,12 @@ class ValuedForest(Forest):
     def _column(self, places: Int64s) -> Col:
         kind: Any = self.schema.kinds[self.value]
         values: Array = ~places if self.descending else places
-        if "NULL" not in self._meant:
-            return values.astype(kind.dtype)
-        nulls = places == TOP
-        return kind.join(np.where(nulls, 0, values).astype(kind.dtype), nulls)
+        nulls = places == TOP if "NULL" in self._meant else None
+        if nulls is not None:
+            values = np.where(nulls, 0, values)
+        if isinstance(kind, FloatType):
+            return kind.join(kind.of_ordered(values), nulls)
+        return kind.join(values.astype(kind.dtype), nulls)
 
     @property
     def nbytes(self) -> int:

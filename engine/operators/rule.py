@@ -51,6 +51,9 @@ class Rule:
     deriving key do: (0, i) is then a position in the derived key. `rewrite`, from columns `pairs`
     (X's, then the relations'), filters and computes the value; None: nothing is filtered, and the
     value is the deriving row's.
+
+    `checked`: its value may be the same for two values of the deriving row. Then it must not be
+    better than that, or rows could come to hold each other up.
     """
 
     relations: tuple[Related, ...]
@@ -58,6 +61,7 @@ class Rule:
     source: tuple[tuple[int, int], ...]
     rewrite: Rewrite | None = None
     pairs: Schema | None = None
+    checked: bool = False
 
     def prepare(self, keys: Schema) -> None:
         """Once the schema of X's key is known."""

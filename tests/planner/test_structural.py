@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from sqlglot import parse_one
 
 from tidewheel.engine.state.delta import Delta, Schema
-from tidewheel.planner.arithmetic import NeedsKernel, finished, finished_row
+from tidewheel.planner.number import NeedsKernel, finished, finished_row
 from tidewheel.planner.structural import compile_predicate, compile_value
 from tidewheel.planner.structural_rows import predicate_by_row
 
