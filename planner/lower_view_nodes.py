@@ -62,10 +62,10 @@ _READS = re.compile(r"\bfrom\b\s+(?!\(|(?:unnest|range|generate_series)\s*\()", 
 def _block(low: ViewLowering, node: L.Block) -> Stream:
     if node.inputs or node.scans or not node.columns:
         raise NoDeltaRule(node.reason or "SQL that is kept whole")
-    arrow = low.run(f"SELECT * FROM ({node.sql}) LIMIT 0").schema
-    if arrow.names == [] or _READS.search(node.sql):
+    if _READS.search(node.sql):
         raise NoDeltaRule(node.reason or "SQL that is kept whole")
-    schema = Schema((c.name for c in node.columns), arrow.types)
+    types = low.run.arrow([c.type for c in node.columns])
+    schema = Schema((c.name for c in node.columns), types)
     placed = low.circuit.add(Source(schema, "constant"))
     low.constants.append((placed, node.sql))
     return Stream(low.circuit, placed, node.columns)

@@ -10,11 +10,8 @@ import dataclasses
 from itertools import count
 from typing import TYPE_CHECKING
 
-import duckdb
-
 from tidewheel.engine.arrow import empty, pa
 
-from ..engine.kernels.duckdb import arrow_types
 from . import errors, view_text
 from .statements import Statement, mentions_recursion, split
 
@@ -137,9 +134,8 @@ def _same(node: L.Node) -> bool:
     return all(_same(c) for c in node.children)
 
 
-def no_rows(connection: duckdb.DuckDBPyConnection, columns: list[L.Column]) -> pa.Table:
-    """A table of these columns."""
-    types = arrow_types(connection, [c.type for c in columns])
+def no_rows(columns: list[L.Column], types: list[pa.DataType]) -> pa.Table:
+    """A table of these columns, whose types these are in Arrow."""
     return empty(pa.schema(zip((c.label for c in columns), types, strict=True)))
 
 

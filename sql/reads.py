@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -126,6 +126,18 @@ class Names:
         other = copy(self)
         other.home = home
         other.database, other.schema = home[0]
+        return other
+
+    def beside(self, tables: Iterable[str]) -> Names:
+        """The same catalog with temporary tables of these names, which have come since."""
+        other = copy(self)
+        other.relations = [*self.relations]
+        other._by_name = dict(self._by_name)
+        for name in tables:
+            relation = Relation("temp", "main", name, "table", True)
+            other.relations.append(relation)
+            known = self._by_name.get(name.lower(), [])
+            other._by_name[name.lower()] = [relation, *known]
         return other
 
     def mentioned(self, text: str) -> list[Relation]:

@@ -10,6 +10,7 @@ import duckdb
 
 from ..engine.kernels.duckdb import relation
 from ..planner.text import numbered_parameters
+from . import hidden
 from .recursion_text import quoted
 from .statements import tokens
 
@@ -22,7 +23,11 @@ class Describer:
         self._parameters = parameters
 
     def __call__(self, sql: str) -> Sequence[tuple[str, str]]:
-        found = relation(self._connection, sql, params=numbered(sql, self._parameters))
+        given = numbered(sql, self._parameters)
+        known = None if given else hidden.bound(self._connection, sql)
+        if known is not None:
+            return known
+        found = relation(self._connection, sql, params=given)
         return list(zip(found.columns, (str(t) for t in found.types), strict=True))
 
     def table(self, name: str) -> str | None:

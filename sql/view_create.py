@@ -95,7 +95,8 @@ class Creation(Epochs):
             elif relation is None:
                 self._hides(names, key)
             if plain is not None:
-                rows, types = plain_view.no_rows(con, plain), [c.type for c in plain]
+                types = [c.type for c in plain]
+                rows = plain_view.no_rows(plain, self.arrow(types))
             else:
                 read = frozenset(names.reads(parsed.query, self._keys()))
                 known = names if kept and relation is None else None
@@ -155,8 +156,8 @@ class Creation(Epochs):
                 self._bound = (sql, bound)  # it is wanted again when the view is filled
                 if bound.schema:  # else it is kept whole, and only DuckDB knows its columns
                     columns = list(bound.schema)
-                    rows = plain_view.no_rows(self.host.connection, columns)
-                    return rows, [c.type for c in columns]
+                    types = [c.type for c in columns]
+                    return plain_view.no_rows(columns, self.arrow(types)), types
             except (errors.Error, duckdb.Error):
                 pass
         rows = self.host_query(sql, reads)  # also for its error

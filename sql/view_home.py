@@ -5,12 +5,14 @@ The session goes there and comes back; it stays as it was for the user, also aft
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 
 import duckdb
 
+from tidewheel.engine.arrow import pa
+from tidewheel.engine.kernels.duckdb import arrow_types
 from tidewheel.planner import meaning
 from tidewheel.planner.maintain import Home, MaintainedView
 from tidewheel.planner.meaning import Meaning
@@ -39,6 +41,8 @@ class Homes(Registry):
     """Has this connection something temporary, and the views that it does not hide things from."""
     _found_path: tuple[int, tuple[tuple[str, str], ...], str] | None = None
     _found_meaning: tuple[int, Meaning] | None = None
+    _arrow: tuple[object, dict[str, pa.DataType]] = None, {}
+    """How results had columns of some types when catalog and settings were these."""
 
     @contextmanager
     def at(self, home: Home) -> Iterator[None]:
@@ -146,6 +150,18 @@ class Homes(Registry):
         """The settings that give expressions their meaning now, if they were read."""
         found, version = self._found_meaning, self.host.catalog.settings_version
         return found[1] if found is not None and found[0] == version else None
+
+    def arrow(self, types: Sequence[str]) -> list[pa.DataType]:
+        """How results have columns of these types of DuckDB's, here and now."""
+        catalog = self.host.catalog
+        state = catalog.version, catalog.settings_version, self.known_meaning()
+        if self._arrow[0] != state:
+            self._arrow = state, {}
+        known = self._arrow[1]
+        asked = [t for t in dict.fromkeys(types) if t not in known]
+        if asked:
+            known.update(zip(asked, arrow_types(self.host.connection, asked), strict=True))
+        return [known[t] for t in types]
 
     def _read_meaning(self, names: Collection[str] = meaning.DEFAULTS) -> Meaning:
         row = self.host.connection.execute(meaning.query(names)).fetchall()[0]

@@ -36,15 +36,16 @@ def logical_view(sql: str, context: Context, names: Names | None = None) -> Node
             node = plan.node
             if isinstance(node, LetRec):
                 node = replace(node, whole=None)
-            return _Opener(context).open(node)
+            return _Opener(context, names or Names(context.connection)).open(node)
     return bind(sql, context, names)
 
 
 class _Opener:
     """Binds the blocks of a plan."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context, names: Names) -> None:
         self.context = context
+        self.names = names
 
     def open(self, node: Node) -> Node:
         """The same plan with its blocks taken apart."""
@@ -89,7 +90,7 @@ class _Opener:
                 empty = typed_nulls(node.schema)
                 con.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS {empty}").fetchall()
                 made.append(name)
-            bound = bind(text, self.context)
+            bound = bind(text, self.context, self.names.beside(inputs))
         except duckdb.Error:
             return replace(block, inputs=tuple(inputs.values()))
         finally:

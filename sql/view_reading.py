@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 
 from tidewheel.engine.arrow import Exchanged, decoded, pa
-from tidewheel.engine.kernels.duckdb import arrow_types, table_of
+from tidewheel.engine.kernels.duckdb import table_of
 from tidewheel.engine.operators.shared import KEYS
 from tidewheel.planner.maintain import MaintainedView
 from tidewheel.sql import errors, introspection, view_text
@@ -319,7 +319,7 @@ class Maintenance:
 
     def arrow(self, types: Sequence[str]) -> list[pa.DataType]:
         with self.there():
-            return arrow_types(self._views.host.connection, types)
+            return self._views.arrow(types)
 
 
 @contextmanager
