@@ -63,7 +63,7 @@ class Creation(Epochs):
     ) -> None:
         con = self.host.connection
         home = self.home()
-        names = Names(con, home.path)
+        names = self._present().at(home.path)
         relation, key, target = self._name(parsed, names)
         replaced = key in self._maintainer.views
         if relation is not None:

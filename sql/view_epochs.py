@@ -125,7 +125,8 @@ class Epochs(Reading):
         )
         if self._tables[0] != version:
             keys = self._maintainer.watched()
-            self._tables = (version, table_info(self.host.connection, keys) if keys else {})
+            info = table_info(self.host.connection, self._present(), keys) if keys else {}
+            self._tables = version, info
         return self._tables[1]
 
     def lock_for_write(self) -> None:

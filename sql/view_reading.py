@@ -99,8 +99,9 @@ class Reading(Homes):
 
     def _maintained_elsewhere(self, names: Names) -> frozenset[str]:
         """Maintained views of attached databases: those of a copied file name the same rows."""
-        theirs = (r for r in names.relations if r.kind == "view" and row_name("") in names.sql(r))
-        return frozenset(r.key for r in theirs) - self._keys()
+        ours = self._keys()  # whose queries DuckDB need not write
+        views = (r for r in names.relations if r.kind == "view" and r.key not in ours)
+        return frozenset(r.key for r in views if row_name("") in names.sql(r))
 
     def _refuse_foreign(self, text: str) -> None:
         names = Names(self.host.connection)

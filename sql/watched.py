@@ -2,43 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import duckdb
 
 from tidewheel.engine.arrow import pa
-from tidewheel.engine.kernels.duckdb import arrow_types
+from tidewheel.engine.kernels.duckdb import arrow_types, rows_of
 from tidewheel.sql import hidden
-from tidewheel.sql.capture import TableInfo, quote
+from tidewheel.sql.capture import TableInfo
+from tidewheel.sql.reads import Names
+
+_CONSTRAINTS = """
+SELECT database_name, schema_name, table_name, constraint_type, constraint_column_names,
+       referenced_table
+FROM duckdb_constraints() WHERE constraint_type IN ('PRIMARY KEY', 'FOREIGN KEY')
+UNION ALL
+SELECT database_name, schema_name, table_name, 'TRIGGER', NULL, NULL FROM duckdb_triggers()
+"""
 
 
-def table_info(connection: duckdb.DuckDBPyConnection, keys: Iterable[str]) -> dict[str, TableInfo]:
-    """What change capture needs to know of tables."""
+def table_info(
+    connection: duckdb.DuckDBPyConnection, names: Names, keys: Iterable[str]
+) -> dict[str, TableInfo]:
+    """What change capture needs to know of tables; `names`: the catalog as it is now."""
     # Imported here: it takes long to load, and not everybody has views.
     from tidewheel.engine.state.delta import Schema
 
     found: dict[str, TableInfo] = {}
-    triggers = {
-        f"{d}.{s}.{t}".lower()
-        for d, s, t in connection.execute(
-            "SELECT database_name, schema_name, table_name FROM duckdb_triggers()"
-        ).fetchall()
-    }
-    rows = connection.execute(
-        "SELECT database_name, schema_name, table_name, "
-        "  (SELECT constraint_column_names FROM duckdb_constraints() c "
-        "   WHERE c.table_oid = t.table_oid AND c.database_oid = t.database_oid "
-        "   AND constraint_type = 'PRIMARY KEY'), "
-        "  EXISTS (FROM duckdb_constraints() c WHERE c.database_oid = t.database_oid "
-        "   AND c.schema_oid = t.schema_oid AND referenced_table = t.table_name) "
-        "FROM duckdb_tables() t"
-    ).fetchall()
-    wanted = set(keys)
-    for database, schema, table, primary, referenced in rows:
+    primary: dict[str, Sequence[str]] = {}
+    referenced: set[str] = set()
+    triggers: set[str] = set()
+    for database, schema, table, kind, columns, other in rows_of(connection, _CONSTRAINTS):
         key = f"{database}.{schema}.{table}".lower()
-        if key not in wanted:
+        if kind == "PRIMARY KEY":
+            primary[key] = columns
+        elif kind == "FOREIGN KEY":
+            referenced.add(f"{database}.{schema}.{other}".lower())
+        else:
+            triggers.add(key)
+    wanted = set(keys)
+    for relation in names.relations:
+        key = relation.key
+        if key not in wanted or relation.kind != "table":
             continue
-        name = ".".join(map(quote, (database, schema, table)))
+        name = relation.quoted
         labels, types = zip(*hidden.describe(connection, f"FROM {name}", None), strict=True)
         arrow = pa.schema(zip(labels, arrow_types(connection, types), strict=True))
         plain = all(map(_is_plain, arrow.types))
@@ -46,11 +53,11 @@ def table_info(connection: duckdb.DuckDBPyConnection, keys: Iterable[str]) -> di
         found[key] = TableInfo(
             name,
             tuple(arrow.names),
-            tuple(primary or ()),
+            tuple(primary.get(key, ())),
             key in triggers,
             arrow if plain and not dates else None,
             Schema.of(arrow) if plain else None,
-            referenced,
+            key in referenced,
         )
     return found
 
