@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 import duckdb
 
-from tidewheel.engine.arrow import array_of, pa
+from tidewheel.engine.arrow import array_from, array_of, pa
 from tidewheel.engine.kernels.duckdb import executed
 from tidewheel.sql.capture_text import Text, cut_apart, named_parameters, used
 from tidewheel.sql.statements import tokens
@@ -73,7 +73,7 @@ class TableInfo:
             return executed(done)
         values = done.fetchmany(_FEW)
         columns = zip(*values, strict=True) if values else [()] * len(self.columns)
-        arrays = [pa.array(c, f.type) for c, f in zip(columns, self.plain, strict=True)]
+        arrays = [array_from(c, f.type) for c, f in zip(columns, self.plain, strict=True)]
         few = pa.Table.from_arrays(arrays, schema=self.plain)
         if len(values) < _FEW:
             return few

@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidewheel.engine.arrow import array_of, numbers, with_leaves
+from tidewheel.engine.arrow import array_from, array_of, numbers, wide, with_leaves
 from tidewheel.engine.state import hashing
 from tidewheel.engine.state.hashing import U64
 
@@ -54,9 +54,9 @@ class ColumnType:
         """A column of values as `rowwise` has them."""
         storage = self.storage
         if pa.types.is_decimal128(storage) or self.wide:
-            array = _integers(values, storage)
+            array = wide(values, storage)
         else:
-            array = pa.array(values, storage)
+            array = array_from(values, storage)
         return self.load(array if self._plain else _extension(self.arrow, array))
 
     def empty(self) -> Col:
@@ -176,7 +176,7 @@ class BoolType(FixedType):
     """Arrow's bit-packed booleans, one byte each here."""
 
     def of(self, values: Sequence[Any]) -> Col:
-        return self.load(pa.array(values, self.arrow))
+        return self.load(array_from(values, self.arrow))
 
     def _values(self, array: pa.Array) -> Array:
         filled = array.fill_null(False) if array.null_count else array
@@ -332,15 +332,6 @@ def is_null(col: Col) -> Mask | None:
 
 def _extension(arrow: pa.DataType, storage: pa.Array) -> pa.Array:
     return pa.ExtensionArray.from_storage(arrow, storage)
-
-
-def _integers(values: Sequence[int | None], storage: pa.DataType) -> pa.Array:
-    """Integers of at most 128 bits, or NULL, in an Arrow type that stores them so."""
-    data = b"".join((v or 0).to_bytes(16, "little", signed=True) for v in values)
-    valid = None
-    if None in values:
-        valid = array_of(np.array([v is not None for v in values])).buffers()[1]
-    return pa.Array.from_buffers(storage, len(values), [valid, pa.py_buffer(data)])
 
 
 def _is_extension(arrow: pa.DataType) -> bool:

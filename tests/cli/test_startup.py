@@ -46,6 +46,10 @@ for i, query in enumerate([
     "SELECT a.i, b.s FROM t AS a JOIN t AS b ON a.i = b.i WHERE a.s = 'n1' AND b.s LIKE 'n%'",
 ]):
     con.execute(f"CREATE MATERIALIZED VIEW v{i} AS {query}")
+con.execute("INSERT INTO t VALUES (-1, 2, 0.5, 1.25, 'n'), (-2, NULL, NULL, NULL, NULL)")
+con.execute("INSERT INTO t SELECT 7, 2, 0.5, 1.25, 'n1'")
+con.execute("UPDATE t SET d = d + 1, s = 'n2' WHERE i IN (5, 7)")
+con.execute("DELETE FROM t WHERE i < 30")
 import sys
 """
 SHOW = """
@@ -74,7 +78,7 @@ def test_a_first_query_through_the_db_api_loads_nothing_heavy() -> None:
     assert not loaded & {*HEAVY, "click", "rich", "tidewheel.engine.scheduler"}
 
 
-def test_a_first_maintained_view_loads_no_pandas() -> None:
+def test_first_maintained_views_and_changes_load_no_pandas() -> None:
     """Which `pyarrow.array`, `pyarrow.scalar` and `to_numpy` do."""
     assert "pandas" not in _loaded(VIEW)
     assert "pandas" not in _loaded(VIEWS)
