@@ -15,7 +15,6 @@ from tidewheel.sql.capture import quote
 from tidewheel.sql.reads import Names, Relation, pivots_by_data, rowid, unstable_call
 from tidewheel.sql.statements import Statement, mentions_recursion, tokens, writing_cte
 from tidewheel.sql.view_epochs import Epochs
-from tidewheel.sql.view_order import with_orders
 from tidewheel.sql.view_reading import Maintenance
 from tidewheel.sql.view_registry import CATALOG, SCHEMA, row_name
 
@@ -135,6 +134,9 @@ class Creation(Epochs):
                     self._do(f"CREATE OR REPLACE VIEW {target} AS {select}")
 
     def _with_orders(self, query: str, names: Names) -> str:
+        # Imported here: sqlglot takes long to load, and not everybody has views.
+        from tidewheel.sql.view_order import with_orders
+
         def is_view(parts: tuple[str, ...]) -> bool:
             relation = names.find(list(parts))
             return relation is not None and relation.key in self._maintainer.views
