@@ -185,6 +185,10 @@ class Aggregates:
 
     def found_in(self, expression: exp.Expr) -> bool:
         """Is there an aggregate in it (a window function's own call is none)?"""
+        return any(True for _ in self.calls(expression))
+
+    def calls(self, expression: exp.Expr) -> Iterator[exp.Expr]:
+        """The aggregates in it that stand in no other one."""
         work = [expression]
         while work:
             node = work.pop()
@@ -196,10 +200,9 @@ class Aggregates:
                 work += list(function.iter_expressions())
                 work += [c for c in node.iter_expressions() if c is not node.this]
             elif self.is_unit(node):
-                return True
+                yield node
             else:
                 work += list(node.iter_expressions())
-        return False
 
     def taken_out(
         self,

@@ -50,6 +50,23 @@ def test_views(con: tidewheel.Connection) -> None:
     ]
     explained = con.execute("EXPLAIN VIEW some").fetchall()[0][1]
     assert explained.endswith(": approx_quantile over no rows in a correlated subquery")
+    con.execute(
+        "CREATE OR REPLACE MATERIALIZED VIEW some AS WITH RECURSIVE w (n, k, via) AS "
+        "(SELECT 1, 0, 0 UNION SELECT d, min(k + 1), arg_min(n, k + 1) "
+        "FROM e JOIN w ON s = n GROUP BY d) FROM w"
+    )
+    assert con.execute(reason).fetchall() == [
+        ("arg_min or arg_max in a step, where the first of equal ones stays",)
+    ]
+    con.execute(
+        "CREATE OR REPLACE MATERIALIZED VIEW some AS "
+        "SELECT s, (SELECT sum(e.d) + count(*) FROM (VALUES (1), (2))) AS total FROM e GROUP BY s"
+    )
+    assert con.execute(reason).fetchall() == [("an aggregate of the SELECT around, in a subquery",)]
+    con.execute("INSERT INTO e VALUES (4, 7)")
+    wanted = con.execute("SELECT s, sum(d) + 2 FROM e GROUP BY s ORDER BY s").fetchall()
+    assert con.execute('FROM "some" ORDER BY s').fetchall() == wanted
+    con.execute("DELETE FROM e WHERE d = 7")
     con.execute("DROP MATERIALIZED VIEW some; DROP MATERIALIZED VIEW walk")
     con.execute(
         "CREATE VIEW kept_by_us AS WITH RECURSIVE a (n) AS (SELECT 0 UNION SELECT n + 1 FROM b "
