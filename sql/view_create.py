@@ -116,7 +116,8 @@ class Creation(Epochs):
             select = f"SELECT {items} FROM {quote(row_name(token))}"
             self._do(f"CREATE VIEW {target} AS {select}")
             sql = parsed.query if plain is not None else self._with_orders(parsed.query, names)
-            if parsed.columns or columns != rows.column_names:
+            # a column without a name is called by its text, which the orders have changed
+            if parsed.columns or columns != rows.column_names or sql != parsed.query:
                 sql = view_text.with_columns(sql, columns)
             self._do(
                 f"INSERT INTO {SCHEMA}.views "

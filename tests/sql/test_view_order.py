@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -138,3 +139,23 @@ def test_lists_over_a_join_are_in_order_of_their_values(con: tidewheel.Connectio
 )  # fmt: skip
 def test_which_lists_get_an_order(query: str, wanted: str | None) -> None:
     assert with_orders(query, lambda parts: parts[-1] == "mv") == (wanted or query)
+
+
+def test_columns_without_names_keep_theirs(tmp_path: Path) -> None:
+    """They are called by the text that was written, not by the one that the view keeps."""
+    query = "SELECT k, list(v), string_agg(s, ',' ORDER BY s), first(v) FROM t GROUP BY k"
+    with tidewheel.connect(tmp_path / "names.db") as con:
+        con.execute("CREATE TABLE t (k INTEGER, v INTEGER, s VARCHAR)")
+        con.execute("INSERT INTO t VALUES (1, 3, 'b'), (1, 2, 'a'), (2, 5, 'c')")
+        wanted = con.execute(f"{query} ORDER BY k")
+        names, rows = [c[0] for c in wanted.description or ()], wanted.fetchall()
+        con.execute(f"CREATE MATERIALIZED VIEW v AS {query}")
+        found = con.execute("SELECT * FROM v ORDER BY k")
+        assert [c[0] for c in found.description or ()] == names
+        assert found.fetchall() == rows
+    with tidewheel.connect(tmp_path / "names.db") as con:
+        con.execute("INSERT INTO t VALUES (2, 4, 'b')")
+        found = con.execute("SELECT * FROM v ORDER BY k")
+        assert [c[0] for c in found.description or ()] == names
+        assert found.fetchall() == con.execute(f"{query} ORDER BY k").fetchall()
+        assert con.execute("VERIFY VIEW v").fetchall() == []
