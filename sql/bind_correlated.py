@@ -11,6 +11,7 @@ from tidewheel.planner.logical import Column, Named, Node, Project, references
 from tidewheel.planner.text import column, substituted
 
 from .bind_clauses import Clauses
+from .bind_names import Aggregates
 from .bind_prefix import Prefix, prefix
 from .bind_query import names_of, with_outer
 from .bind_scope import NotTaken, Scope
@@ -37,6 +38,17 @@ class Correlation:
 
     def __bool__(self) -> bool:
         return bool(self.conditions)
+
+    def check(self, clauses: Clauses, mine: set[str], aggregates: Aggregates) -> None:
+        """An aggregate of nothing but columns of the SELECT around is an aggregate of that one."""
+        theirs = {c.name for c in self.around()}
+        if not theirs:
+            return
+        for e in (*clauses.exprs(), *self.conditions):
+            for call in aggregates.calls(e):
+                read = references(call)
+                if read & theirs and not read & mine:
+                    raise NotTaken("an aggregate of the SELECT around, in a subquery")
 
     def meet(self, node: Node, clauses: Clauses, whole: bool) -> tuple[Node, tuple[str, ...]]:
         """Join the outer columns that are read, where equalities alone do not tell answers apart.

@@ -78,7 +78,7 @@ class SelectBinder:
         clauses.order = [*first_of, *order]
         clauses.having = [self._clause(c, True) for c in conjuncts(_this(select, "having"))]
         clauses.qualify = [self._clause(c, True) for c in conjuncts(_this(select, "qualify"))]
-        self._check_aggregates()
+        self._correlation.check(clauses, names_of(self._node), self._aggregates)
         group = select.args.get("group")
         aggregated = group is not None or any(map(self._aggregates.found_in, clauses.exprs()))
         if aggregated and self.over_aggregate and not all(map(_ignores_null, clauses.exprs())):
@@ -335,18 +335,6 @@ class SelectBinder:
         return [self._clause(expression)]
 
     # -- aggregation
-
-    def _check_aggregates(self) -> None:
-        """An aggregate of nothing but columns of the SELECT around is an aggregate of that one."""
-        theirs = {c.name for c in self._correlation.around()}
-        if not theirs:
-            return
-        mine = names_of(self._node)
-        for e in (*self._clauses.exprs(), *self._correlation.conditions):
-            for call in self._aggregates.calls(e):
-                read = references(call)
-                if read & theirs and not read & mine:
-                    raise NotTaken("an aggregate of the SELECT around, in a subquery")
 
     def _aggregate(
         self, group: exp.Group | None, carried: Carried, before: Prefix | None
