@@ -332,6 +332,8 @@ class Structural:
 
     `sources[i]`: (input, column) of the values that column i takes over, 0 being the anchor;
     `bounds[i]`: of a computed column; `carried`: a column that each row hands on unchanged.
+    There are no `sources` where the values may be any of their type's: UNION ALL, and UNION over
+    values that nothing bounds.
     """
 
     program: Program

@@ -202,8 +202,9 @@ def _fused(low: Lowering, node: LetRec, binding: Binding, structural: Structural
         structural.bounds,
         binding.merge,
         structural.carried,
-        binding.kind == "union_all",
+        not structural.sources,
         node.enough,
+        binding.kind == "union",
     )
     native = binding.native
 
@@ -217,7 +218,8 @@ def _fused(low: Lowering, node: LetRec, binding: Binding, structural: Structural
         return vertex
 
     joins = len(structural.relations)
-    detail = f"{_detail(node)}; the loop without SQL: {joins} lookup{'s'[: joins > 1]} by key"
+    lookups = f": {joins} lookup{'s'[: joins > 1]} by key" if joins else ""
+    detail = f"{_detail(node)}; the loop without SQL{lookups}"
     answer = low.flow.vertex("Traverse", sources, binding.columns, None, detail=detail, buffer=None)
     answer.make = make
     return _body(low, node, binding, answer)

@@ -327,9 +327,17 @@ class Texts:
         return result
 
     def structural(
-        self, member: Member, members: list[Member], spans: list[Span], style: check.Style
+        self,
+        member: Member,
+        members: list[Member],
+        spans: list[Span],
+        style: check.Style,
+        bounded: bool,
     ) -> Structural | None:
-        """The step as a program without SQL, where it is one."""
+        """The step as a program without SQL, where it is one.
+
+        `bounded`: only if the values of UNION's columns are known to end somewhere.
+        """
         if len(members) > 1 or len(spans) > 1 or len(member.parts.steps) > 1 or style.reads_all:
             return None
         if (
@@ -347,8 +355,11 @@ class Texts:
 
         step = check.parsed(self.scan, spans[0])
         try:
+            label, columns = member.cte.label, member.columns
             every = style.kind == "union_all"
-            found = structure(step, member.cte.label, member.columns, describe, style.merge, every)
+            found = structure(step, label, columns, describe, style.merge, every)
+            if found is None and style.kind == "union" and not bounded:
+                found = structure(step, label, columns, describe, every=True, alone=True)
         except (Native, Correlated, errors.Error):
             return None
         if found is None:

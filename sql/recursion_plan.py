@@ -347,6 +347,8 @@ class Planner:
             blocks.append(around(inner, self.texts.block(text, member.columns, "step")))
             self.undo()
         kind: RecKind = style.kind
+        native = None if member.is_typed else self.texts.native(member, members, style)
+        bounded = native is not None
         return Binding(
             member.variable,
             member.columns,
@@ -355,8 +357,8 @@ class Planner:
             kind,
             key=style.key(member.columns),
             merge=style.merge,
-            native=None if member.is_typed else self.texts.native(member, members, style),
-            structural=self.texts.structural(member, members, spans, style),
+            native=native,
+            structural=self.texts.structural(member, members, spans, style, bounded),
             same=same,
             together=style.together,
         )

@@ -69,16 +69,18 @@ def structure(
     describe: Describe,
     improving: Sequence[str | None] = (),
     every: bool = False,
+    alone: bool = False,
 ) -> Structure | None:
     """The structure of the step `select` of recursive table `name`; None if it has none.
 
     `describe` gives the columns of a query that stands where the step stands. `improving`: the
-    aggregate of each column whose step is grouped (None for a key). `every`: all rows stay.
+    aggregate of each column whose step is grouped (None for a key). `every`: values may
+    be any of their types. `alone`: there may be no relation that is joined.
     """
     if not isinstance(select, exp.Select) or any(c.type not in _INTEGERS for c in columns):
         return None
     try:
-        return _Analysis(select, name, columns, describe, improving, every).result()
+        return _Analysis(select, name, columns, describe, improving, every, alone).result()
     except NotStructural:
         return None
 
@@ -92,6 +94,7 @@ class _Analysis:
         describe: Describe,
         improving: Sequence[str | None],
         every: bool,
+        alone: bool,
     ) -> None:
         self.select = select
         self.columns = columns
@@ -105,6 +108,8 @@ class _Analysis:
         self.slots: dict[tuple[str, str], int] = {}
         self.check_clauses()
         self.tables(name)
+        if not self.own or not (self.relations or alone):
+            raise NotStructural("no join")
 
     def check_clauses(self) -> None:
         allowed = {"expressions", "from_", "from", "joins", "where", "kind"}
@@ -158,8 +163,6 @@ class _Analysis:
             text = item.sql(dialect="duckdb", comments=False)
             known = {n.lower(): t for n, t in self.describe(f"SELECT * FROM {text}")}
             self.relations[alias] = _Relation(alias, text, known, [])
-        if not self.own or not self.relations:
-            raise NotStructural("no join")
         for i, column in enumerate(self.columns):
             self.slots[self.own, column.label.lower()] = i
 

@@ -1,7 +1,8 @@
-"""A UNION ALL whose step is structural: rows come from the rows of the step before, and all stay.
+"""A recursion whose step is structural, over values that may be any of their types.
 
-Law: the same rows as the loop context with a `Variable` of kind union_all. The program's arithmetic
-is that of the columns' types: beyond them `Unfit` is raised.
+Rows come from the rows of the step before. Under UNION ALL all stay; under UNION those that were
+not there before. Law: the same rows as the loop context with a `Variable` of kind union_all, or
+union. The program's arithmetic is that of the columns' types: beyond them `Unfit` is raised.
 """
 
 from __future__ import annotations
@@ -12,9 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from tidewheel.engine.arrow import array_of, numbers
 from tidewheel.engine.operators.budget import Meter
 from tidewheel.engine.operators.lookup import Relation
-from tidewheel.engine.operators.rowset import repeats
+from tidewheel.engine.operators.rowset import RowSet, repeats
 from tidewheel.engine.operators.seen import FEW
 from tidewheel.engine.operators.step_program import Ints, Program
 from tidewheel.engine.operators.step_rows import Row, compiled
@@ -22,27 +24,64 @@ from tidewheel.engine.operators.step_rows import Row, compiled
 _WORTH = 500  # rows of a relation that are made Python's in the time of one small step
 _AT_ONCE = 64  # small steps between two looks at the bounds
 _ENDLESS = 1 << 62
+_MOST = 1_000_000  # rows that are Python's, some 100 bytes each
 _COMPARED = 1_000_000  # rows that are compared to tell why a loop does not end
 
 Chunks = list[list[Ints]]
 
 
+class Unbounded:
+    """The rows of a UNION: Python's while steps have few, as deep and narrow recursions do."""
+
+    def __init__(self) -> None:
+        self._few: set[Row] | None = set()
+        self._all: RowSet | None = None
+
+    @property
+    def few(self) -> bool:
+        """Have all steps been small, and not too many?"""
+        return self._few is not None and len(self._few) < _MOST
+
+    def new(self, rows: list[Row]) -> list[Row]:
+        """Of a few rows those that are new, each once; they are in the set now."""
+        assert self._few is not None
+        known = self._few
+        fresh = [r for r in dict.fromkeys(rows) if r not in known]
+        known.update(fresh)
+        return fresh
+
+    def fresh(self, columns: list[Ints]) -> list[Ints]:
+        """The same of rows in columns."""
+        width = len(columns)
+        if self.few and len(columns[0]) <= FEW:
+            return _arrays(self.new(list(zip(*(c.tolist() for c in columns), strict=True))), width)
+        if self._all is None:
+            self._all = RowSet(width)
+            self._all.add(_table(_arrays(list(self._few or ()), width)))
+            self._few = None
+        return [numbers(c) for c in self._all.add(_table(columns)).columns]
+
+
 @dataclass
 class Appending:
-    """One run of the loop. `nulls`: values may be NULL; `enough`: it may end at that many rows."""
+    """One run of the loop. `nulls`: values may be NULL; `enough`: it may end at that many rows;
+    `seen`: those of a UNION.
+    """
 
     program: Program
     relations: Sequence[Relation]
     nulls: bool
     meter: Meter
     enough: int | None
+    seen: Unbounded | None = None
 
     def run(self, anchor: list[Ints], told: Callable[[int, list[Ints]], None] | None) -> Chunks:
         """All rows, by iteration (small ones together). `told` is given each iteration."""
         program, meter = self.program, self.meter
         width = 8 * program.columns
         chunks: Chunks = []
-        columns, iteration, small_steps = anchor, 0, 0
+        seen = self.seen
+        columns, iteration, small_steps = anchor if seen is None else seen.fresh(anchor), 0, 0
         step = None
         size = sum(len(r) for r in self.relations)
         while True:
@@ -58,13 +97,14 @@ class Appending:
             chunks.append(columns)
             if self.enough is not None and meter.rows >= self.enough:
                 return chunks
-            small = rows <= FEW and not self.nulls and told is None
+            small = rows <= FEW and not self.nulls and told is None and (seen is None or seen.few)
             small_steps += small
             if small and small_steps * _WORTH >= size:
                 step = step or compiled(program, self.relations)
                 iteration, columns = self._small(step, columns, iteration, chunks)
             else:
                 columns = program.run(columns, self.relations, self.nulls)
+                columns = columns if seen is None else seen.fresh(columns)
                 iteration += 1
 
     def _small(
@@ -85,6 +125,8 @@ class Appending:
         while True:
             rows = step(rows)
             iteration += 1
+            if self.seen is not None:
+                rows = self.seen.new(rows)
             if not 0 < len(rows) <= FEW or len(counts) == _AT_ONCE:
                 break
             if iteration > last or len(every) + len(rows) >= room:
@@ -121,4 +163,4 @@ def _arrays(rows: Sequence[Row], width: int) -> list[Ints]:
 
 
 def _table(columns: Sequence[Ints]) -> pa.Table:
-    return pa.table({f"c{i}": c for i, c in enumerate(columns)})
+    return pa.table({f"c{i}": array_of(c) for i, c in enumerate(columns)})

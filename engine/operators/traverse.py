@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from tidewheel.engine.arrow import numbers
 from tidewheel.engine.dataflow.vertex import Vertex
-from tidewheel.engine.operators.appending import Appending
+from tidewheel.engine.operators.appending import Appending, Unbounded
 from tidewheel.engine.operators.budget import Budget, Meter
 from tidewheel.engine.operators.lookup import Relation
 from tidewheel.engine.operators.seen import (
@@ -46,8 +46,8 @@ _ARRAYS = 5_000  # rows of a relation that are prepared for small steps in the t
 @dataclass(frozen=True)
 class Traversal:
     """`sources[i]`: where the values of column i come from, as (input port, its column), and the
-    bounds of a computed one. `merge`: per column None (a key), "min" or "max". `every`: rows
-    that come again stay, and `enough` of them may be the answer.
+    bounds of a computed one. `merge`: per column None (a key), "min" or "max". `every`: values may
+    be any, and `enough` rows may be the answer; rows that come again stay, unless it is `distinct`.
     """
 
     label: str
@@ -59,6 +59,7 @@ class Traversal:
     """A column that every step takes over from the row that it extends, if there is one."""
     every: bool = False
     enough: int | None = None
+    distinct: bool = False
 
 
 class Traverse(Vertex):
@@ -112,8 +113,9 @@ class Traverse(Vertex):
     def _append(self, inputs: list[list[Ints]], nulls: bool, schema: pa.Schema) -> list[list[Ints]]:
         plan = self._plan
         relations = [Relation(c) for c in inputs[1:]]
-        meter = Meter(self._budget, f'"{plan.label}"', "union_all")
-        loop = Appending(plan.program, relations, nulls, meter, plan.enough)
+        meter = Meter(self._budget, f'"{plan.label}"', "union" if plan.distinct else "union_all")
+        seen = Unbounded() if plan.distinct else None
+        loop = Appending(plan.program, relations, nulls, meter, plan.enough, seen)
 
         def told(iteration: int, columns: list[Ints]) -> None:
             assert self._record is not None
