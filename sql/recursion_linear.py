@@ -92,7 +92,9 @@ def _repeatable(scanned: Scan, split: Parts) -> bool:
         return False
     if list(anchor.find_all(exp.Limit, exp.Offset, exp.Window, exp.Anonymous)):
         return False
-    if any(not isinstance(a, exp.Min | exp.Max | exp.Count) for a in anchor.find_all(exp.AggFunc)):
+    step = check.parsed(scanned, split.step)
+    best = (exp.Min, exp.Max) if step is not None and step.args.get("group") else ()
+    if any(not isinstance(a, best) for a in anchor.find_all(exp.AggFunc)):
         return False
     if list(anchor.find_all(exp.TableSample, exp.With, exp.Placeholder, exp.Parameter)):
         return False
