@@ -280,7 +280,9 @@ def _best(schema: Schema, b: L.Binding) -> Any:
 
 def _check(b: L.Binding) -> None:
     if any((how or "").startswith("arg_") for how in b.merge):
-        raise NoDeltaRule("arg_min or arg_max in a recursive step: of equal ones it takes the first")
+        raise NoDeltaRule(
+            "arg_min or arg_max in a recursive step: of equal ones it takes the first"
+        )
     if b.kind == "using_key":
         raise NoDeltaRule("USING KEY, where a later row replaces an earlier one")
     if b.together or (b.kind == "union" and any(_summed(s, b.variable) for s in b.steps)):

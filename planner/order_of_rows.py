@@ -20,8 +20,6 @@ DRAWN: Final = frozenset({
     "mode", "approx_quantile", "approxquantile", "approx_top_k", "approxtopk", "reservoir_quantile",
 })  # fmt: skip
 """Of these, one order of rows may have several answers: it depends on how DuckDB divides them."""
-NAMED: Final = NAMES - DRAWN | {"mode"}
-"""Those that an order of values settles."""
 
 
 def by_place(expression: exp.Expr) -> bool:

@@ -115,9 +115,8 @@ class Creation(Epochs):
             self._registered[token] = None
             select = f"SELECT {items} FROM {quote(row_name(token))}"
             self._do(f"CREATE VIEW {target} AS {select}")
-            sql = parsed.query if plain is not None else self._with_orders(parsed.query, names)
-            # a column without a name is called by its text, which the orders have changed
-            if parsed.columns or columns != rows.column_names or sql != parsed.query:
+            sql = parsed.query
+            if parsed.columns or columns != rows.column_names:
                 sql = view_text.with_columns(sql, columns)
             self._do(
                 f"INSERT INTO {SCHEMA}.views "
@@ -133,16 +132,6 @@ class Creation(Epochs):
                     # Arrow has another type than the plan: DuckDB's view must know that one
                     con.register(row_name(token), filled.rows().rename_columns(columns))
                     self._do(f"CREATE OR REPLACE VIEW {target} AS {select}")
-
-    def _with_orders(self, query: str, names: Names) -> str:
-        # Imported here: sqlglot takes long to load, and not everybody has views.
-        from tidewheel.sql.view_order import with_orders
-
-        def is_view(parts: tuple[str, ...]) -> bool:
-            relation = names.find(list(parts))
-            return relation is not None and relation.key in self._maintainer.views
-
-        return with_orders(query, is_view)
 
     def _no_rows(
         self, sql: str, reads: frozenset[str], names: Names | None
