@@ -75,7 +75,8 @@ def compile_number(
         return _date_part(expression, schema)
     if type(expression) is exp.Cast:
         one = operand(expression.this)
-        return None if one is None else _cast(one, expression.to)
+        to = expression.args["to"]  # (a type by a name that sqlglot does not know is none)
+        return None if one is None or not isinstance(to, exp.DataType) else _cast(one, to)
     return None
 
 

@@ -186,7 +186,9 @@ def _rises(expression: exp.Expr, value: int) -> bool:
     if isinstance(expression, exp.Column):
         return position(expression) == value
     if isinstance(expression, exp.Cast) and not isinstance(expression, exp.TryCast):
-        return expression.to.is_type(*exp.DataType.INTEGER_TYPES) and _rises(expression.this, value)
+        to = expression.args["to"]
+        integer = isinstance(to, exp.DataType) and to.is_type(*exp.DataType.INTEGER_TYPES)
+        return integer and _rises(expression.this, value)
     if isinstance(expression, exp.Add | exp.Sub):
         left, right = expression.this, expression.expression
         if not _touches(right, value):

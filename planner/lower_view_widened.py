@@ -66,7 +66,7 @@ def uncast(expression: exp.Expr, kinds: Mapping[str, str], to: str = "") -> exp.
     bits: list[int] = []
     while isinstance(found, exp.Paren) or type(found) is exp.Cast:
         if type(found) is exp.Cast:
-            size = INTEGER_BITS.get(found.to.this)
+            size = INTEGER_BITS.get(found.args["to"].this)
             if size is None:
                 return expression
             if _BITS.get(allowed) != size:
