@@ -287,9 +287,6 @@ def _check(b: L.Binding) -> None:
         raise NoDeltaRule("USING KEY, where a later row replaces an earlier one")
     if b.together or (b.kind == "union" and any(_summed(s, b.variable) for s in b.steps)):
         raise NoDeltaRule("a step of UNION that looks at the rows of the step before it together")
-    if any(m is not None and m.startswith("arg_") for m in b.merge):
-        # a fixpoint by changes might keep another one of them than a run from scratch
-        raise NoDeltaRule("arg_min or arg_max in a step, where the first of equal ones stays")
     if b.kind == "union_all":
         for step in b.steps:
             _check_linear(step, b.variable)

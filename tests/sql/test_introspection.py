@@ -56,7 +56,7 @@ def test_views(con: tidewheel.Connection) -> None:
         "FROM e JOIN w ON s = n GROUP BY d) FROM w"
     )
     assert con.execute(reason).fetchall() == [
-        ("arg_min or arg_max in a step, where the first of equal ones stays",)
+        ("arg_min or arg_max in a recursive step: of equal ones it takes the first",)
     ]
     con.execute(
         "CREATE OR REPLACE MATERIALIZED VIEW some AS "
