@@ -91,6 +91,8 @@ class Functions:
         return found
 
 
+_TEXTS = re.compile(r"'(?:[^']|'')*'")
+"""(``list_sum`` names the aggregate that ``list_aggr`` uses, which is a function of one list.)"""
 _versions = itertools.count(1)
 _version = next(_versions)
 _kept: WeakKeyDictionary[duckdb.DuckDBPyConnection, tuple[int, Functions]] = WeakKeyDictionary()
@@ -188,7 +190,7 @@ def _read(connection: duckdb.DuckDBPyConnection) -> Functions:
         of = definitions[internal]
         of[name] = (*of.get(name, ()), text)
     words = [
-        (name, {w.lower() for w in re.findall(r"\w+", text)})
+        (name, {w.lower() for w in re.findall(r"\w+", _TEXTS.sub("", text))})
         for name, kind, text, _ in macros
         if kind == "macro"
     ]

@@ -7,14 +7,17 @@ union. The program's arithmetic is that of the columns' types: beyond them `Unfi
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
 
 from tidewheel.engine.arrow import array_of, numbers
 from tidewheel.engine.operators.budget import Meter
+from tidewheel.engine.operators.cycle import Bags, Cycle
 from tidewheel.engine.operators.lookup import Relation
 from tidewheel.engine.operators.rowset import RowSet, repeats
 from tidewheel.engine.operators.seen import FEW
@@ -84,6 +87,8 @@ class Appending:
         columns, iteration, small_steps = anchor if seen is None else seen.fresh(anchor), 0, 0
         step = None
         size = sum(len(r) for r in self.relations)
+        may_end = seen is not None or self.enough is not None or meter.budget.on_limit != "error"
+        cycle = None if may_end else Cycle()
         while True:
             rows = len(columns[0])
             bound = meter.spend(iteration, rows, rows * width)
@@ -97,6 +102,10 @@ class Appending:
             chunks.append(columns)
             if self.enough is not None and meter.rows >= self.enough:
                 return chunks
+            if cycle is not None:
+                since = cycle.since(iteration, [rows], partial(_bag, columns))
+                if since is not None:
+                    raise meter.endless(since)
             small = rows <= FEW and not self.nulls and told is None and (seen is None or seen.few)
             small_steps += small
             if small and small_steps * _WORTH >= size:
@@ -155,6 +164,10 @@ class Appending:
         if not chunks or self.meter.rows > _COMPARED:
             return False
         return repeats(map(_table, chunks), _table(columns))
+
+
+def _bag(columns: Sequence[Ints]) -> Bags:
+    return [Counter(zip(*(c.tolist() for c in columns), strict=True))]
 
 
 def _arrays(rows: Sequence[Row], width: int) -> list[Ints]:

@@ -36,13 +36,14 @@ class Cycle:
     ) -> int | None:
         """The earlier iteration that had the same rows, if it is known.
 
-        `rows`: how many each table got. `bags`: these, where they can be compared.
+        Some iterations may be left out. `rows`: how many each table got. `bags`: these, where they
+        can be compared.
         """
         if iteration < _FROM:
             return None
         if self._kept is not None and rows == self._rows and self._kept == bags():
             return self._at
-        if iteration & (iteration - 1) == 0:
+        if iteration >= 2 * self._at:
             self._at, self._rows = iteration, rows
             self._kept = bags() if sum(rows) <= _ROWS else None
         return None

@@ -40,3 +40,21 @@ def test_macros_of_other_connections(tmp_path: Path) -> None:
         con.execute("CREATE MATERIALIZED VIEW w AS SELECT total(x) AS s FROM t")
         con.execute("INSERT INTO t VALUES (3), (4)")
         assert con.execute("FROM w").fetchall() == [(7,)]
+
+
+def test_macros_that_name_an_aggregate_of_lists() -> None:
+    """``array_to_string(…)`` is ``list_aggr(…, 'string_agg', …)``: a function of each row."""
+    with tidewheel.connect() as con:
+        con.execute("CREATE TABLE t AS SELECT 1 AS k, ['a', 'b'] AS l, [3, 5] AS n")
+        con.execute(
+            "CREATE MATERIALIZED VIEW v AS "
+            "SELECT k, array_to_string(l, '/') AS s, list_sum(n) AS m, list_max(n) AS x FROM t"
+        )
+        con.execute("INSERT INTO t VALUES (2, ['c'], [4, NULL]), (3, [], NULL)")
+        assert con.execute("FROM v ORDER BY k").fetchall() == [
+            (1, "a/b", 8, 5),
+            (2, "c", 4, 4),
+            (3, "", None, None),
+        ]
+        how = con.execute("SELECT maintenance FROM tidewheel_views()").fetchall()
+        assert how == [("incremental",)]

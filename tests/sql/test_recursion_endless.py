@@ -125,3 +125,24 @@ def test_a_view_fails_where_the_statement_does(seed: int) -> None:
             assert ("never ends" in failed) == ("never ends" in str(caught.value))
             endless += "never ends" in failed
         assert endless
+
+
+@pytest.mark.parametrize("rows", ["(1, 2), (2, 1)", "(1, 1), (1, 3), (3, 3)"])
+def test_a_table_of_integers_that_no_sql_runs(con: tidewheel.Connection, rows: str) -> None:
+    con.execute(f"CREATE TABLE g (a INTEGER, b INTEGER); INSERT INTO g VALUES {rows}")
+    con.execute("INSERT INTO g SELECT i, i + 1 FROM range(100, 30000) t(i)")
+    query = "WITH RECURSIVE r(x) AS (SELECT {} UNION ALL SELECT b FROM r JOIN g ON a = x) "
+    reader = "SELECT count(*) FROM r"
+    if "2" in rows:
+        with pytest.raises(tidewheel.OperationalError, match="never ends"):
+            con.execute(query.format(1) + reader)
+        with pytest.raises(tidewheel.OperationalError, match="never ends"):
+            con.execute(query.format("a FROM g WHERE a = 1 OR a = 29000") + reader)
+    else:  # one row more each time
+        con.execute("SET max_iterations = 500")
+        with pytest.raises(tidewheel.OperationalError, match="does not end within"):
+            con.execute(query.format(1) + reader)
+    con.execute("SET max_iterations = 100000")
+    assert con.execute(query.format(20000) + reader).fetchall() == [(10001,)]
+    con.execute("SET max_iterations = 300; SET on_limit = 'return'")
+    assert con.execute(query.format(2) + "SELECT max(x) FROM r").fetchone() == (2,)
