@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ..planner.logical import Binding, LetRec, Node, RecRef
+from ..planner.logical import Binding, LetRec, Node, RecRef, Structural
 
 
 def afterwards(bindings: Sequence[Binding]) -> set[str]:
@@ -47,7 +47,11 @@ def means_same(node: Node) -> bool:
 def finite(lets: Sequence[LetRec]) -> bool:
     """Do all recursions surely come to an end?"""
     found = [b for x in lets for b in x.bindings]
-    return all(b.kind == "union" and (b.native or b.structural) for b in found)
+    return all(b.kind == "union" and (b.native or _bounded(b.structural)) for b in found)
+
+
+def _bounded(structural: Structural | None) -> bool:
+    return structural is not None and bool(structural.sources)
 
 
 def around(lets: Sequence[LetRec], node: Node) -> Node:

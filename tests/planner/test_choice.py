@@ -124,7 +124,7 @@ def test_duckdb_is_stopped_and_the_loop_goes_on(con, monkeypatch) -> None:
     monkeypatch.setattr(choice, "LONGEST", 0.01)
     con.execute("SET max_iterations = 100000")
     con.execute("RESET max_iterations")
-    with pytest.raises(tidewheel.OperationalError, match="max_iterations"):
+    with pytest.raises(tidewheel.OperationalError, match="never ends"):
         con.execute(ENDLESS)
     assert con.execute("SELECT 1").fetchall() == [(1,)]
     assert con.execute(CLOSURE).fetchall() == [(31 * 31,)]

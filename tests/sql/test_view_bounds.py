@@ -95,7 +95,7 @@ FORMS = {
     ),
 }
 BOUNDS = {
-    "max_iterations": "70",
+    "max_iterations": "60",
     "max_recursive_rows": "60",
     "max_recursive_bytes": "1500",
     "statement_timeout": "'300ms'",
@@ -118,10 +118,14 @@ def test_a_commit_that_runs_away_is_refused(form: str) -> None:
             with pytest.raises(tidewheel.OperationalError) as caught:
                 con.execute("commit")
             said = str(caught.value)
-            assert f"does not end within {bound}" in said
-            assert "it is at iteration " in said
-            assert " rows; the last steps added " in said
-            assert f"SET {bound} to more" in said
+            # (that rows of a bag repeat is seen before so much time has passed)
+            if (form, bound) == ("bag", "statement_timeout"):
+                assert "never ends: iteration " in said
+            else:
+                assert f"does not end within {bound}" in said
+                assert "it is at iteration " in said
+                assert " rows; the last steps added " in said
+                assert f"SET {bound} to more" in said
             con.execute(f"reset {bound}")
             there = sorted(con.execute("from v").fetchall()), con.execute("from edge").fetchall()
             assert there == before
