@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from tidewheel.engine.operators.linear import Predicate
 from tidewheel.engine.state.columns import Array, Col, Mask
-from tidewheel.planner.number import NeedsKernel, Number, as_double, scaled
+from tidewheel.planner.number import NeedsKernel, Number, Run, as_double, scaled
 
 
 def case_of(
@@ -33,8 +33,6 @@ def case_of(
             return None
         arms.append(last)
     arms, scale = _alike(arms)
-    bits = max(arm.bits or 0 for arm in arms) or None
-    integer = all(arm.integer for arm in arms)
 
     def compute(cols: Sequence[Col], n: int) -> tuple[Array, Mask | None]:
         values = np.zeros(n, np.int64 if scale is not None else np.float64)
@@ -50,7 +48,7 @@ def case_of(
         nulls |= todo
         return values, nulls if nulls.any() else None
 
-    return Number(compute, scale, bits, integer, any(arm.wide for arm in arms))
+    return _one_of(arms, scale, compute)
 
 
 def extreme(
@@ -78,8 +76,14 @@ def extreme(
             nulls &= ~chosen
         return values, nulls if nulls.any() else None
 
+    return _one_of(arms, scale, compute)
+
+
+def _one_of(arms: Sequence[Number], scale: int | None, compute: Run) -> Number:
+    """What is one of several numbers: of the widest of their types."""
     bits = max(arm.bits or 0 for arm in arms) or None
-    return Number(compute, scale, bits, all(a.integer for a in arms), any(a.wide for a in arms))
+    integer = all(arm.integer for arm in arms)
+    return Number(compute, scale, bits, integer, any(arm.wide for arm in arms))
 
 
 def _alike(arms: Sequence[Number]) -> tuple[list[Number], int | None]:

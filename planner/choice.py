@@ -25,9 +25,9 @@ from dataclasses import dataclass
 import duckdb
 import pyarrow as pa
 
-from tidewheel.engine.kernels.duckdb import Parameters, execute, relation
+from tidewheel.engine.kernels.duckdb import Parameters, relation
 from tidewheel.planner.context import Context
-from tidewheel.planner.direct import FEW, Held, described, plain_columns
+from tidewheel.planner.direct import FEW, Held, described, executed_plain, plain_columns
 from tidewheel.planner.logical import Block
 from tidewheel.planner.text import numbered_parameters
 
@@ -129,13 +129,12 @@ class Choice:
         """
         connection, sql = context.connection, self.query.sql
         if self.few:
-            execute(connection, sql, given)
-            columns = plain_columns(connection.description)
-            rows = connection.fetchall() if columns is not None else []
-            self.few = columns is not None and len(rows) <= FEW
+            columns = executed_plain(connection, sql, given)
             if columns is not None:
+                rows = connection.fetchall()
+                self.few = len(rows) <= FEW
                 return Held(columns, rows)
-            connection.abort()
+            self.few = False
         if given:
             found = relation(connection, sql, None, given)
         else:

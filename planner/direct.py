@@ -13,7 +13,7 @@ import duckdb
 
 from tidewheel.engine.arrow import pa
 from tidewheel.engine.kernels.duckdb import KernelReader, execute, relation
-from tidewheel.planner.context import Context
+from tidewheel.planner.context import Context, Parameters
 
 
 def run(sql: str, context: Context) -> Direct | Rows:
@@ -24,11 +24,9 @@ def run(sql: str, context: Context) -> Direct | Rows:
     """
     if context.bound.is_small(sql):
         with context.lock:
-            execute(context.connection, sql, context.parameters)
-            columns = plain_columns(context.connection.description)
+            columns = executed_plain(context.connection, sql, context.parameters)
             if columns is not None:
                 return Rows(columns, context, sql)
-            context.connection.abort()  # the tables are others now
             context.bound.note_small(sql, False)
     return Direct(sql, context)
 
@@ -218,6 +216,20 @@ def plain_columns(columns: Iterable[Sequence[Any]]) -> list[tuple[str, str]] | N
     """
     found = [(name, str(kind)) for name, kind, *_ in columns]
     return found if all(t in _PLAIN or t.startswith("DECIMAL(") for _, t in found) else None
+
+
+def executed_plain(
+    connection: duckdb.DuckDBPyConnection, sql: str, params: Parameters
+) -> list[tuple[str, str]] | None:
+    """Execute `sql`: the columns that it gives, or None, and no result is open, if not plain.
+
+    It gave plain ones before; the tables may be others now. Hold the lock.
+    """
+    execute(connection, sql, params)
+    columns = plain_columns(connection.description)
+    if columns is None:
+        connection.abort()
+    return columns
 
 
 def described(found: duckdb.DuckDBPyRelation) -> Iterator[tuple[str, Any]]:

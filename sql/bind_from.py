@@ -23,7 +23,7 @@ from tidewheel.planner.logical import (
 )
 from tidewheel.planner.text import column, identifier, substituted, to_sql
 
-from .bind_names import SUBQUERY, conjuncts
+from .bind_names import conjuncts, waits
 from .bind_pivot import pivoted
 from .bind_query import BoundQuery, names_of, split_conditions, with_outer
 from .bind_scope import NotTaken, Relation, Scope, Visible, deduplicated
@@ -209,7 +209,7 @@ class FromBinder:
         on = join.args.get("on")
         if join_kind == "left" and not method:
             resolved = [self.select.resolve_in(scope, c, around=True) for c in conjuncts(on)]
-            if any(map(_waits, self.conditions[waiting:])):
+            if any(map(waits, self.conditions[waiting:])):
                 raise NotTaken("a subquery in a condition below an outer join")
             resolved += self.conditions[waiting:]
             del self.conditions[waiting:]
@@ -436,8 +436,3 @@ def join_kind_of(side: str, kind: str) -> JoinKind:
         return kinds[side, kind]
     except KeyError:
         raise NotTaken(f"{side} {kind} JOIN".strip()) from None
-
-
-def _waits(condition: exp.Expr) -> bool:
-    """Does a condition hold the place of a subquery?"""
-    return any(call.name == SUBQUERY for call in condition.find_all(exp.Anonymous))

@@ -24,6 +24,16 @@ Lookup = Callable[[list[str], exp.Column], exp.Expr]
 OnSubquery = Callable[[exp.Expr, Callable[[exp.Expr], exp.Expr]], exp.Expr]
 
 
+def is_placeholder(node: exp.Expr) -> bool:
+    """Does `node` stand for a subquery?"""
+    return isinstance(node, exp.Anonymous) and node.name == SUBQUERY
+
+
+def waits(expression: exp.Expr) -> bool:
+    """Does an expression hold the place of a subquery?"""
+    return any(map(is_placeholder, expression.walk()))
+
+
 def rebuilt(node: exp.Expr, change: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
     """A copy of `node` with `change` applied to each child."""
     arguments: dict[str, object] = {}

@@ -27,7 +27,9 @@ from .bind_limit import limited, limits, row_numbers
 from .bind_names import (
     Aggregates,
     conjuncts,
+    is_placeholder,
     resolve,
+    waits,
 )
 from .bind_nothing import on_nothing
 from .bind_prefix import Prefix, runs
@@ -149,13 +151,11 @@ class SelectBinder:
     def _reads_outer(self, expression: exp.Expr) -> bool:
         """Is there a subquery in it that reads columns of the SELECTs around this one?"""
         mine = names_of(self._node)
-        return any(Subqueries.is_placeholder(p) and references(p) - mine for p in expression.walk())
+        return any(is_placeholder(p) and references(p) - mine for p in expression.walk())
 
     def is_local(self, condition: exp.Expr, visible: set[str]) -> bool:
         """Is it a condition over `visible` columns alone, without subqueries?"""
-        return references(condition) <= visible and not any(
-            Subqueries.is_placeholder(p) for p in condition.walk()
-        )
+        return references(condition) <= visible and not waits(condition)
 
     def _clause(self, expression: exp.Expr, aliases_first: bool = False) -> exp.Expr:
         """An expression of this SELECT; what is no column may be an alias of the SELECT list."""
@@ -244,7 +244,7 @@ class SelectBinder:
         if not outer:
             self._node = self._subqueries.filtered(self._node, condition)
             return
-        if any(Subqueries.is_placeholder(p) for p in condition.walk()):
+        if waits(condition):
             self._clauses.where.append(condition)
         else:
             self._correlation.conditions.append(condition)

@@ -39,7 +39,7 @@ from tidewheel.planner.logical import (
 )
 from tidewheel.planner.text import atomic, column, substituted, to_sql
 
-from .bind_names import SUBQUERY, rebuilt
+from .bind_names import SUBQUERY, is_placeholder, rebuilt, waits
 from .bind_query import BoundQuery, names_of, split_conditions, with_aggregates, with_outer
 from .bind_scope import NotTaken
 
@@ -102,11 +102,6 @@ class Subqueries:
             pending = replace(pending, query=query)
         return pending, operands, [substituted(c, mapping) for c in pending.query.correlated]
 
-    @staticmethod
-    def is_placeholder(node: exp.Expr) -> bool:
-        """Does `node` stand for a subquery?"""
-        return isinstance(node, exp.Anonymous) and node.name == SUBQUERY
-
     # -- conjuncts
 
     def filtered(self, node: Node, condition: exp.Expr) -> Node:
@@ -115,11 +110,9 @@ class Subqueries:
         while isinstance(inner, (exp.Not, exp.Paren)):
             negated ^= isinstance(inner, exp.Not)
             inner = inner.this
-        if self.is_placeholder(inner):
+        if is_placeholder(inner):
             pending, operands, correlated = self._of(inner, node)
-            if pending.form != "scalar" and not any(
-                self.is_placeholder(p) for o in operands for p in o.walk()
-            ):
+            if pending.form != "scalar" and not any(map(waits, operands)):
                 return self._semi(node, pending, operands, correlated, negated)
         value, attached = self.attached(node, condition)
         return Filter(attached, value)
@@ -183,7 +176,7 @@ class Subqueries:
         def walk(part: exp.Expr) -> exp.Expr:
             nonlocal node
             part = rebuilt(part, walk)
-            if self.is_placeholder(part):
+            if is_placeholder(part):
                 text = to_sql(part)
                 known = self._attached.get(text)
                 if known is not None and references(known) <= names_of(node):
@@ -193,7 +186,7 @@ class Subqueries:
                 return value
             return part
 
-        if not any(self.is_placeholder(p) for p in expression.walk()):
+        if not waits(expression):
             return expression, node
         return walk(expression), node
 
