@@ -43,7 +43,7 @@ def connect(
     if str(theirs.get("enable_external_access")).lower() in ("false", "0"):
         _check_directory()
     try:
-        connection = duckdb.connect(database, read_only=read_only, config=theirs)
+        connection = _opened(database, read_only, theirs)
     except duckdb.ConnectionException as error:
         if "different configuration" not in str(error):
             raise
@@ -69,6 +69,25 @@ def connect(
     if "threads" not in config:
         ours.threads = default_threads(connection)
     return connection
+
+
+def _opened(database: str, read_only: bool, config: dict[str, Any]) -> duckdb.DuckDBPyConnection:
+    try:
+        return duckdb.connect(database, read_only=read_only, config=config)
+    except duckdb.Error as error:
+        # Imported here: it is rare.
+        from . import torn_block
+
+        if not torn_block.is_torn(error):
+            raise
+        if read_only:
+            raise errors.OperationalError(
+                str(error),
+                hint="open it once to write: a checkpoint that was cut off is mended then",
+            ) from None
+        if not torn_block.mended(database):
+            raise
+    return duckdb.connect(database, read_only=read_only, config=config)
 
 
 def _check_directory() -> None:

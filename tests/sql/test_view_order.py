@@ -100,3 +100,13 @@ def test_columns_without_names_keep_theirs(tmp_path: Path) -> None:
         assert [c[0] for c in found.description or ()] == names
         assert found.fetchall() == con.execute(f"{query} ORDER BY k").fetchall()
         assert con.execute("VERIFY VIEW v").fetchall() == []
+
+
+def test_lists_of_several_row_groups_are_right_whatever_order_threads_give() -> None:
+    with tidewheel.connect(threads=2) as con:
+        con.execute("CREATE TABLE t AS SELECT i % 7 AS k, i AS x FROM range(400000) r(i)")
+        con.execute("CREATE MATERIALIZED VIEW v AS SELECT k, list(x) AS l FROM t GROUP BY k")
+        for change in ("UPDATE t SET x = x + 1 WHERE k < 3", "DELETE FROM t WHERE x % 5 = 2") * 2:
+            con.execute(change)
+            assert con.execute("VERIFY VIEW v").fetchall() == []
+        assert con.execute("SELECT current_setting('threads')").fetchone() == (2,)
