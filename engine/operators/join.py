@@ -14,6 +14,9 @@ from tidewheel.engine.state.delta import Delta, Int64s, Schema
 from tidewheel.engine.state.run import Rows
 from tidewheel.engine.state.spine import Spine
 
+_MANY = 1 << 58
+"""So many rows can be counted, and some dozens of times as many."""
+
 
 class Arrange(Operator):
     """Keeps a collection by key for all who need that key; passes the delta on. Linear.
@@ -176,8 +179,21 @@ class Join(Operator):
             columns_.take(delta.cols[i], at) if of == side else rows.cols[i]
             for of, i in self.columns
         ]
-        pairs = Delta(self.schema, cols, delta.weights[at] * rows.weights)
+        pairs = Delta(self.schema, cols, products(delta.weights[at], rows.weights))
         return at_lub(counters, rows.times, pairs)
+
+
+def products(left: Int64s, right: Int64s) -> Int64s:
+    """The weights of pairs; OverflowError where their sum might not be one.
+
+    Loops under UNION ALL count rows that are many times more with each iteration.
+    """
+    found = left * right
+    if len(found) and int(abs(left).max()) * int(abs(right).max()) * len(found) >= _MANY:
+        total = float((abs(left).astype(float) * abs(right)).sum())
+        if total >= _MANY:
+            raise OverflowError(f"a join gives some {total:.1e} rows, more than can be counted")
+    return found
 
 
 def at_lub(counters: Counters, times: Int64s | None, delta: Delta) -> list[Emission]:

@@ -146,3 +146,25 @@ def test_a_table_of_integers_that_no_sql_runs(con: tidewheel.Connection, rows: s
     assert con.execute(query.format(20000) + reader).fetchall() == [(10001,)]
     con.execute("SET max_iterations = 300; SET on_limit = 'return'")
     assert con.execute(query.format(2) + "SELECT max(x) FROM r").fetchone() == (2,)
+
+
+def test_more_rows_than_can_be_counted_are_an_error(con: tidewheel.Connection) -> None:
+    """Paths that double at each of 70 nodes: a view keeps each row once, and how often it comes."""
+    con.execute("CREATE TABLE twice (a integer, b integer)")
+    con.execute("INSERT INTO twice SELECT i, i + 1 FROM range(1, 40) r(i), range(2)")
+    con.execute("SET max_recursive_rows = 10000")  # of the statement that would recompute it
+    query = (
+        "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT b FROM r, twice WHERE a = n) "
+        "SELECT n, count(*) FROM r GROUP BY n"
+    )
+    con.execute(f"CREATE MATERIALIZED VIEW paths AS {query}")
+    longest = "SELECT * FROM paths ORDER BY n DESC LIMIT 1"
+    assert con.execute(longest).fetchall() == [(40, 2**39)]
+    with pytest.raises(tidewheel.DataError, match="more than can be counted"):
+        con.execute("INSERT INTO twice SELECT i, i + 1 FROM range(40, 71) r(i), range(2)")
+    con.execute("INSERT INTO twice VALUES (500, 501)")  # the view is filled again
+    assert con.execute(longest).fetchall() == [(40, 2**39)]
+    con.execute("DROP MATERIALIZED VIEW paths")
+    con.execute("INSERT INTO twice SELECT i, i + 1 FROM range(40, 71) r(i), range(2)")
+    with pytest.raises(tidewheel.OperationalError, match="does not end within"):
+        con.execute(f"CREATE MATERIALIZED VIEW paths AS {query}")
