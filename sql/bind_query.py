@@ -20,7 +20,7 @@ from tidewheel.planner.logical import (
 from tidewheel.planner.rewrites.children import over
 from tidewheel.planner.text import column, substituted
 
-from .bind_scope import Names
+from .bind_scope import Names, NotTaken
 
 
 @dataclass(slots=True)
@@ -60,6 +60,10 @@ class Around(Node):
 
 def _placed(node: Node, outer: Node, values: Mapping[str, exp.Expr], done: dict[int, Node]) -> Node:
     if isinstance(node, Around):
+        if not any(n in values for n in node.outer):
+            return node  # it waits for a SELECT further out
+        if not all(n in values for n in node.outer):
+            raise NotTaken("a subquery that reads columns of several SELECTs around it")
         named = zip(node.columns, node.outer, strict=True)
         new: Node = Distinct(Project(outer, tuple(Named(c, values[n].copy()) for c, n in named)))
         return done.setdefault(id(node), new)
