@@ -119,6 +119,8 @@ def _set_op(low: ViewLowering, node: L.SetOp) -> Stream:
 def _top_k(low: ViewLowering, node: L.TopK) -> Stream:
     if node.limit is None and node.offset is None:
         return low(node.input)  # a collection has no order
+    if not node.keys and not _one_row(node.input):
+        raise NoDeltaRule("LIMIT without ORDER BY depends on the order of the rows")
     keys = [k.expr for k in node.keys]
     source, positions = low.columns_for(low(node.input), keys)
     names = [source.schema[i].name for i in positions]
@@ -149,6 +151,13 @@ def _top_k(low: ViewLowering, node: L.TopK) -> Stream:
         op = Regroup(schema, [], evaluate, out, [], low.circuit.depth, "limit")
         placed = low.circuit.add(op, source.placed)
     return with_columns(low, Stream(low.circuit, placed, source.schema), node.schema)
+
+
+def _one_row(node: L.Node) -> bool:
+    """Is there no other row that could be the first?"""
+    while isinstance(node, L.Project | L.Filter | L.TopK):
+        node = node.input
+    return isinstance(node, L.Aggregate) and not node.keys and not node.sets
 
 
 def _whole_number(expression: exp.Expr) -> bool:

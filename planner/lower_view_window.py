@@ -29,6 +29,7 @@ from tidewheel.planner.lower_view import (
     with_columns,
 )
 from tidewheel.planner.lower_view_nodes import linear
+from tidewheel.planner.order_of_rows import window_by_place
 from tidewheel.planner.text import column, identifier, to_sql, written
 from tidewheel.planner.view_kernels import INPUT, group_kernel
 from tidewheel.planner.window_reach import RUNNING, Looking, combined, looking
@@ -36,6 +37,10 @@ from tidewheel.planner.window_reach import RUNNING, Looking, combined, looking
 
 @lowers(L.Window)
 def _window(low: ViewLowering, node: L.Window) -> Stream:
+    for open_ in (w for e in node.exprs for w in e.expr.find_all(exp.Window)):
+        if window_by_place(open_):
+            text = to_sql(open_).split("(")[0].lower()
+            raise NoDeltaRule(f"{text} over rows whose order is open")
     stream = low(node.input)
     waiting = list(node.exprs)
     while waiting:

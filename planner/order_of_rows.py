@@ -1,4 +1,4 @@
-"""Aggregates that follow the order of the rows they get: list, string_agg, first, mode …"""
+"""What follows the order of the rows it gets: list, first, mode …, and windows without ORDER BY."""
 
 from __future__ import annotations
 
@@ -26,6 +26,29 @@ def by_place(expression: exp.Expr) -> bool:
     """Is it such an aggregate, without an order of its own?"""
     call = expression.this if isinstance(expression, exp.Filter) else expression
     return (isinstance(call, _KINDS) or name(call) in NAMES) and call.find(exp.Order) is None
+
+
+_BY_ROW: Final = frozenset({
+    "row_number", "rownumber", "ntile", "lag", "lead", "first_value", "firstvalue", "last_value",
+    "lastvalue", "nth_value", "nthvalue", "fill",
+})  # fmt: skip
+
+
+def window_by_place(window: exp.Window) -> bool:
+    """Does a window function follow the order of rows that its OVER leaves open?"""
+    if window.args.get("order"):
+        return False
+    call = window.this
+    while isinstance(call, exp.Filter | exp.IgnoreNulls | exp.RespectNulls):
+        call = call.this
+    spec = window.args.get("spec")
+    if spec is not None and spec.text("kind").upper() == "ROWS":
+        ends = {str(spec.args.get(k)).upper() for k in ("start", "end")}
+        if ends != {"UNBOUNDED"}:
+            return True
+    if call.find(exp.Order) is not None:
+        return False
+    return by_place(call) or name(call) in _BY_ROW
 
 
 def name(call: exp.Expr) -> str:

@@ -27,6 +27,16 @@ def limits(tree: exp.Expr) -> bool:
     return bool(tree.args.get("limit") or tree.args.get("offset"))
 
 
+def lets_one_through(tree: exp.Expr) -> bool:
+    """Does a query with a LIMIT have rows whenever the one without it has?"""
+    limit = tree.args.get("limit")
+    if not isinstance(limit, exp.Limit) or tree.args.get("offset") or limit.args.get("offset"):
+        return False
+    count = limit.expression
+    whole = isinstance(count, exp.Literal) and count.is_int and int(count.name) > 0
+    return whole and not limit.args.get("limit_options")
+
+
 def limited(
     node: Node,
     tree: exp.Expr,

@@ -34,7 +34,7 @@ from tidewheel.planner.text import column, identifier, shallow, to_sql, typed_nu
 
 from . import reads
 from .bind_catalog import Catalog
-from .bind_limit import limited, limits
+from .bind_limit import lets_one_through, limited, limits
 from .bind_macros import expanded
 from .bind_names import Aggregates
 from .bind_parameters import by_name, marked, unmarked
@@ -174,6 +174,9 @@ class Binder:
 
     def _for_exists(self, select: exp.Select) -> exp.Select:
         """EXISTS asks for rows, not for what is in them."""
+        if lets_one_through(select):
+            select = select.copy()
+            select.set("limit", None)
         keeps = ("group", "having", "qualify", "distinct", "limit", "offset", "sample")
         if any(select.args.get(k) for k in keeps):
             return select
