@@ -22,6 +22,7 @@ from tidewheel.engine.operators.rank import Order, rankable
 from tidewheel.engine.operators.regroup import Regroup
 from tidewheel.engine.operators.running_sums import Aggregate, supports
 from tidewheel.engine.operators.tally import Tally
+from tidewheel.engine.operators.ties import settling
 from tidewheel.engine.operators.topk import Ordered, extreme
 from tidewheel.engine.state.delta import Schema
 from tidewheel.planner import logical as L
@@ -32,8 +33,8 @@ from tidewheel.planner.lower_view import (
     extended,
     lowers,
 )
-from tidewheel.planner.lower_view_asked import asked, settled
-from tidewheel.planner.order_of_rows import by_place
+from tidewheel.planner.lower_view_asked import asked, settled, settled_in_place
+from tidewheel.planner.order_of_rows import by_place, by_ties, goes_by
 from tidewheel.planner.text import cast_to, column, identifier, to_sql
 from tidewheel.planner.view_kernels import INPUT, group_kernel, statements
 
@@ -95,7 +96,7 @@ def _aggregate(low: ViewLowering, node: L.Aggregate) -> Stream:
             return _regroup(low, node)
         streams.append(sums)
     for p in ends:
-        end = _end(low, source, node.keys, p)
+        end = _end(low, source, node, p)
         if end is None:
             return _regroup(low, node)
         streams.append(end)
@@ -221,7 +222,8 @@ def _accumulate(
     return Stream(low.circuit, placed, columns)
 
 
-def _end(low: ViewLowering, source: Stream, keys: Sequence[L.Named], part: _Part) -> Stream | None:
+def _end(low: ViewLowering, source: Stream, node: L.Aggregate, part: _Part) -> Stream | None:
+    keys = node.keys
     arguments = [e for e in (part.argument, part.by) if e is not None]
     stream, names = _keyed(low, source, keys, arguments)
     schema = stream.arrow
@@ -230,7 +232,11 @@ def _end(low: ViewLowering, source: Stream, keys: Sequence[L.Named], part: _Part
     columns = (*(k.column for k in keys), part.named.column)
     out = Schema((c.name for c in columns), (*schema.types[: len(keys)], schema.types[given]))
     if rankable(schema.types[value]):
-        evaluate = extreme(schema, key, value, out, given)
+        alone = replace(node, aggregates=(part.named,))
+        ask = settled_in_place(low, alone, source, out)
+        evaluate = extreme(
+            schema, key, value, out, given, ask and (lambda keys: op.settled(keys, ask))
+        )
     elif part.by is not None:
         low.circuit.remove(stream.placed)
         return None
@@ -244,7 +250,7 @@ def _end(low: ViewLowering, source: Stream, keys: Sequence[L.Named], part: _Part
         evaluate, found = low.bound(group_kernel, query, schema)
         out = Schema(out.names, found.types)
     order = Order(value, part.function in ("max", "arg_max"))
-    op = Ordered(schema, key, order, 1, evaluate, out, key, part.function)
+    op: Ordered = Ordered(schema, key, order, 1, evaluate, out, key, part.function)
     placed = low.circuit.add(op, stream.placed)
     low.contents.first(placed, stream.placed, schema.names, low.shared)
     return Stream(low.circuit, placed, columns)
@@ -291,8 +297,26 @@ def _regroup(low: ViewLowering, node: L.Aggregate) -> Stream:
     ]
     by = f" GROUP BY {', '.join(groups)}" if groups else ""
     evaluate, out = low.bound(group_kernel, f"SELECT {', '.join(items)} FROM {INPUT}{by}", schema)
+    ask = settled_in_place(low, node, stream, out)
+    if ask is not None:
+        evaluate = settling(evaluate, ask, len(key), _orders(node, schema, key))
     op = Regroup(schema, key, evaluate, out, list(range(len(key))), low.circuit.depth)
+    op.looks = ask is not None
     return Stream(low.circuit, low.circuit.add(op, placed.placed), node.schema)
+
+
+def _orders(node: L.Aggregate, schema: Schema, key: Sequence[int]) -> list[list[int]] | None:
+    """Per aggregate whose rows may tie, where the group is and what it goes by; see `settling`."""
+    orders: list[list[int]] = []
+    for named in node.aggregates:
+        if by_ties(named.expr):
+            by = goes_by(named.expr)
+            if by is None:
+                return None
+            # (of what is no column, rows are taken to tie)
+            columns = [e.name for e in by if isinstance(e, exp.Column)]
+            orders.append([*key, *(schema.index(n) for n in columns)])
+    return orders
 
 
 def _grouping_sets(low: ViewLowering, node: L.Aggregate) -> Stream:

@@ -10,17 +10,18 @@ leaves it gives them anew.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import pyarrow as pa
 from sqlglot import exp
 
-from tidewheel.engine.operators.asked import Asked
+from tidewheel.engine.operators.asked import Ask, Asked
 from tidewheel.engine.operators.shared import KEYS
 from tidewheel.engine.state.delta import Delta, Schema
 from tidewheel.planner import logical as L
 from tidewheel.planner.lower_view import NoDeltaRule, Stream, ViewLowering, extended
-from tidewheel.planner.order_of_rows import DRAWN, by_place, name, ordered_by
+from tidewheel.planner.order_of_rows import DRAWN, by_place, by_ties, call_of, name, ordered_by
 from tidewheel.planner.text import column, identifier, to_sql
 from tidewheel.planner.view_fill import PLACE
 from tidewheel.planner.view_kernels import INPUT, group_kernel
@@ -33,16 +34,43 @@ _KEY: Final = "__tw_k"
 def asked(low: ViewLowering, node: L.Aggregate) -> Stream:
     """The groups of a table, their rows in its order."""
     calls = [a.expr for a in node.aggregates]
-    if low.circuit.depth or any(map(_drawn, calls)) or not _keeps_order(node.input):
-        raise _depends(calls)
     source = low(node.input)
+    found = None if any(map(_drawn, calls)) else in_place(low, node, source)
+    if found is None:
+        raise _depends(calls)
+    first = L.Named(source.schema[0], column(source.schema[0].name))
+    touched = low.flush(extended(source, node.keys or [first]))
+    keys = touched.arrow if node.keys else Schema([], [])
+    if found.schema.types[: len(node.keys)] != keys.types:
+        raise _depends(calls)
+    op = Asked(keys, found.ask, found.schema, "groups of a table")
+    op.detail = found.text
+    placed = low.circuit.add(op, touched.placed)
+    low.contents.asked_for(placed)
+    return Stream(low.circuit, placed, node.schema)
+
+
+@dataclass(frozen=True)
+class InPlace:
+    """Groups of rows in the order of their table. `ask` gives them, `text` says all of them."""
+
+    ask: Ask
+    schema: Schema
+    text: str
+
+
+def in_place(low: ViewLowering, node: L.Aggregate, source: Stream) -> InPlace | None:
+    """A statement for the groups of `source`; None if its rows are not those of one table."""
+    if low.circuit.depth or not _keeps_order(node.input):
+        return None
     names = [c.name for c in source.columns]
     given = low.contents.placed(source.placed, names, source.steps)
     if given is None or _hides_place(low, source):
-        raise _depends(calls)
+        return None
     listed = [f"{to_sql(k.expr)} AS {to_sql(identifier(k.column.name))}" for k in node.keys]
     for a in node.aggregates:
-        text = ordered_by(a.expr, PLACE) if by_place(a.expr) else to_sql(a.expr)
+        follows = by_place(a.expr) or by_ties(a.expr)
+        text = ordered_by(a.expr, PLACE) if follows else to_sql(a.expr)
         listed.append(f"{text} AS {to_sql(identifier(a.column.name))}")
     groups = ", ".join(str(i + 1) for i in range(len(node.keys)))
     by = f" GROUP BY {groups}" if groups else ""
@@ -50,15 +78,11 @@ def asked(low: ViewLowering, node: L.Aggregate) -> Stream:
         f"({to_sql(k.expr)}) IS NOT DISTINCT FROM {_KEY}{i}" for i, k in enumerate(node.keys)
     )
     query = f"SELECT {', '.join(listed)} FROM "
-    whole = low.flush(source).arrow
-    rows = Schema((*whole.names, PLACE), (*whole.types, pa.int64()))
+    types = low.run.arrow([c.type for c in source.schema])
+    rows = Schema((*(c.name for c in source.schema), PLACE), (*types, pa.int64()))
     _, schema = low.bound(group_kernel, f"{query}{INPUT}{by}", rows)
-    first = L.Named(source.schema[0], column(source.schema[0].name))
-    touched = low.flush(extended(source, node.keys or [first]))
-    if node.keys and schema.types[: len(node.keys)] != touched.arrow.types:
-        raise _depends(calls)
     if not all(map(groups_alike, schema.types[: len(node.keys)])):
-        raise NoDeltaRule("groups in the order of their rows, by keys that look different")
+        return None
 
     def ask(keys: Delta | None) -> Delta:
         assert low.contents.now is not None
@@ -68,11 +92,17 @@ def asked(low: ViewLowering, node: L.Aggregate) -> Stream:
         some = f"({given}) SEMI JOIN {KEYS} ON {same}"
         return as_delta(low.contents.now(f"{query}{some}{by}", sought), schema)
 
-    op = Asked(touched.arrow if node.keys else Schema([], []), ask, schema, "groups of a table")
-    op.detail = f"{query}({given}){by}"
-    placed = low.circuit.add(op, touched.placed)
-    low.contents.asked_for(placed)
-    return Stream(low.circuit, placed, node.schema)
+    return InPlace(ask, schema, f"{query}({given}){by}")
+
+
+def settled_in_place(
+    low: ViewLowering, node: L.Aggregate, source: Stream, out: Schema
+) -> Ask | None:
+    """What settles ties of `node`'s aggregates, if their rows are a table's and it can tell."""
+    if not any(by_ties(a.expr) for a in node.aggregates):
+        return None
+    found = in_place(low, node, source)
+    return found.ask if found is not None and found.schema.types == out.types else None
 
 
 def settled(calls: Sequence[exp.Expr]) -> None:
@@ -87,8 +117,7 @@ def _depends(calls: Sequence[exp.Expr]) -> NoDeltaRule:
 
 
 def _drawn(expression: exp.Expr) -> bool:
-    call = expression.this if isinstance(expression, exp.Filter) else expression
-    return by_place(call) and name(call) in DRAWN
+    return by_place(expression) and name(call_of(expression)) in DRAWN
 
 
 def _keeps_order(node: L.Node) -> bool:

@@ -22,9 +22,15 @@ DRAWN: Final = frozenset({
 """Of these, one order of rows may have several answers: it depends on how DuckDB divides them."""
 
 
+_CHOOSING: Final = frozenset({
+    "arg_min", "arg_max", "argmin", "argmax", "min_by", "max_by", "arg_min_null", "arg_max_null",
+    "argmin_null", "argmax_null", "arg_min_nulls_last", "arg_max_nulls_last",
+})  # fmt: skip
+
+
 def by_place(expression: exp.Expr) -> bool:
     """Is it such an aggregate, without an order of its own?"""
-    call = expression.this if isinstance(expression, exp.Filter) else expression
+    call = call_of(expression)
     return (isinstance(call, _KINDS) or name(call) in NAMES) and call.find(exp.Order) is None
 
 
@@ -38,9 +44,7 @@ def window_by_place(window: exp.Window) -> bool:
     """Does a window function follow the order of rows that its OVER leaves open?"""
     if window.args.get("order"):
         return False
-    call = window.this
-    while isinstance(call, exp.Filter | exp.IgnoreNulls | exp.RespectNulls):
-        call = call.this
+    call = call_of(window.this)
     spec = window.args.get("spec")
     if spec is not None and spec.text("kind").upper() == "ROWS":
         ends = {str(spec.args.get(k)).upper() for k in ("start", "end")}
@@ -51,16 +55,50 @@ def window_by_place(window: exp.Window) -> bool:
     return by_place(call) or name(call) in _BY_ROW
 
 
+def by_ties(expression: exp.Expr) -> bool:
+    """Does the order of rows decide between those that are alike by what it goes by itself?"""
+    call = call_of(expression)
+    if isinstance(call, exp.ArgMin | exp.ArgMax) or name(call) in _CHOOSING:
+        return True
+    order = call.find(exp.Order)
+    if order is None or not (isinstance(call, _KINDS) or name(call) in NAMES - DRAWN):
+        return False
+    argument = order.this if isinstance(order.this, exp.Expr) else call.this
+    return argument not in [o.this for o in order.expressions]
+
+
+def goes_by(expression: exp.Expr) -> list[exp.Expr] | None:
+    """By what such an aggregate orders rows; None if it takes several of them and hides which."""
+    call = call_of(expression)
+    order = call.find(exp.Order)
+    if order is not None:
+        return [o.this for o in order.expressions]
+    if isinstance(call, exp.ArgMin | exp.ArgMax):
+        return None if call.args.get("count") is not None else [call.expression]
+    return None if len(call.expressions) > 2 else [call.expressions[1]]
+
+
+def call_of(expression: exp.Expr) -> exp.Expr:
+    """The call of an aggregate, without FILTER and IGNORE NULLS."""
+    while isinstance(expression, exp.Filter | exp.IgnoreNulls | exp.RespectNulls):
+        expression = expression.this
+    return expression
+
+
 def name(call: exp.Expr) -> str:
     """The name of a function, in lower case."""
     return call.name.lower() if isinstance(call, exp.Anonymous) else call.key.lower()
 
 
 def ordered_by(expression: exp.Expr, place: str) -> str:
-    """Such an aggregate as SQL, its rows in the order of a column."""
+    """Such an aggregate as SQL, its rows in the order of a column where its own leaves it open."""
     if isinstance(expression, exp.Filter):
         condition = to_sql(expression.expression.this)
         return f"{ordered_by(expression.this, place)} FILTER (WHERE {condition})"
     text = to_sql(expression)
     assert text.endswith(")"), text
-    return f"{text[:-1]} ORDER BY {place})"
+    if expression.find(exp.Order) is None:
+        return f"{text[:-1]} ORDER BY {place})"
+    # of the last ones that tie, DuckDB's last() takes the first
+    direction = " DESC" if isinstance(call_of(expression), exp.Last) else ""
+    return f"{text[:-1]}, {place}{direction})"

@@ -11,9 +11,8 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from tidewheel.engine.operators.asked import Asked
 from tidewheel.engine.operators.circuit import Circuit, Loop, Node
-from tidewheel.engine.operators.fixpoint import Fixpoint, Improving
+from tidewheel.engine.operators.fixpoint import Improving
 from tidewheel.engine.operators.join import Join
 from tidewheel.engine.operators.keyed import Keyed
 from tidewheel.engine.operators.operator import Operator
@@ -72,9 +71,7 @@ class Incremental:
         self._rows: tuple[pa.Table, pa.Table] | None = None
         self.recursive = list(_recursive(self.circuit))
         ops = [n.op for n in self.circuit.nodes if n is not None]
-        self.looks = any(
-            isinstance(op, Asked) or (isinstance(op, Fixpoint) and op.checked) for op in ops
-        )
+        self.looks = any(op.looks for op in ops)
 
     def iterations(self) -> list[Iterations]:
         """What the last step (or filling) changed in the recursive tables."""

@@ -23,6 +23,8 @@ class Asked(Operator):
     loops only.
     """
 
+    looks = True
+
     def __init__(self, keys: Schema, ask: Ask, schema: Schema, name: str = "ask") -> None:
         self.schema = schema
         self.name = name

@@ -85,7 +85,7 @@ class Fixpoint(Operator):
             rule.prepare(self._keys)
         self.anchors = Arrangement(schema, self.key, name=f"{name} anchor")
         relations = [r for rule in self.rules for r in rule.relations]
-        self.checked = any(rule.checked for rule in self.rules)
+        self.looks = any(rule.checked for rule in self.rules)
         self._plain = all(r.rewrite is None for r in self.rules) and all(r.tells for r in relations)
         self._joins = {r.join for r in relations if not r.tells}
         self._present = 0

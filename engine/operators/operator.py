@@ -32,6 +32,8 @@ class Operator:
     detail: str = ""  # a kernel's SQL
     arity: int = 1
     schema: Schema
+    looks: bool = False
+    """Does a step read the tables as the epoch leaves them?"""
     rounds: list[tuple[Counters, list[int]]] | None = None
     """Of a loop, or in one: counters, and the row changes there and at the next ones. Appended
     while it is a list."""

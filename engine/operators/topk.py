@@ -7,12 +7,14 @@ from typing import Final
 
 import numpy as np
 
+from tidewheel.engine.operators.asked import Ask
 from tidewheel.engine.operators.keyed import Keyed
 from tidewheel.engine.operators.operator import Emission
 from tidewheel.engine.operators.rank import Order, Ranking
 from tidewheel.engine.operators.regroup import Evaluate
+from tidewheel.engine.operators.ties import asked_for
 from tidewheel.engine.state.arrangement import Arrangement, Counters
-from tidewheel.engine.state.columns import is_null
+from tidewheel.engine.state.columns import is_null, take
 from tidewheel.engine.state.delta import Delta, Int64s, Schema, concat, consolidate, unique
 from tidewheel.engine.state.heads import Heads
 from tidewheel.engine.state.order import begins
@@ -78,6 +80,21 @@ class Ordered(Keyed):
         change = super().step(counters, deltas)
         self._present = None
         return change
+
+    def settled(self, keys: Delta | None, ask: Ask) -> Delta:
+        """The output of groups whose rows tie; of all without keys.
+
+        `ask` says it, unless all that came is one row: it comes behind those that were there.
+        """
+        delta = self._present
+        if delta is None or len(delta) > 1 or delta.weights[0] < 0:
+            return ask(keys)
+        if keys is None:
+            return self.output.contents()
+        of = self.output.key
+        found = self.output.match(keys.cols, of, of.keys(keys.cols, len(keys)))
+        assert found is not None
+        return found[1].delta()
 
     def _places(self, delta: Delta) -> tuple[Int64s, Int64s, Int64s]:
         """Keys, ranks and weights of rows."""
@@ -186,11 +203,17 @@ class Ordered(Keyed):
 
 
 def extreme(
-    input_schema: Schema, key: Sequence[int], value: int, schema: Schema, chosen: int | None = None
+    input_schema: Schema,
+    key: Sequence[int],
+    value: int,
+    schema: Schema,
+    chosen: int | None = None,
+    ask: Ask | None = None,
 ) -> Evaluate:
     """min or max without a statement: per group the value of the lowest place.
 
-    Or, for arg_min and arg_max, what another column has `chosen` there.
+    Or, for arg_min and arg_max, what another column has `chosen` there; where that is open, as
+    several rows share the place, `ask` says it.
 
     For types whose places are values (`rank.rankable`), with an input ordered by place and NULLs
     last; the output is the key columns and the value.
@@ -216,7 +239,18 @@ def extreme(
             for i in layout.key.indices:  # two groups under one hash
                 kind, col = input_schema.kinds[i], rows.cols[i]
                 first[1:] |= ~kind.equal(col[1:], col[:-1])
-        out = rows.take(first.nonzero()[0])
-        return Delta(schema, [out.cols[i] for i in positions], np.ones(len(out), np.int64))
+        starts = first.nonzero()[0]
+        out = rows.take(starts)
+        found = Delta(schema, [out.cols[i] for i in positions], np.ones(len(out), np.int64))
+        if ask is None or chosen is None:
+            return found
+        group = first.cumsum() - 1
+        like, other = (
+            input_schema.kinds[i].equal(rows.cols[i], take(out.cols[i], group))
+            for i in (value, chosen)
+        )
+        open_ = np.zeros(len(out), bool)
+        open_[group[like & ~other]] = True
+        return asked_for(found, open_, ask, len(key))
 
     return evaluate

@@ -1,0 +1,68 @@
+"""Groups whose output is open where rows tie, settled by who knows the order of the rows.
+
+arg_max(name, score) is the name of the first row with the highest score, and list(name ORDER BY
+score) has names of one score as they come. A collection has no order, so rows that tie are found
+here, and what depends on them is asked for; nobody is asked where none do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tidewheel.engine.operators.asked import Ask
+from tidewheel.engine.operators.regroup import Evaluate
+from tidewheel.engine.state.columns import Mask
+from tidewheel.engine.state.delta import Delta, KeySpec, Schema, concat, consolidate, unique
+
+
+def settling(
+    evaluate: Evaluate, ask: Ask, keys: int, orders: Sequence[Sequence[int]] | None
+) -> Evaluate:
+    """`evaluate`, but with groups from `ask` for those that differ if their rows come backwards.
+
+    The first `keys` columns of the output are the group. `orders` are the positions, in the input,
+    of the group and what one aggregate goes by: rows do not tie where all differ there. None: where
+    rows come says too little, all groups are asked for. So are all at the first call.
+    """
+    begun = False
+
+    def run(rows: Delta) -> Delta:
+        nonlocal begun
+        if not begun:
+            begun = True
+            return ask(None)
+        found = evaluate(rows)
+        if len(rows) < 2:
+            return found
+        if orders is None:
+            return asked_for(found, np.ones(len(found), bool), ask, keys)
+        if not any(_tie(rows, order) for order in orders):
+            return found
+        backwards = evaluate(rows.take(np.arange(len(rows))[::-1]))
+        differ = consolidate(concat([found, backwards.negate()]))
+        if not len(differ):
+            return found
+        spec = KeySpec(found.schema, range(keys))
+        open_ = spec.keys(differ.cols, len(differ))
+        return asked_for(found, np.isin(spec.keys(found.cols, len(found)), open_), ask, keys)
+
+    return run
+
+
+def _tie(rows: Delta, order: Sequence[int]) -> bool:
+    keys = KeySpec(rows.schema, order).keys(rows.cols, len(rows))
+    return len(unique(keys)) < len(rows)
+
+
+def asked_for(found: Delta, open_: Mask, ask: Ask, keys: int) -> Delta:
+    """`found`, but with groups from `ask` for those of the rows that are still open."""
+    if not open_.any():
+        return found
+    if not keys:
+        return ask(None)
+    some = found.take(open_.nonzero()[0])
+    schema = Schema(found.schema.names[:keys], found.schema.types[:keys])
+    sought = Delta(schema, some.cols[:keys], np.ones(len(some), np.int64))
+    return concat([found.take((~open_).nonzero()[0]), ask(sought)])
