@@ -52,7 +52,7 @@ class FromBinder:
     def bind(self, item: exp.Expr, joins: Sequence[exp.Join]) -> From:
         """An item and what is joined to it."""
         left = self._item(item)
-        for join in (*(item.args.get("joins") or ()), *joins):
+        for join in (*(item.args.get("joins") or ()), *_to_their_items(joins)):
             left = self._join(left, join)
         return left
 
@@ -78,7 +78,7 @@ class FromBinder:
         if isinstance(item, exp.Subquery):
             if special or item.args.get("with_"):
                 return self._opaque(item, ", ".join(special).upper() or "WITH around a FROM item")
-            if isinstance(item.this, exp.Table):
+            if _holds_joins(item):
                 return self._parenthesized(item)
             return self._subquery(item)
         if isinstance(item, exp.Lateral):
@@ -370,6 +370,46 @@ class FromBinder:
         sql = f"SELECT {items} FROM {a} POSITIONAL JOIN {b}"
         node = Block(sql, (left[0], right[0]), names, columns, "POSITIONAL JOIN")
         return node, [*left[1], *right[1]]
+
+
+def _to_their_items(joins: Sequence[exp.Join]) -> list[exp.Join]:
+    """``FROM a, b RIGHT JOIN c`` joins c to b alone; sqlglot has all joins of a FROM in one list.
+
+    Where it makes no difference they are left so: a LATERAL may then read what is before a comma.
+    """
+    found: list[exp.Join] = []
+    start = 0
+    while start < len(joins):
+        end = start + 1
+        while end < len(joins) and not _is_comma(joins[end]):
+            end += 1
+        first, rest = joins[start], joins[start + 1 : end]
+        if _is_comma(first) and any(map(_tells_sides, rest)):
+            item = first.this.copy()
+            item.set("joins", [*(item.args.get("joins") or ()), *(j.copy() for j in rest)])
+            found.append(exp.Join(this=item))
+        else:
+            found += joins[start:end]
+        start = end
+    return found
+
+
+def _holds_joins(item: exp.Subquery) -> bool:
+    """Are there FROM items in the parentheses, and no query?"""
+    inner = item.this
+    if isinstance(inner, exp.Subquery):
+        return bool(inner.alias or inner.args.get("joins")) or _holds_joins(inner)
+    return isinstance(inner, exp.Table)
+
+
+def _is_comma(join: exp.Join) -> bool:
+    return not any(join.args.get(k) for k in ("kind", "side", "method", "on", "using"))
+
+
+def _tells_sides(join: exp.Join) -> bool:
+    """Does it matter which items are on the left of a join?"""
+    sided = (join.args.get("side") or "").upper() in ("RIGHT", "FULL")
+    return sided or bool(join.args.get("method") or join.args.get("using"))
 
 
 def alias_of_item(item: exp.Expr) -> tuple[str, tuple[str, ...]]:

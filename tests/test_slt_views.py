@@ -21,6 +21,7 @@ NOT_DETERMINED = (
     "max_by(g, n, 2)",
     "from p select * order by n desc nulls last limit 1",
     "from p where n > 0 order by n limit 2 offset 1",
+    "from t order by v desc nulls last limit 2",
     "row_number() over (order by n nulls last)",
 )
 # With one thread DuckDB 2.0 itself never ends this one over an empty left side.
