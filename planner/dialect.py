@@ -21,6 +21,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 _WRITTEN = "written"
 _KEPT = "__tw_kept_"
+_ARRAY = "__tw_array"
 _PLAIN_NAME = re.compile(r"[A-Za-z_][\w.]*")
 
 # sqlglot turns calls of these into other calls: log2(x) into log(2, x), struct_pack(*COLUMNS(…))
@@ -40,7 +41,7 @@ class Tidewheel(DuckDB):
     def tokenize(self, sql: str, dialect: DialectType = None) -> list[Token]:
         """The tokens of `sql`, those replaced that sqlglot's parser would take for others."""
         tokens = super().tokenize(sql, dialect)
-        return _null_orders(_kept_calls(_typed_literals(_in_lists(tokens))))
+        return _null_orders(_kept_calls(_typed_literals(_in_lists(_arrays(tokens)))))
 
     def parse(self, sql: str, **opts: Any) -> list[exp.Expr | None]:
         """The statements of `sql`; where no null order is written, `nulls_first` is None."""
@@ -92,6 +93,31 @@ def _in_lists(tokens: list[Token]) -> list[Token]:
         ]
         found[end + 1] = _like(last, TokenType.R_PAREN, ")")
     return found
+
+
+def _arrays(tokens: list[Token]) -> list[Token]:
+    """``ARRAY[1]`` is another expression for DuckDB than ``[1]``, and names its column so.
+
+    A mark becomes its first value, unless it is the end of a type: ``x::INTEGER ARRAY[3]``.
+    """
+    found: list[Token] = []
+    for at, token in enumerate(tokens):
+        found.append(token)
+        if (
+            token.token_type == TokenType.L_BRACKET
+            and at > 0
+            and tokens[at - 1].token_type == TokenType.ARRAY
+            and (at == 1 or not _ends_value(tokens[at - 2]))
+        ):
+            found.append(_like(token, TokenType.VAR, _ARRAY))
+            if tokens[at + 1 : at + 2] and tokens[at + 1].token_type != TokenType.R_BRACKET:
+                found.append(_like(token, TokenType.COMMA, ","))
+    return found
+
+
+def _ends_value(token: Token) -> bool:
+    ends = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.DOT, TokenType.VAR}
+    return token.token_type in ends | {TokenType.IDENTIFIER} | _LITERAL_TYPES
 
 
 def _closing(tokens: list[Token], start: int) -> int | None:
@@ -164,8 +190,12 @@ def _unmarked(tree: exp.Expr | None) -> exp.Expr | None:
     """The tree with the marks that the tokens left turned into what they say."""
     if tree is None:
         return None
-    for node in tree.find_all(exp.Ordered, exp.Anonymous):
-        if isinstance(node, exp.Anonymous):
+    for node in tree.find_all(exp.Ordered, exp.Anonymous, exp.Array):
+        if isinstance(node, exp.Array):
+            if node.expressions and node.expressions[0].name == _ARRAY:
+                node.set("expressions", node.expressions[1:])
+                node.meta[_WRITTEN] = "ARRAY"
+        elif isinstance(node, exp.Anonymous):
             if isinstance(node.this, str) and node.this.startswith(_KEPT):
                 node.set("this", node.this.removeprefix(_KEPT))
         elif node.args.get("with_fill") is None:
@@ -182,6 +212,8 @@ def _is_spelled(node: exp.Expr) -> bool:
         return isinstance(kind, str) and not _PLAIN_NAME.fullmatch(kind)
     if isinstance(node, exp.Ordered):
         return node.args.get("nulls_first") is False and not node.find_ancestor(exp.WithinGroup)
+    if isinstance(node, exp.Array):
+        return _WRITTEN in node.meta
     return type(node) in _SPELLING
 
 
@@ -237,6 +269,7 @@ _SPELLING: dict[type[exp.Expr], Callable[[exp.Expr, _Write], str]] = {
     # sqlglot adds a cast to BOOLEAN, which lets pass what DuckDB refuses.
     exp.LogicalAnd: lambda node, write: f"BOOL_AND({write(node.this)})",
     exp.LogicalOr: lambda node, write: f"BOOL_OR({write(node.this)})",
+    exp.Array: lambda node, write: f"ARRAY[{', '.join(map(write, node.expressions))}]",
     exp.IgnoreNulls: _nulls("IGNORE"),
     exp.RespectNulls: _nulls("RESPECT"),
     # sqlglot writes other names of the same parts: DAYOFWEEK for dow.
