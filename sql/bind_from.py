@@ -46,6 +46,7 @@ class FromBinder:
         self.binder = select.binder
         self.conditions: list[exp.Expr] = []
         self.where: exp.Expr | None = None
+        self.around = select.scope.parent  # what an item may read: also those before it
         self.last: exp.Join | None = None
         """The last join of the SELECT: its sides are all of the FROM items."""
 
@@ -142,9 +143,7 @@ class FromBinder:
         return Project(node, exprs), fresh
 
     def _subquery(self, item: exp.Subquery) -> From:
-        alias, renamed = alias_of_item(item)
-        query = self.binder.query(item.this, self.select.scope.parent)
-        return self._correlated(query, alias, renamed)
+        return self._correlated(self.binder.query(item.this, self.around), *alias_of_item(item))
 
     def _correlated(self, query: BoundQuery, alias: str, renamed: Sequence[str]) -> From:
         """A query that may read the SELECT around."""
@@ -172,17 +171,19 @@ class FromBinder:
     def _join(self, left: From, join: exp.Join) -> From:
         if any(join.args.get(k) for k in ("global_", "match_condition", "pivots", "expressions")):
             raise NotTaken("an unusual join")
-        waiting = len(self.conditions)
+        waiting, around = len(self.conditions), self.around
+        self.around = Scope(left[1], around, before=True)
         try:
             right = self.bind(join.this, ())
         except (NotTaken, duckdb.Error):
             del self.conditions[waiting:]
             from .bind_lateral import Lateral
 
-            lateral = Lateral(self).join(left, join)
-            if lateral is None:
+            if (lateral := Lateral(self).join(left, join)) is None:
                 raise
             return lateral
+        finally:
+            self.around = around
         method = (join.args.get("method") or "").upper()
         side = (join.args.get("side") or "").upper()
         kind = (join.args.get("kind") or "").upper()

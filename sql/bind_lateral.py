@@ -45,7 +45,7 @@ class Lateral:
     def _query(self, left: From, join: exp.Join, tree: exp.Expr, kind: JoinKind) -> From:
         inner = kind != "left"
         alias, renamed = alias_of_item(join.this)
-        around = Scope(left[1], self._from.select.scope.parent)
+        around = Scope(left[1], self._from.around)
         query = self._from.binder.query(tree, around, late=inner)
         if query.around:
             if not set(query.around) <= names_of(left[0]):

@@ -67,6 +67,8 @@ class Scope:
 
     relations: list[Relation] = field(default_factory=list)
     parent: Scope | None = None
+    before: bool = False
+    """Are these the FROM items before one that is bound as if it did not read them?"""
 
     def check(self, node: exp.Column, parts: Sequence[str]) -> None:
         """NotTaken if the argument of a macro means another column here than at the call.
@@ -77,6 +79,8 @@ class Scope:
         at: Scope | None = self
         for _ in range(out):
             at = None if at is None else at.parent
+            while at is not None and at.before:
+                at = at.parent
         if out and (at is None or at.find_around(parts) != self.find_around(parts)):
             raise NotTaken(f"{'.'.join(parts)} has two meanings in the subquery of a macro")
 
@@ -113,10 +117,15 @@ class Scope:
         return _fields(found, parts[1:])
 
     def find_around(self, parts: Sequence[str]) -> exp.Expr | None:
-        """What it means here, or in the nearest SELECT around where it means something."""
+        """What it means here, or in the nearest SELECT around where it means something.
+
+        NotTaken if that is a FROM item before this one: it is nearer than any SELECT around.
+        """
         scope: Scope | None = self
         while scope is not None:
             found = scope.find(parts)
+            if found is not None and scope.before:
+                raise NotTaken(f"{'.'.join(parts)} is of a FROM item before this one")
             if found is not None:
                 return found
             scope = scope.parent
@@ -127,7 +136,7 @@ class Scope:
         found: dict[str, Column] = {}
         scope: Scope | None = self
         while scope is not None:
-            for v in scope.visible():
+            for v in () if scope.before else scope.visible():
                 found.update((c.name, c) for c in (v.column, v.merged) if c is not None)
             scope = scope.parent
         return tuple(found.values())

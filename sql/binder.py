@@ -202,6 +202,8 @@ class Binder:
                     read = {t.name.lower() for t in cte.this.find_all(exp.Table) if not t.db}
                     if read & set(names[position:]):
                         raise NotTaken("a recursive table")
+                if cte.args.get("key_expressions"):
+                    raise NotTaken("USING KEY")  # there are fewer rows than its query gives
                 if not isinstance(cte.this, exp.Query):
                     raise NotTaken("a statement that is no query in WITH")
                 labels = tuple(c.name for c in cte.args["alias"].columns)
