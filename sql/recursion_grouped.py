@@ -51,8 +51,8 @@ def grouped(scanned: Scan) -> Scan | None:
     for _, span, written in reversed(edits):
         text = f"{text[: span.start]}\n{written}\n{text[span.end :]}"
     found = scan(text)
-    for i, _, _ in edits:
-        found.withs[i].improving = True
+    for more, (i, _, _) in enumerate(edits):  # (the anchor of each one has a WITH of its own)
+        found.withs[i + more].improving = True
     return found
 
 
