@@ -40,6 +40,8 @@ class Grouping:
         self._keys: list[Named] = []
         self._places: dict[str, exp.Expr] = {}
         self._sets: list[tuple[int, ...]] | None = None
+        self._written: dict[str, str] = {}
+        self._two_names = False
         self._input: Node | None = None
         self._subqueries: Subqueries | None = None
         self.aggregates: list[Named] = []
@@ -67,9 +69,15 @@ class Grouping:
                 new = self._select.binder.names.fresh("key", type_)
             self._keys.append(Named(new, e))
             self._places[text] = column(new.name)
+        correlated = bool(self._carried or self._select._correlation)
+        if correlated and self._group is not None and () in sets:
+            # it has its row also where the row around meets nothing
+            raise NotTaken("GROUP BY () in a correlated subquery")
         if len(sets) != 1:
-            if self._carried:
+            if correlated:
                 raise NotTaken("grouping sets in a correlated subquery")
+            if self._two_names:
+                raise NotTaken("grouping sets over two names of one expression")
             if any(isinstance(k.expr, exp.Literal) for k in self._keys):
                 raise NotTaken("grouping sets over constants")
             # a set has a key once, also where it comes from several ROLLUPs
@@ -176,7 +184,11 @@ class Grouping:
             bound = self._select._clause(expression)
         if self._functions.found_in(bound):
             raise NotTaken("GROUP BY an aggregate")
-        return _bare(bound)
+        bound = _bare(bound)
+        # DuckDB groups twice by what has two names; a set may have it under one of them.
+        text = to_sql(expression)
+        self._two_names |= self._written.setdefault(to_sql(bound), text) != text
+        return bound
 
 
 def _bare(expression: exp.Expr) -> exp.Expr:
