@@ -85,8 +85,11 @@ def judge(
     }
     for branch in branches:
         for use in uses[id(branch)]:
-            if not use.monotone:
-                raise _not_monotone(scanned, cte, group, use)
+            if use.monotone:
+                continue
+            if alone and not found.least and _is_written_once(scanned, cte, branches):
+                return _linear(scanned, cte, split, group)
+            raise _not_monotone(scanned, cte, group, use)
     found.check(scanned, cte, split, labels or {})
     nonlinear = max(counts) > 1
     linear = all(u.linear for b in branches for u in uses[id(b)])
@@ -237,6 +240,11 @@ def _count(
         elif target is not None and target not in seen and cte.body.holds(target.definition):
             total += _count(scanned, target.body, cte, group, (*seen, target))
     return total
+
+
+def _is_written_once(scanned: Scan, cte: Cte, branches: Sequence[Branch]) -> bool:
+    """Does no step name its table twice? (It may read a local table over it several times.)"""
+    return all(len(_back(scanned, b.span, cte, [cte])) <= 1 for b in branches)
 
 
 def _uses(
