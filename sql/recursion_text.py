@@ -156,7 +156,8 @@ class Cutter:
             for i, cte in enumerate(own):
                 definition = self.part(cte.definition)
                 outer.add((", " if i else "") + definition.sql, definition.inputs)
-            wrap = body.sql.lstrip()[:4].upper() == "WITH"
+            # of one WITH behind another DuckDB forgets the second, also where that has parentheses
+            wrap = body.sql.lstrip("( \n")[:4].upper() == "WITH"
             outer.add("\nSELECT * FROM (\n" if wrap else "\n")
             outer.add(body.sql, body.inputs)
             outer.add("\n)" if wrap else "")
