@@ -9,6 +9,9 @@ the search ends.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import takewhile
+
 from sqlglot import exp, parse_one
 from sqlglot.errors import SqlglotError
 
@@ -206,9 +209,34 @@ def carry(
     name = quoted(own.label)
     text = f"(SELECT * RENAME ({renames}) FROM {name}{condition})"
     local.splices[own.name] = Splice(own.name, text + ("" if own.aliased else f" AS {name}"))
+    for span, i in _named(scanned, step.span, own, alias, carried):
+        local.splices[span] = Splice(span, hidden[i])
     found = local.part(Span(step.span.start, from_at)).sql.rstrip()
     rest = local.part(Span(from_at, step.span.end)).sql
     return f"{found}{extra} {rest}"
+
+
+def _named(
+    scanned: Scan, step: Span, own: Reference, alias: str, carried: list[str]
+) -> Iterator[tuple[Span, int]]:
+    """Where a step names carried columns, and which: with its table, or without if it is alone."""
+    known = {name.lower(): i for i, name in enumerate(carried)}
+    tokens = list(scanned.within(step))
+    before_own = [t.text.upper() for t in tokens if t.start < own.name.start]
+    behind = [t.text.upper() for t in tokens if t.start > own.name.start]
+    items = takewhile(lambda word: word != "WHERE", behind)
+    alone = before_own[-1] == "FROM" and not any(word in (",", "JOIN") for word in items)
+    table = alias.strip('"').lower()
+    for before, dot, token in zip([None, None, *tokens], [None, *tokens], tokens, strict=False):
+        which = known.get(token.text.strip('"').lower())
+        if which is None or not (token.kind == "word" or token.text.startswith('"')):
+            continue
+        if dot is not None and dot.text == ".":
+            mine = before is not None and before.text.strip('"').lower() == table
+        else:
+            mine = alone and (dot is None or dot.text.upper() != "AS")
+        if mine:
+            yield Span(token.start, token.start + len(token.text)), which
 
 
 def _alias(scanned: Scan, own: Reference) -> str:

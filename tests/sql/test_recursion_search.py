@@ -91,3 +91,25 @@ def test_errors(con: tidewheel.Connection, clause: str, message: str, at: str) -
         con.execute(sql)
     assert caught.value.column is not None
     assert sql[caught.value.column - 1 :].startswith(at)
+
+
+def test_the_step_may_read_what_the_clauses_add(con: tidewheel.Connection) -> None:
+    alone = (
+        "WITH RECURSIVE r AS (SELECT 0 AS x UNION ALL SELECT (x + 1) % 10 FROM r WHERE NOT c) "
+        "CYCLE x SET c USING path SELECT count(*), sum(x), bool_or(c) FROM r"
+    )
+    assert con.execute(alone).fetchall() == [(11, 45, True)]
+    joined = (
+        "WITH RECURSIVE s(f, t) AS (SELECT f, t FROM graph WHERE f = 1 UNION ALL SELECT g.f, g.t "
+        "FROM (SELECT *, 'x' AS path FROM graph) g, s WHERE g.f = s.t AND {}) "
+        "CYCLE f, t SET c USING path SELECT count(*) FROM s"
+    )
+    # (in PostgreSQL, where `path` alone is ambiguous, without the column of that name)
+    for condition, count in [("len(s.path) < 3", 6), ("NOT s.c", 10), ("path = 'x'", 10)]:
+        query = joined.format(condition)
+        assert con.execute(query).fetchall() == [(count,)]
+        con.execute(f"CREATE OR REPLACE MATERIALIZED VIEW v AS {query}")
+        con.execute("INSERT INTO graph VALUES (3, 4, 'more')")
+        assert con.execute("VERIFY VIEW v").fetchall() == []
+        con.execute("DELETE FROM graph WHERE label = 'more'")
+        assert con.execute("FROM v").fetchall() == [(count,)]
