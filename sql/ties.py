@@ -6,6 +6,7 @@ import sqlglot
 from sqlglot import exp
 
 from tidewheel.planner.dialect import Tidewheel
+from tidewheel.sql.bind_limit import limits
 
 
 def cut(sql: str, width: int) -> str | None:
@@ -18,7 +19,7 @@ def cut(sql: str, width: int) -> str | None:
     except sqlglot.errors.SqlglotError:
         return None
     order = tree.args.get("order")
-    if order is None or not (tree.args.get("limit") or tree.args.get("offset")):
+    if order is None or not limits(tree):
         return None
     for place in range(1, width + 1):
         order.append("expressions", exp.Ordered(this=exp.Literal.number(place)))

@@ -179,11 +179,11 @@ class Join(Operator):
             columns_.take(delta.cols[i], at) if of == side else rows.cols[i]
             for of, i in self.columns
         ]
-        pairs = Delta(self.schema, cols, products(delta.weights[at], rows.weights))
+        pairs = Delta(self.schema, cols, _products(delta.weights[at], rows.weights))
         return at_lub(counters, rows.times, pairs)
 
 
-def products(left: Int64s, right: Int64s) -> Int64s:
+def _products(left: Int64s, right: Int64s) -> Int64s:
     """The weights of pairs; OverflowError where their sum might not be one.
 
     Loops under UNION ALL count rows that are many times more with each iteration.

@@ -239,8 +239,7 @@ def extreme(
             for i in layout.key.indices:  # two groups under one hash
                 kind, col = input_schema.kinds[i], rows.cols[i]
                 first[1:] |= ~kind.equal(col[1:], col[:-1])
-        starts = first.nonzero()[0]
-        out = rows.take(starts)
+        out = rows.take(first.nonzero()[0])
         found = Delta(schema, [out.cols[i] for i in positions], np.ones(len(out), np.int64))
         if ask is None or chosen is None:
             return found
