@@ -8,7 +8,8 @@ from typing import Any
 from tidewheel.engine.dataflow.graph import Graph, Stream
 from tidewheel.engine.dataflow.loop_context import Feedback, LoopContext
 from tidewheel.engine.dataflow.vertex import Vertex
-from tidewheel.engine.kernels.duckdb import KernelConnection, Parameters, input_name
+from tidewheel.engine.kernels.connection import KernelConnection
+from tidewheel.engine.kernels.duckdb import Parameters, input_name
 from tidewheel.engine.operators.kernel import Kernel, KernelInput
 from tidewheel.planner.flow import Flow, Loop, Operator
 from tidewheel.planner.fuse import KernelPlan

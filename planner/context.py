@@ -10,6 +10,7 @@ from typing import Any
 import duckdb
 
 from tidewheel.engine.arrow import pa
+from tidewheel.engine.kernels.connection import Access
 from tidewheel.engine.kernels.duckdb import Bound
 from tidewheel.planner.meaning import Meaning
 
@@ -46,7 +47,8 @@ class Context:
     else is called to stop the statement, where several threads run it. `watch(table, counters,
     rows)` is told of each iteration of each recursive table; `record(variable, counters, rows)` is
     given the rows themselves, of loops that run as loop contexts. `deadline`: when the statement
-    has to be at its end, in seconds of `time.monotonic`. `bound`: statements of `connection`.
+    has to be at its end, in seconds of `time.monotonic`. `bound`: statements of `connection`;
+    `access`: what it may look at.
     `meaning`: the settings on which a query's meaning depends, where they are known already.
     `state`: gives what is another value after every change of a table, as long as nobody else can
     make one; else None.
@@ -62,6 +64,7 @@ class Context:
     temporary: bool = False
     deadline: float | None = None
     bound: Bound = field(default_factory=Bound)
+    access: Access = field(default_factory=Access)
     aborts: set[Callable[[], None]] = field(default_factory=set)
     watch: Callable[[str, tuple[int, ...], int], None] | None = None
     record: Callable[[str, tuple[int, ...], pa.Table], None] | None = None

@@ -12,7 +12,8 @@ from typing import Any
 import duckdb
 
 from tidewheel.engine.arrow import pa
-from tidewheel.engine.kernels.duckdb import KernelReader, execute, relation
+from tidewheel.engine.kernels.connection import KernelReader
+from tidewheel.engine.kernels.duckdb import execute, relation
 from tidewheel.planner.context import Context, Parameters
 
 
@@ -87,7 +88,8 @@ class Direct:
             self._count += batch.num_rows
             return batch
         if self.for_rows and self._count <= FEW:
-            small = plain_columns(described(self._reader.relation)) is not None
+            found = self._reader.relation
+            small = found is not None and plain_columns(described(found)) is not None
             self._bound.note_small(self._sql, small)
         self.close()
         return None

@@ -14,7 +14,8 @@ import pyarrow as pa
 
 from tidewheel.engine.dataflow.graph import Stream
 from tidewheel.engine.dataflow.runtime import Dataflow, Output
-from tidewheel.engine.kernels.duckdb import KernelConnection, roll_back
+from tidewheel.engine.kernels.connection import KernelConnection
+from tidewheel.engine.kernels.duckdb import roll_back
 from tidewheel.engine.scheduler.journal import Journal
 from tidewheel.planner import lower_recursion  # noqa: F401  (registers LetRec)
 from tidewheel.planner.build import OUTPUT, build
@@ -124,13 +125,17 @@ def launch(plan: Physical, context: Context, watch: Watch | None = None) -> Resu
     if threads > 1:
         # The caller holds the session's lock while it waits for workers: they need their own.
         context = dataclasses.replace(context, lock=threading.RLock())
-    connection = KernelConnection(context.connection, context.lock, context.settings.batch_rows)
+    batch_rows, once = context.settings.batch_rows, not context.in_transaction
+    connection = KernelConnection(
+        context.connection, context.lock, batch_rows, access=context.access, once=once
+    )
     apart: dict[str, KernelConnection] = {}
     if threads > 1:
         for name in leave(plan.kernels, plan.learned, context):
             own = cursor(context, plan.learned)
-            rows = context.settings.batch_rows
-            apart[name] = KernelConnection(own, threading.RLock(), rows, connection)
+            apart[name] = KernelConnection(
+                own, threading.RLock(), batch_rows, connection, once=once
+            )
     parameters: Any = context.parameters
     if plan.labels is not None and parameters is not None and not isinstance(parameters, Mapping):
         # Parts of a text name its parameters by number.

@@ -16,7 +16,8 @@ import pyarrow as pa
 from sqlglot import exp
 
 from tidewheel.engine.dataflow.vertex import Vertex
-from tidewheel.engine.kernels.duckdb import KernelReader, run_table
+from tidewheel.engine.kernels.connection import KernelReader
+from tidewheel.engine.kernels.duckdb import run_table
 from tidewheel.engine.operators.budget import DEFAULT_ITERATIONS, Budget
 from tidewheel.engine.operators.iterate import Iterate, Part, Pick
 from tidewheel.engine.operators.native_loop import NativeLoop
@@ -243,7 +244,8 @@ def _native(low: Lowering, node: LetRec, binding: Binding, native: Block) -> Ope
                 # DuckDB would compute ahead, and might fail there.
                 rows = max(1, min(rows, node.enough))
             sql = f"SELECT * FROM (\n{sql}\n) LIMIT {most}"
-            return KernelReader(context.connection, context.lock, sql, None, given, rows)
+            once = not context.in_transaction
+            return KernelReader(context.connection, context.lock, sql, None, given, rows, once=once)
 
         vertex = NativeLoop(
             reader,

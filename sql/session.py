@@ -15,6 +15,7 @@ import duckdb
 from tidewheel.engine.arrow import pa
 
 from ..engine.alarm import alarm
+from ..engine.kernels.connection import Access
 from ..engine.kernels.duckdb import Bound, rows_of, table_of
 from ..engine.operators.budget import BOUNDS, Budget
 from ..planner.context import Context, Parameters, Settings
@@ -56,6 +57,7 @@ class Session:
         self.deadline: float | None = None
         self.aborts: set[Callable[[], None]] = set()
         self._bound = Bound()
+        self._access = Access(lambda: self.catalog.settings_version)
         self.activity: Activity | None = None
         """Noted only if somebody may look."""
         self.temporary = False
@@ -295,6 +297,7 @@ class Session:
             watch=self._watch(),
             deadline=self.deadline,
             bound=self._bound,
+            access=self._access,
             meaning=self.views.known_meaning(),
             state=self.database.own_state,
         )

@@ -24,7 +24,8 @@ import pyarrow as pa
 
 from tidewheel.engine.arrow import empty
 from tidewheel.engine.dataflow.vertex import Vertex
-from tidewheel.engine.kernels.duckdb import KernelConnection, Parameters, Repeated
+from tidewheel.engine.kernels.connection import KernelConnection, Repeated
+from tidewheel.engine.kernels.duckdb import Parameters
 from tidewheel.engine.progress.timestamp import Timestamp
 
 Key = tuple[int, tuple[int, ...]]

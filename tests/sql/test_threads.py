@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 
 import tidewheel
-from tidewheel.engine.kernels import duckdb as kernels
+from tidewheel.engine.kernels import connection as kernels
 from tidewheel.engine.scheduler import shared_pool
 from tidewheel.planner import degree
 

@@ -8,7 +8,7 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from tidewheel.engine.kernels.duckdb import KernelConnection, Repeated
+from tidewheel.engine.kernels.connection import KernelConnection, Repeated
 
 
 @pytest.mark.parametrize("access", [True, False], ids=["open", "no external access"])
