@@ -218,12 +218,12 @@ class Runner:
                 describe = recursion.Describer(session.connection, given)
                 text = recursion.for_duckdb(statement.text, describe)
             statement = dataclasses.replace(statement, text=text)
+        with session.database.reading:
+            session.views.prepare(statement.text)
         if not session.views.any:
             found = self._duckdb(statement, given)
             session.views.note_prepare(statement)  # there may be views when it is executed
             return found
-        with session.database.reading:
-            session.views.prepare(statement.text)
         listing = _listing(statement)
         if listing is not None:
             return self._duckdb(dataclasses.replace(statement, text=listing), given)

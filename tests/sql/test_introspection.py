@@ -221,6 +221,21 @@ def test_a_maintained_view_cannot_read_them(con: tidewheel.Connection) -> None:
         con.execute("CREATE MATERIALIZED VIEW x AS FROM tidewheel_views()")
 
 
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "DESCRIBE SELECT * FROM tidewheel_vertices()",
+        "SUMMARIZE SELECT * FROM tidewheel_views()",
+        "CREATE TABLE t AS SELECT * FROM tidewheel_iterations()",
+        "CREATE VIEW p AS SELECT * FROM tidewheel_views()",
+        "PREPARE p AS SELECT * FROM tidewheel_views()",
+    ],
+)
+def test_every_statement_may_name_them_where_there_is_no_view(statement: str) -> None:
+    with tidewheel.connect() as con:
+        con.execute(statement)
+
+
 def test_without_views_and_in_safe_mode() -> None:
     with tidewheel.connect(safe_mode=True) as con:
         for what in ("views", "vertices", "iterations"):
