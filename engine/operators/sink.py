@@ -16,6 +16,7 @@ from tidewheel.engine.state.run import Layout, Rows, concat_rows
 from tidewheel.engine.state.sorting import sort_rows
 
 LEAF: Final = 4096
+PARTS: Final = 64
 _BATCH: Final = 1 << 17  # rows that a thread of DuckDB's reads at once
 
 
@@ -79,6 +80,8 @@ class Sink(Operator):
         if len(kept):
             self._waiting.append(kept)
             self._table = None
+            if len(self._waiting) % PARTS == 0:
+                self._fold()
         return delta
 
     def rows(self) -> pa.Table:
@@ -98,6 +101,23 @@ class Sink(Operator):
             schema = pa.schema(list(zip(self.schema.names, self.schema.types, strict=True)))
             self._table = pa.Table.from_batches(batches, schema)
         return self._table
+
+    def _fold(self) -> None:
+        """Make one part of the last ones, so that what nobody reads stays few rows in few parts.
+
+        Parts stay twice as large as the next one, so a row is folded some log n times. Once there
+        are more of them than of the rows that they change, they are merged with these.
+        """
+        parts = self._waiting
+        at, size = len(parts) - 1, len(parts[-1])
+        while at and len(parts[at - 1]) <= 2 * size:
+            at -= 1
+            size += len(parts[at])
+        folded = concat([p.delta() if isinstance(p, Rows) else p for p in parts[at:]])
+        parts[at:] = [sort_rows(self._layout.rows(folded))]
+        waiting = sum(map(len, parts))
+        if waiting > max(LEAF, self.state_rows - waiting):
+            self._merge()
 
     def _merge(self) -> None:
         waiting, self._waiting = self._waiting, []

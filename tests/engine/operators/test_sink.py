@@ -86,3 +86,51 @@ def test_what_is_taken_away_must_have_been_there(monkeypatch: pytest.MonkeyPatch
     op.taken()
     with pytest.raises(ValueError, match="was not there"):
         op.rows()
+
+
+def test_what_nobody_reads_stays_small() -> None:
+    op, want = Sink(SCHEMA), Counter[Any]()
+    pushed(op, [(i, "x", 1) for i in range(10)])
+    op.begin()
+    want.update((i, "x") for i in range(10))
+    most = 0
+    for epoch in range(3000):  # a sum of each group that is another one after every commit
+        new = "x" * (epoch % 7)
+        rows = [row for row in want if row[0] == epoch % 10]
+        change = [(*row, -want.pop(row)) for row in rows]
+        want[epoch % 10, new] += 1
+        pushed(op, [*change, (epoch % 10, new, 1)])
+        op.taken()
+        most = max(most, op.state_rows)
+    assert most < 1000
+    assert held(op) == +want
+
+
+@pytest.mark.parametrize("first", [0, 300])
+def test_rows_that_only_come_are_merged_now_and_then(
+    monkeypatch: pytest.MonkeyPatch, first: int
+) -> None:
+    monkeypatch.setattr(sink, "LEAF", 16)
+    op, want = Sink(SCHEMA), Counter[Any]()
+    pushed(op, [(-i, "y", 1) for i in range(first)])
+    op.begin()
+    want.update((-i, "y") for i in range(first))
+    parts = []
+    for epoch in range(3000):
+        pushed(op, [(epoch, "x", 1)])
+        op.taken()
+        want[epoch, "x"] += 1
+        parts.append(len(op._waiting))
+    assert max(parts) < 2 * sink.PARTS
+    assert held(op) == want
+
+
+def test_what_comes_and_goes_again_leaves_nothing() -> None:
+    op = Sink(SCHEMA)
+    op.begin()
+    for _ in range(200):
+        for weight in (1, -1):
+            pushed(op, [(1, "x", weight)])
+            op.taken()
+    assert op.state_rows < 2 * sink.PARTS
+    assert held(op) == Counter()
