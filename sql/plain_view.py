@@ -69,7 +69,8 @@ def _create(statement: Statement, views: Views) -> bool:
     known = views.registered(parsed.parts)
     if known is not None and not known.plain and not parsed.if_not_exists:
         raise _maintained(statement, parsed)
-    columns = _columns(statement, parsed, views) if mentions else None
+    temporary = bool({"TEMP", "TEMPORARY"} & set(statement.words[1:4]))
+    columns = _columns(statement, parsed, views, temporary) if mentions else None
     if columns is None:
         if known is None or not (parsed.replace and known.plain):
             return False
@@ -77,7 +78,7 @@ def _create(statement: Statement, views: Views) -> bool:
         views.host.connection.sql(parsed.query)
         views.forget_plain(parsed, statement)
         return False
-    if {"TEMP", "TEMPORARY"} & set(statement.words[1:4]):
+    if temporary:
         raise errors.NotSupportedError(
             "a temporary view can't hold this recursion, which DuckDB does not run",
             hint="leave TEMP out",
@@ -90,9 +91,12 @@ def _create(statement: Statement, views: Views) -> bool:
 
 
 def _columns(
-    statement: Statement, parsed: view_text.CreateView, views: Views
+    statement: Statement, parsed: view_text.CreateView, views: Views, temporary: bool
 ) -> list[L.Column] | None:
-    """The columns of a query that is ours to run; None where DuckDB gives it the same meaning."""
+    """The columns of a query that is ours to run; None where DuckDB gives it the same meaning.
+
+    `temporary`: DuckDB gets the text in the words that it knows (see recursion.for_duckdb).
+    """
     # Imported here: sqlglot takes long to load.
     from . import recursion
     from .recursion_order import early
@@ -106,7 +110,9 @@ def _columns(
         return None
     scanned = scan(parsed.query)
     forms = [c for w in scanned.withs for c in w.ctes]
-    ours = any(c.search or c.cycle or c.with_.mutually for c in forms) or early(scanned)
+    ours = any(c.with_.mutually for c in forms)
+    if not temporary:
+        ours = ours or bool(early(scanned)) or any(c.search or c.cycle for c in forms)
     if not ours and _same(plan.node):
         return None
     columns = list(plan.node.schema)

@@ -58,12 +58,12 @@ def plan(
     if scanned is None:
         return None
     if not early(scanned):
-        return _planned(scanned, describe, is_query, rewrite, keys)
+        return _planned(scanned, describe, is_query, rewrite, keys, always=scanned.written_out)
     refusals: list[errors.Error] = []
     for again in (False, True):  # tables that read each other: a recursion, if they can be one
         ordered = arranged(scanned, describe.table, recursions=again)
         try:
-            moved = ordered is not None
+            moved = ordered is not None or scanned.written_out
             return _planned(ordered or scanned, describe, is_query, rewrite, keys, always=moved)
         except errors.Error as error:
             refusals.append(error if ordered is None else _placed(error, scanned, describe))
@@ -91,32 +91,32 @@ def _planned(
     if again is not None:
         with suppress(errors.Error, duckdb.Error):  # told of the text as it is written
             theirs = whole_query(again) is not None  # DuckDB decorrelates it
-            found = _decorrelated(again, describe, is_query, keys, always=theirs)
+            found = _decorrelated(again, describe, is_query, keys, theirs, rewrite)
             if found is not None:
                 return found
-    return _decorrelated(scanned, describe, is_query, keys, always)
+    return _decorrelated(scanned, describe, is_query, keys, always, rewrite)
 
 
 def _decorrelated(
-    scanned: Scan, describe: Describer, is_query: bool, keys: bool, always: bool
+    scanned: Scan, describe: Describer, is_query: bool, keys: bool, always: bool, rewrite: bool
 ) -> Plan | None:
     """The plan; what reads the rows of a query around it is given keys if DuckDB cannot run it, or
     if `keys` are wanted.
     """
     wanted: Correlation = "all" if keys else "ours"
-    planner = Planner(scanned, describe, wanted)
+    planner = Planner(scanned, describe, wanted, rewrite)
     try:
         return planner.statement(is_query, always)
     except Correlated as refusal:
         again = keyed(scanned, describe)
         if again is not None:
             with suppress(errors.Error, duckdb.Error, Correlated):  # told of the text as written
-                other = Planner(again, describe, wanted)
+                other = Planner(again, describe, wanted, rewrite)
                 other.texts.written, other.inlined = scanned.text, True
                 return other.statement(is_query, always=True)
         if not keys:
             raise planner.texts.told(refusal) or refusal.error from None
-    return _decorrelated(scanned, describe, is_query, False, always)
+    return _decorrelated(scanned, describe, is_query, False, always, rewrite)
 
 
 def whole(text: str) -> tuple[Block, bool] | None:
@@ -135,9 +135,10 @@ def whole(text: str) -> tuple[Block, bool] | None:
 
 
 def for_duckdb(text: str, describe: Describer) -> str:
-    """PREPARE or CREATE MACRO with a recursion: DuckDB keeps the text, and runs it.
+    """PREPARE, CREATE MACRO or a temporary view with a recursion: DuckDB keeps and runs the text.
 
-    Its tables are put in order for that. Raises NotSupportedError for what only Tidewheel can run.
+    SEARCH and CYCLE are written out for that, and its tables put in order. Raises
+    NotSupportedError for what only Tidewheel can run.
     """
     scanned = _scanned(text)
     if scanned is None:
@@ -151,7 +152,7 @@ def for_duckdb(text: str, describe: Describer) -> str:
     if wrong is None and not backwards:
         least = _least(found)
         if least is None:
-            return text if ordered is None else ordered.text
+            return found.text if ordered or scanned.written_out else text
         again = _rewritten(found)
         if again is not None and _least(again) is None:
             return again.text
@@ -163,7 +164,7 @@ def for_duckdb(text: str, describe: Describer) -> str:
     else:
         what = "WITH MUTUALLY RECURSIVE"
     raise errors.NotSupportedError(
-        f"what is prepared, and a macro, is run by DuckDB, which knows no {what}",
+        f"what is prepared, and a macro or temporary view, is run by DuckDB, which knows no {what}",
         hint="Execute the query itself, with parameters: its plan is kept with its text. Or make a "
         "view of it.",
         text=shown.text,
@@ -197,6 +198,7 @@ def _scanned(text: str) -> Scan | None:
     scanned = opened_bodies(scanned)
     if any(c.search or c.cycle for w in scanned.withs for c in w.ctes):
         scanned = scan(desugar(scanned))
+        scanned.written_out = True
     return scanned
 
 

@@ -68,13 +68,19 @@ class Planner:
     """Plans the recursions of one statement: each group of tables becomes a `LetRec`."""
 
     def __init__(
-        self, scanned: Scan, describe: Describer, correlated: Correlation = "ours"
+        self,
+        scanned: Scan,
+        describe: Describer,
+        correlated: Correlation = "ours",
+        rewrite: bool = True,
     ) -> None:
         """`correlated`: which recursions over the rows of a query around them are refused, as
-        `Correlated`: all, those that DuckDB cannot run, or none (they stay in the text).
+        `Correlated`: all, those that DuckDB cannot run, or none (they stay in the text). `rewrite`:
+        WITH MUTUALLY RECURSIVE may be run as what means the same (see `least`).
         """
         self.scan = scanned
         self.correlated = correlated
+        self.rewrite = rewrite
         self.inlined = False
         """Does the statement read the results where it refers to them? DuckDB 2.0 gives some rows
         several times where a subquery of a subquery, with a WITH clause, reads what is around both.
@@ -383,7 +389,7 @@ class Planner:
 
     def least(self, members: list[Member], group: list[Cte]) -> tuple[Binding, ...] | None:
         """Bindings of a WITH MUTUALLY RECURSIVE that means what SQL's own recursion does."""
-        found = taken_apart(self.scan, group)
+        found = taken_apart(self.scan, group) if self.rewrite else None
         if found is None:
             return None
         before = dict(self.cutter.splices), set(self.settled)

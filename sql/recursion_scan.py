@@ -339,10 +339,10 @@ class _Scanner:
         if self.word(i + 2) != "FIRST" or self.word(i + 3) != "BY":
             return None, i
         by, j = self.names(i + 4)
-        columns, k = self.names(j + 1)
-        if self.word(j) != "SET" or len(columns) != 1:
+        column = unquote(self.tokens[j + 1]) if j + 1 < len(self.tokens) else None
+        if self.word(j) != "SET" or column is None:
             return None, i
-        return Search("depth" if order == "DEPTH" else "breadth", by, columns[0]), k
+        return Search("depth" if order == "DEPTH" else "breadth", by, column), j + 2
 
     def cycle(self, i: int) -> tuple[Cycle | None, int]:
         if self.word(i) != "CYCLE":

@@ -114,6 +114,8 @@ class Scan:
     tokens: list[Token]
     withs: list[With] = field(default_factory=list)
     references: list[Reference] = field(default_factory=list)
+    written_out: bool = False
+    """Had the statement SEARCH and CYCLE clauses, which `text` has not? DuckDB knows none."""
 
     def within(self, span: Span) -> list[Token]:
         """The tokens of a span."""

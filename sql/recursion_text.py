@@ -108,16 +108,16 @@ class Cutter:
     def needed(self, span: Span, local: Collection[Span] = ()) -> list[Cte]:
         """The tables of WITH clauses around `span` that it reads, directly or through others.
 
-        References in `local` do not count: they are to be replaced.
+        References in places of `local` do not count: they are to be replaced.
         """
         found: list[Cte] = []
         todo = [span]
         while todo:
             part = todo.pop()
             for reference in self.scan.references:
-                if not part.holds(reference.name) or reference.name in local:
+                if not part.holds(reference.name) or self.inside(part, reference.name):
                     continue
-                if self.inside(part, reference.name):
+                if any(place.holds(reference.name) for place in local):
                     continue
                 cte = self.scan.resolve(reference)
                 if cte is None or cte in found or span.holds(cte.definition):

@@ -380,7 +380,8 @@ _NO_DDL = (
     "CHECKPOINT",
 )  # fmt: skip
 _KEPT = re.compile(
-    r"\s*(PREPARE|CREATE\s+(OR\s+REPLACE\s+)?(TEMP\w*\s+)?(MACRO|FUNCTION))\b", re.IGNORECASE
+    r"\s*(PREPARE|CREATE\s+(OR\s+REPLACE\s+)?((TEMP\w*\s+)?(MACRO|FUNCTION)|TEMP\w*\s+VIEW))\b",
+    re.IGNORECASE,
 )
 """DuckDB keeps the query that stands in it."""
 _NO_SETTINGS = ("CREATE", "DROP", "ALTER")

@@ -237,14 +237,21 @@ class Session:
             self._stream.close()
         self._open = self._stream = None
 
-    def table(self, sql: str) -> pa.Table:
-        """Run a query to its end, within the open transaction if there is one."""
+    def table(self, sql: str, naive: bool = False) -> pa.Table:
+        """Run a query to its end, within the open transaction if there is one.
+
+        `naive`: its recursions run as they are written, for a thousand iterations at most.
+        """
         recursive = mentions_recursion(sql)
         statement = split(sql)[0] if recursive else _query(sql)
         with self.guard(statement, as_written=not recursive):
             context = self.context(None)
             # what views hold is never cut short
-            context.settings = dataclasses.replace(context.settings, on_limit="error")
+            settings = dataclasses.replace(context.settings, on_limit="error")
+            if naive:
+                most = min(settings.max_iterations or _NAIVE, _NAIVE)
+                settings = dataclasses.replace(settings, fusion=False, max_iterations=most)
+            context.settings = settings
             stream = planning.run(statement, context)
             try:
                 return pa.Table.from_batches(list(stream), stream.schema)
@@ -432,6 +439,7 @@ def _query(sql: str) -> Statement:
 
 
 _BEGIN = split("BEGIN")[0]
+_NAIVE = 1_000  # iterations
 _NO_BEGIN = (Kind.TRANSACTION, Kind.SETTING)
 
 

@@ -197,21 +197,21 @@ class Reading(Homes):
         touched = [k for k, deltas in self._changes.items() if deltas]
         return view.key in self._maintainer.readers(touched)
 
-    def _run(self, view: MaintainedView) -> pa.Table:
-        """What the view's query gives here and now."""
+    def _run(self, view: MaintainedView, naive: bool = False) -> pa.Table:
+        """What the view's query gives here and now; `naive`: see `Session.table`."""
         with self.there(view):
             try:
-                return decoded(self.host_query(view.sql, view.reads))
+                return decoded(self.host_query(view.sql, view.reads, naive))
             except errors.Error as error:
                 text, start = view_text.as_written(view.sql)
                 error.move(view.sql, text, -start)
                 raise
 
-    def host_query(self, sql: str, reads: Iterable[str]) -> pa.Table:
+    def host_query(self, sql: str, reads: Iterable[str], naive: bool = False) -> pa.Table:
         """Run a view's query here and now; the views that it reads are registered first."""
         for key in sorted(set(reads) & self._keys(), key=self._order):
             self._register(key, self._rows(key))
-        return self.host.table(sql)
+        return self.host.table(sql, naive)
 
     def _heat(self, key: str) -> bool:
         """Hydrate a cold view, unless another connection is writing just now."""

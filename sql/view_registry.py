@@ -64,7 +64,7 @@ class Host(Protocol):
     def bind(self, sql: str, names: Names | None = None) -> Node:
         """The logical plan of a view's query; `names`: the catalog as it is now."""
 
-    def table(self, sql: str) -> pa.Table:
+    def table(self, sql: str, naive: bool = False) -> pa.Table:
         """Run a query through the planner, on the session's connection, to its end."""
 
     def at_once(self, sql: str) -> pa.Table:

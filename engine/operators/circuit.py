@@ -265,7 +265,7 @@ class Loop(Operator):
 
     def step(self, counters: Counters, deltas: Sequence[Delta | None]) -> list[Emission]:
         """Runs the inner circuit until nothing changes any more."""
-        for node, delta in zip(self._entries, deltas, strict=True):
+        for node, delta in zip(self._entries, deltas, strict=False):  # (one delta, if none enter)
             if delta is not None:
                 self.inner.push(node, delta, (*counters, 0))
         self.runs += 1

@@ -8,7 +8,7 @@ import random
 import pytest
 
 import tidewheel
-from tidewheel.sql import recursion, recursion_plan
+from tidewheel.sql import recursion, recursion_member, recursion_plan
 
 LEAST = {
     "reach": "WITH MUTUALLY RECURSIVE t(x int) AS (SELECT 0 UNION SELECT e.b FROM t JOIN e ON e.a = t.x) SELECT x FROM t",
@@ -163,3 +163,21 @@ def test_types_in_other_column_lists_are_told(con) -> None:
     with pytest.raises(tidewheel.ProgrammingError, match='"t" has types') as told:
         con.execute(query)
     assert (told.value.line, told.value.column) == (1, 16)
+
+
+def test_verify_runs_the_query_as_it_is_written(con, monkeypatch) -> None:
+    query = "WITH MUTUALLY RECURSIVE t(x int) AS (SELECT 0 UNION SELECT x / 2 + 1 FROM t) SELECT x FROM t"
+    with monkeypatch.context() as patch:
+        patch.setattr(recursion_member, "widens", lambda *_: True)  # wrong: two rows become one
+        con.execute(f"CREATE MATERIALIZED VIEW v AS {query}")
+        assert rows(con, "FROM v") == [(0,), (1,), (2,)]
+        assert con.execute("VERIFY VIEW v").fetchall() == [(2, 1)]
+
+
+def test_verify_of_what_takes_many_iterations(con) -> None:
+    con.execute(
+        "CREATE TABLE chain AS SELECT i::INTEGER AS a, i::INTEGER + 1 AS b FROM range(1500) AS r(i)"
+    )
+    query = "WITH MUTUALLY RECURSIVE t(x int) AS (SELECT 0 UNION SELECT b FROM t JOIN chain ON a = x) FROM t"
+    con.execute(f"CREATE MATERIALIZED VIEW v AS {query}")
+    assert con.execute("VERIFY VIEW v").fetchall() == []

@@ -1,3 +1,4 @@
+# ruff: noqa: E501
 """SEARCH and CYCLE as in PostgreSQL's documentation and tests; answers are version 15's."""
 
 from __future__ import annotations
@@ -113,3 +114,37 @@ def test_the_step_may_read_what_the_clauses_add(con: tidewheel.Connection) -> No
         assert con.execute("VERIFY VIEW v").fetchall() == []
         con.execute("DELETE FROM graph WHERE label = 'more'")
         assert con.execute("FROM v").fetchall() == [(count,)]
+
+
+TREE = "WITH RECURSIVE t(x, n) AS (SELECT {}, 0 UNION ALL SELECT e.t, n + 1 FROM t JOIN graph e ON e.f = t.x AND n < 4) "
+TREE += "SEARCH DEPTH FIRST BY x SET way"
+
+
+def test_tables_may_follow_the_clauses(con: tidewheel.Connection) -> None:
+    sql = (
+        f"{TREE.format(1)}, u AS (SELECT x, n, way FROM t WHERE n < 2) SELECT x FROM u ORDER BY way"
+    )
+    assert con.execute(sql).fetchall() == [(1,), (2,), (3,), (4,)]
+
+
+@pytest.mark.parametrize("fusion", ["on", "off"])
+def test_what_duckdb_runs_has_no_clauses(con: tidewheel.Connection, fusion: str) -> None:
+    con.execute(f"SET fusion = '{fusion}'")
+    rows = f"({TREE.format('o.t')} SELECT count(*) FROM t)"
+    sql = f"SELECT o.f, o.t, {rows} FROM graph0 o WHERE o.f > 1"  # correlated
+    wanted = [(2, 3, 1), (4, 5, 8)]
+    assert sorted(con.execute(sql).fetchall()) == wanted
+    con.execute(f"CREATE TABLE made AS {sql}")
+    assert sorted(con.execute("FROM made").fetchall()) == wanted
+    con.execute(f"INSERT INTO made {sql}")
+    assert sorted(con.execute("FROM made").fetchall()) == sorted(wanted * 2)
+    query = f"{TREE.format(4)} SELECT x FROM t ORDER BY way"
+    found = [(4,), (5,), (1,), (2,), (3,), (3,), (4,), (5,)]
+    con.execute(f"PREPARE q AS {query}")
+    assert con.execute("EXECUTE q").fetchall() == found
+    con.execute(f"CREATE MACRO m() AS TABLE {query}")
+    assert con.execute("FROM m()").fetchall() == found
+    con.execute(f"CREATE OR REPLACE TEMP VIEW v AS {query}")
+    assert con.execute("FROM v").fetchall() == found
+    con.execute(f"CREATE TEMPORARY VIEW w AS {TREE.format(4)} CYCLE x SET c USING p FROM t")
+    assert con.execute("SELECT count(*), bool_or(c) FROM w").fetchall() == [(7, True)]
