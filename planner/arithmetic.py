@@ -27,6 +27,7 @@ from tidewheel.engine.state.columns import (
 from tidewheel.engine.state.delta import Int64s, Schema
 from tidewheel.engine.state.rowwise import ByRow, Row
 from tidewheel.planner.arithmetic_choice import case_of, extreme
+from tidewheel.planner.moments import compile_part
 from tidewheel.planner.number import (
     DECIMAL,
     INTEGER_BITS,
@@ -71,8 +72,9 @@ def compile_number(
         return case_of(expression, operand, predicate)
     if isinstance(expression, exp.Least | exp.Greatest):
         return extreme(expression, operand)
-    if isinstance(expression, exp.Extract | exp.Year | exp.Month | exp.Day):
-        return _date_part(expression, schema)
+    part = compile_part(expression, schema)
+    if part is not None:
+        return part
     if type(expression) is exp.Cast:
         one = operand(expression.this)
         to = expression.args["to"]  # (a type by a name that sqlglot does not know is none)
@@ -177,38 +179,6 @@ def _cast(number: Number, to: exp.DataType) -> Number | None:
         return hold(values, limit), nulls
 
     return Number(compute, 0, bits, True, row=held_row(number.row, limit))
-
-
-def _date_part(expression: exp.Expr, schema: Schema) -> Number | None:
-    name, source = expression.key, expression.this
-    if isinstance(expression, exp.Extract):
-        name, source = str(expression.this.name).lower(), expression.expression
-    if name not in ("year", "month", "day") or not isinstance(source, exp.Column):
-        return None
-    if source.name not in schema.names:
-        return None
-    at = schema.index(source.name)
-    kind: Any = schema.kinds[at]
-    if not pa.types.is_date32(schema.types[at]):
-        return None
-
-    def part(cols: Sequence[Col], n: int) -> tuple[Array, Mask | None]:
-        values, nulls = _filled(*kind.split(cols[at]))
-        if len(values) and not (values.min() >= _YEAR_1 and values.max() < _YEAR_10000):
-            raise NeedsKernel  # before Christ, and infinite ones
-        days = values.astype("M8[D]")
-        months = days.astype("M8[M]")
-        if name == "day":
-            return (days - months).astype(np.int64) + 1, nulls
-        if name == "month":
-            return months.astype(np.int64) % 12 + 1, nulls
-        return days.astype("M8[Y]").astype(np.int64) + 1970, nulls
-
-    return Number(part, 0, 64, True)
-
-
-_YEAR_1 = int(np.datetime64("0001-01-01", "D").astype(np.int64))
-_YEAR_10000 = int(np.datetime64("10000-01-01", "D").astype(np.int64))
 
 
 # -- operations ----------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -33,7 +34,8 @@ class Number:
     """An expression. `scale`: digits behind the point, None for DOUBLE. `bits`: of the integer
     type that it has in DuckDB, or of a narrower one; None for decimals and literals. `wide`: a
     decimal that surely has more than 64 bits in DuckDB. `row`: the same of one row, where there is
-    a form for that."""
+    a form for that. `moment`: DATE or TIMESTAMP, of which it is no number but a moment (see
+    `moments`)."""
 
     run: Run
     scale: int | None = 0
@@ -41,6 +43,7 @@ class Number:
     integer: bool = False
     wide: bool = False
     row: ByRow | None = None
+    moment: pa.DataType | None = None
 
 
 WIDE = (1 << 63) - 1
@@ -58,6 +61,8 @@ INTEGER_BITS = {
 def finished(number: Number, kind: pa.DataType) -> Compute | None:
     """A column of DuckDB's type for the expression; None where that is not what was computed."""
     found = column_type(kind)
+    if number.moment is not None:
+        return _moments(number, found) if kind == number.moment else None
     if number.scale is None:
         if not pa.types.is_float64(kind):
             return None
@@ -78,6 +83,15 @@ def finished(number: Number, kind: pa.DataType) -> Compute | None:
         if pa.types.is_decimal128(kind):
             return found.load(integers_to_arrow(values, valid, kind))
         return found.load(pa.array(values, kind, mask=None if valid is None else ~valid))
+
+    return compute
+
+
+def _moments(number: Number, kind: Any) -> Compute:
+    def compute(cols: Sequence[Col], n: int) -> Col:
+        values, nulls = number.run(cols, n)
+        found: Col = kind.join(np.ascontiguousarray(values, kind.dtype), nulls)
+        return found
 
     return compute
 

@@ -7,6 +7,7 @@ a kernel does it.
 from __future__ import annotations
 
 import datetime
+import re
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 from functools import lru_cache
@@ -29,6 +30,7 @@ from tidewheel.engine.state.columns import (
 )
 from tidewheel.engine.state.delta import Schema
 from tidewheel.planner.arithmetic import compile_number, number_of
+from tidewheel.planner.moments import TIMESTAMP, compile_moment
 from tidewheel.planner.number import NeedsKernel, Number, aligned, as_double, either
 from tidewheel.planner.text import to_sql
 from tidewheel.planner.view_kernels import Statements, statements
@@ -56,11 +58,12 @@ def swapped(comparison: type[exp.Expr]) -> type[exp.Expr]:
 
 
 def compile_value(expression: exp.Expr, schema: Schema) -> int | Number | None:
-    """A column's position, or arithmetic on columns; None: needs a kernel."""
+    """A column's position, or what is computed of columns; None: needs a kernel."""
     at = position(expression, schema)
     if at is not None:
         return at
-    return compile_number(expression, schema, lambda e: compile_predicate(e, schema))
+    number = compile_number(expression, schema, lambda e: compile_predicate(e, schema))
+    return compile_moment(expression, schema) if number is None else number
 
 
 def compile_predicate(expression: exp.Expr, schema: Schema) -> Predicate | None:
@@ -128,7 +131,8 @@ def _null_test(expression: exp.Expr, schema: Schema, wanted: bool) -> Predicate 
 
 
 def _comparison(expression: exp.Expr, schema: Schema) -> Predicate | None:
-    return _with_constant(expression, schema) or _of_numbers(expression, schema)
+    found = _with_constant(expression, schema) or _of_numbers(expression, schema)
+    return found or _moment_and_constant(expression, schema)
 
 
 def _with_constant(expression: exp.Expr, schema: Schema) -> Predicate | None:
@@ -165,6 +169,29 @@ def _with_constant(expression: exp.Expr, schema: Schema) -> Predicate | None:
         return mask if nulls is None else mask & ~nulls
 
     return number
+
+
+def _moment_and_constant(expression: exp.Expr, schema: Schema) -> Predicate | None:
+    """What is computed of a date or a timestamp, compared with a constant."""
+    kind = type(expression)
+    left, right = expression.this, expression.expression
+    moment = compile_moment(left, schema)
+    if moment is None:
+        left, right, kind = right, left, swapped(kind)
+        moment = compile_moment(left, schema)
+    if moment is None or moment.moment is None:
+        return None
+    known, run = constant(right, moment.moment), moment.run
+    if known is None:
+        return None
+    _, ufunc = _COMPARE[kind]
+
+    def test(cols: Sequence[Col], n: int) -> Mask:
+        values, nulls = run(cols, n)
+        mask: Mask = ufunc(values, known)
+        return mask if nulls is None else mask & ~nulls
+
+    return test
 
 
 def _of_numbers(expression: exp.Expr, schema: Schema) -> Predicate | None:
@@ -238,6 +265,8 @@ def _compare_columns(at: int, other: int, column: Any, ufunc: Any) -> Predicate:
 
 def constant(expression: exp.Expr, kind: pa.DataType) -> Any:
     """An expression without columns as the 64-bit integer (or text) that columns of `kind` hold."""
+    if kind == TIMESTAMP and isinstance(expression, exp.Literal) and expression.is_string:
+        expression = exp.cast(expression, "TIMESTAMP")
     known = _literal(expression, kind)
     return _computed(expression, kind) if known is None else known
 
@@ -254,7 +283,7 @@ def _literal(expression: exp.Expr, kind: pa.DataType) -> Any:
             text = expression.this
         elif isinstance(expression, exp.Literal) and expression.is_string:
             text = expression
-        if not (isinstance(text, exp.Literal) and text.is_string):
+        if not (isinstance(text, exp.Literal) and text.is_string and _DAY.fullmatch(text.this)):
             return None
         try:
             return int(np.datetime64(text.this, "D").astype(np.int64))
@@ -270,10 +299,16 @@ _EXACT = (
 )  # fmt: skip
 
 
+_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+
+
 def _computed(expression: exp.Expr, kind: pa.DataType) -> int | None:
     """An expression without columns, computed by DuckDB once, as columns of `kind` hold it."""
-    if not all(isinstance(part, _EXACT) for part in expression.walk()):
+    parts = list(expression.walk())
+    if not all(isinstance(part, _EXACT) for part in parts):
         return None
+    if kind == TIMESTAMP and any(p.this not in _TIMES for p in parts if type(p) is exp.DataType):
+        return None  # compared with more digits, or with a zone
     try:
         value = _value(to_sql(expression), statements())
     except duckdb.Error:
@@ -287,6 +322,14 @@ def _computed(expression: exp.Expr, kind: pa.DataType) -> int | None:
         if not isinstance(value, datetime.date) or value in (_DAY_N, datetime.date.min):
             return None  # the last one stands for infinity, too
         return (value - _DAY_0).days
+    if kind == TIMESTAMP:
+        if type(value) is datetime.date:
+            value = datetime.datetime.combine(value, datetime.time())
+        if not isinstance(value, datetime.datetime) or value.tzinfo is not None:
+            return None
+        if value.date() in (_DAY_N, datetime.date.min):
+            return None
+        return (value - _MOMENT_0) // _MICROSECOND
     if isinstance(value, Decimal | int) and not isinstance(value, bool):
         return _held(Decimal(value), kind)
     return None
@@ -298,6 +341,13 @@ def _value(text: str, at: Statements) -> Any:
 
 
 _DAY_0, _DAY_N = datetime.date(1970, 1, 1), datetime.date.max
+_MOMENT_0, _MICROSECOND = datetime.datetime(1970, 1, 1), datetime.timedelta(microseconds=1)
+_TIMES = (
+    exp.DataType.Type.DATE,
+    exp.DataType.Type.TIMESTAMP,
+    exp.DataType.Type.TIMESTAMPNTZ,
+    exp.DataType.Type.INTERVAL,
+)
 
 
 def _held(value: Decimal, kind: pa.DataType) -> int | None:
