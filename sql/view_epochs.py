@@ -156,8 +156,11 @@ class Epochs(Reading):
                 self._commit()
 
     def _failed(self) -> bool:
-        """Does DuckDB take no further statement in the transaction, which a user began?"""
-        if self.implicit or not (self._changes or self._overlay is not None):
+        """Does DuckDB take no further statement in the transaction, which a user began?
+
+        Where nothing was changed, rows of views may have been registered to be read.
+        """
+        if self.implicit or not (self._maintainer.views or self._overlay is not None):
             return False
         try:
             self._do("SELECT 1")

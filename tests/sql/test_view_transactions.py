@@ -236,6 +236,28 @@ def test_commit_after_a_failed_statement_leaves_nothing(end: str) -> None:
         assert con.execute("VERIFY VIEW v").fetchall() == []
 
 
+@pytest.mark.parametrize("end", ["COMMIT", "END", "ROLLBACK"])
+@pytest.mark.parametrize("before", [False, True])
+def test_a_view_that_was_read_in_a_failed_transaction_is_read_again(end: str, before: bool) -> None:
+    """DuckDB takes back the rows that were registered in it, whatever ends it."""
+    with tidewheel.connect() as con:
+        con.execute("CREATE TABLE t (a INTEGER)")
+        con.execute("CREATE MATERIALIZED VIEW v AS SELECT a, count(*) AS n FROM t GROUP BY a")
+        con.execute("INSERT INTO t VALUES (1)")
+        if before:
+            assert con.execute("FROM v").fetchall() == [(1, 1)]
+        con.execute("INSERT INTO t VALUES (1)")
+        con.execute("BEGIN")
+        assert con.execute("FROM v").fetchall() == [(1, 2)]
+        with pytest.raises(tidewheel.Error):
+            con.execute("nonsense")
+        con.execute(end)
+        assert con.execute("FROM v").fetchall() == [(1, 2)]
+        assert con.execute("SELECT n FROM v WHERE a = 1").fetchall() == [(2,)]
+        con.execute("INSERT INTO t VALUES (1)")
+        assert con.execute("SELECT n FROM v WHERE a = 1").fetchall() == [(3,)]
+
+
 CHANGES = (
     "DELETE FROM made WHERE x = 1",
     "DELETE FROM made",
