@@ -45,7 +45,9 @@ def insert(views: Epochs, key: str, info: TableInfo, row: Row, plans: Repeated) 
         with views.implicitly():
             try:
                 done = plans.run(row, returning=True)
-            except duckdb.Error:
+            except duckdb.Error as refused:
+                if row.refuses(refused):
+                    raise
                 raise _AsWritten from None
             views.note(key, weighted(info.fetched(done), 1))
     except _AsWritten:

@@ -112,6 +112,9 @@ class Session:
             self.views.lock_for_write()
             try:
                 return self.views.insert(row, self._repeated)
+            except duckdb.ConstraintException:
+                with self.guard(split(script)[0], as_written=False):
+                    raise
             finally:
                 self.views.release()
 

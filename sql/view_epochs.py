@@ -76,7 +76,10 @@ class Epochs(Reading):
             self._changes.setdefault(key, []).append(delta)
 
     def insert(self, row: Row, plans: Repeated) -> int | None:
-        """INSERT of a row in autocommit mode by a plan that is kept; None: run it as written."""
+        """INSERT of a row in autocommit mode by a plan that is kept; None: run it as written.
+
+        What breaks a constraint is not run again where that would draw a default's `nextval` anew.
+        """
         key = self.target_key(row.form.statement)
         if key is None or key in self._maintainer.views:
             return None
@@ -89,7 +92,9 @@ class Epochs(Reading):
             return row_insert.insert(self, key, info, row, plans)
         try:
             return int(plans.run(row, returning=False).fetchall()[0][0])
-        except duckdb.Error:
+        except duckdb.Error as refused:
+            if row.refuses(refused):
+                raise
             return None
 
     def _writes_when_executed(self, statement: Statement) -> bool:

@@ -213,3 +213,23 @@ def test_another_connection_reads_one_epoch(tmp_path: Any) -> None:
         con.execute("ROLLBACK")
         con.execute("INSERT INTO t VALUES (?)", [1])
         assert other.execute(both).fetchall() == [(21, 21)]
+
+
+@pytest.mark.parametrize("view", [False, True])
+def test_a_refused_row_takes_one_number_of_a_sequence(view: bool) -> None:
+    with tidewheel.connect() as con, duckdb.connect() as duck:
+        for each in (con, duck):
+            each.execute("CREATE SEQUENCE s")
+            each.execute("CREATE TABLE t (a INTEGER DEFAULT nextval('s'), b INTEGER CHECK (b > 0))")
+        if view:
+            con.execute("CREATE MATERIALIZED VIEW v AS SELECT sum(a) AS s FROM t")
+            con.execute("FROM v").fetchall()
+        for b in (1, 2, -3, 4, -5, -6, 7):
+            insert(con, f"INSERT INTO t (b) VALUES ({b})")
+            insert(duck, f"INSERT INTO t (b) VALUES ({b})")
+        assert con.execute("FROM t").fetchall() == duck.execute("FROM t").fetchall()
+        with pytest.raises(tidewheel.IntegrityError) as raised:
+            con.execute("INSERT INTO t (b) VALUES (-8)")
+        assert "INSERT INTO t (b) VALUES (-8)" in str(raised.value)
+        if view:
+            assert not con.execute("VERIFY VIEW v").fetchall()
