@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import tidewheel
 from tidewheel.sql.capture import Capture, TableInfo
 
 STATEMENTS: list[tuple[str, str, Any]] = [
@@ -142,3 +143,37 @@ def test_a_failed_statement_raises_duckdbs_error() -> None:
         capture.run("insert", "INSERT INTO t VALUES (1, 1, 'dup')", None, "t", frozenset())
     con.rollback()
     assert sum(rows(con).values()) == 8
+
+
+def watching(*tables: str) -> tidewheel.Connection:
+    con = tidewheel.connect()
+    for table in tables:
+        con.execute(f"CREATE TABLE {table} (a INTEGER PRIMARY KEY, b VARCHAR)")
+        con.execute(f"INSERT INTO {table} VALUES (1, 'x'), (2, 'y')")
+        con.execute(f"CREATE MATERIALIZED VIEW {table}_view AS FROM {table}")
+    return con
+
+
+@pytest.mark.parametrize("text", ["TRUNCATE TABLE t, u", "TRUNCATE t CASCADE"])
+def test_truncate_means_what_duckdb_says(text: str) -> None:
+    with watching("t", "u") as con:
+        with pytest.raises(tidewheel.Error):
+            con.execute(text)
+        assert con.execute("SELECT (FROM t SELECT count(*)), count(*) FROM u").fetchall() == [
+            (2, 2)
+        ]
+        con.execute("TRUNCATE TABLE t")
+        assert con.execute("FROM t_view").fetchall() == con.execute("FROM t").fetchall() == []
+
+
+def test_a_table_with_the_name_that_returning_does_not_take() -> None:
+    """DuckDB refuses RETURNING of a table that is called excluded."""
+    with watching("excluded") as con:
+        for i in (3, 4, 5):
+            con.execute(f"INSERT INTO excluded VALUES ({i}, 'z')")
+        con.execute("UPDATE excluded SET b = 'v' WHERE a = 3")
+        con.execute("DELETE FROM excluded WHERE a = 4")
+        assert not con.execute("VERIFY VIEW excluded_view").fetchall()
+        assert con.execute("SELECT b FROM excluded_view ORDER BY a").fetchall() == [
+            ("x",), ("y",), ("v",), ("z",)
+        ]  # fmt: skip
