@@ -207,6 +207,8 @@ class Capture:
         prefix = cut.text[:verb]
         table = cut.text[verb + len("UPDATE") : setter].strip()
         alias = list(tokens(table))[-1].text  # the target's alias, or its own name
+        if alias[0] == "'":
+            alias = quote(alias[1:-1].replace("''", "'"))
         condition = cut.text[where:end] if where is not None else ""
         if source is not None:
             others = cut.text[source + len("FROM") : where if where is not None else end]

@@ -18,6 +18,7 @@ from . import errors, functions
 from .capture import quote
 from .reads import Names, unstable_call
 from .statements import Statement, tokens
+from .view_text import is_name, unquoted
 
 if TYPE_CHECKING:
     from .views import Views
@@ -58,7 +59,7 @@ def affected(views: Views, statement: Statement) -> list[str]:
     registry = views.registry
     if not registry.views:
         return []
-    words = {t.text.strip('"').lower() for t in tokens(statement.text)}
+    words = {unquoted(t).lower() for t in tokens(statement.text) if is_name(t)}
     schema = "SCHEMA" in statement.words[1:4]
 
     def named(key: str) -> bool:
@@ -95,10 +96,10 @@ def _named(statement: Statement) -> tuple[str, list[str]]:
     at += 1
     while at < len(parts) and parts[at].text.upper() in ("TABLE", "IF", "NOT", "EXISTS"):
         at += 1
-    name = [t.text.strip('"') for t in parts[at : at + 1]]
+    name = [unquoted(t) for t in parts[at : at + 1]]
     while at + 2 < len(parts) and parts[at + 1].text == ".":
         at += 2
-        name.append(parts[at].text.strip('"'))
+        name.append(unquoted(parts[at]))
     return kind, name
 
 

@@ -52,7 +52,7 @@ class Reading(Homes):
             words = self._word_index()
             self._words = (self.database.catalog_version, words)
         for token in tokens(text):
-            wanted |= words.get(token.text.strip("\"'").lower(), frozenset())
+            wanted |= words.get(view_text.unquoted(token).lower(), frozenset())
         return wanted
 
     def _forget_dropped(self) -> None:

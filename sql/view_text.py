@@ -106,14 +106,15 @@ class _Cursor:
 
 
 def is_name(token: Token) -> bool:
-    """Is it an identifier, quoted or not?"""
-    return token.kind == "word" or (token.kind == "string" and token.text.startswith('"'))
+    """Is it an identifier, quoted or not? DuckDB takes single quotes, too."""
+    return token.kind == "word" or (token.kind == "string" and token.text[0] in "\"'")
 
 
 def unquoted(token: Token) -> str:
     """The name that an identifier stands for."""
     text = token.text
-    return text[1:-1].replace('""', '"') if text.startswith('"') else text
+    quote = text[0]
+    return text[1:-1].replace(quote * 2, quote) if quote in "\"'" else text
 
 
 _QUERIES = frozenset({

@@ -214,3 +214,50 @@ def test_columns_of_one_name_are_numbered_as_in_duckdb(query: str, columns: str)
         for asked in ("SELECT column_name FROM (DESCRIBE v)", "FROM v ORDER BY ALL"):
             assert con.execute(asked).fetchall() == plain.execute(asked).fetchall()
         assert con.execute("VERIFY VIEW v").fetchall() == []
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "INSERT INTO 'sp ace' VALUES (7, 'x')",
+        "INSERT INTO 'sp ace' VALUES (1, 'x') ON CONFLICT DO UPDATE SET b = excluded.b",
+        "WITH q AS (SELECT 7 AS a) INSERT INTO 'sp ace' BY NAME SELECT a FROM q",
+        "UPDATE 'sp ace' SET b = 'y' WHERE a = 1 RETURNING b",
+        "DELETE FROM 'sp ace' WHERE a = 2",
+        "MERGE INTO 'sp ace' USING (SELECT 1 AS a) AS s USING (a) WHEN MATCHED THEN DELETE",
+        "TRUNCATE 'sp ace'",
+    ],
+)
+def test_names_in_single_quotes_are_names(change: str) -> None:
+    """DuckDB takes them where a table is named by one word."""
+    with tidewheel.connect() as con, duckdb.connect() as plain:
+        for each in (con, plain):
+            each.execute("CREATE TABLE 'sp ace' (a INTEGER PRIMARY KEY, b VARCHAR)")
+            each.execute("INSERT INTO \"sp ace\" VALUES (1, 'a'), (2, 'b')")
+        con.execute("CREATE MATERIALIZED VIEW 'v v' AS SELECT b, a FROM 'sp ace'")
+        con.execute("FROM 'v v'").fetchall()
+        for each in (con, plain):
+            each.execute(change)
+        for asked in ("SELECT a, b FROM 'v v' ORDER BY a", "SELECT a, b FROM 'sp ace' ORDER BY a"):
+            expected = plain.execute("SELECT a, b FROM 'sp ace' ORDER BY a").fetchall()
+            assert con.execute(asked).fetchall() == expected
+        for refused in ("DROP TABLE 'sp ace'", "ALTER TABLE 'sp ace' DROP b", "DROP VIEW 'v v'"):
+            with pytest.raises(tidewheel.Error, match="maintained view"):
+                con.execute(refused)
+        con.execute("DROP MATERIALIZED VIEW 'v v'")
+        con.execute("CREATE VIEW 'p p' AS SELECT 1; DROP VIEW 'p p'; DROP TABLE 'sp ace'")
+
+
+def test_names_with_a_quote_in_them() -> None:
+    with tidewheel.connect() as con:
+        con.execute('CREATE TABLE "q""u" (a INTEGER)')
+        con.execute('CREATE MATERIALIZED VIEW "v""w" AS SELECT sum(a) AS s FROM "q""u"')
+        for a in (1, 2, 3):
+            con.execute(f'INSERT INTO "q""u" VALUES ({a})')
+            con.execute('UPDATE "q""u" SET a = a + 1')
+            assert (
+                con.execute('FROM "v""w"').fetchall()
+                == con.execute('SELECT sum(a) FROM "q""u"').fetchall()
+            )
+        with pytest.raises(tidewheel.Error, match="maintained view"):
+            con.execute('DROP TABLE "q""u"')
