@@ -83,7 +83,8 @@ def _moment(expression: exp.Expr, schema: Schema) -> _Moment | None:
         expression = expression.this
     if isinstance(expression, exp.Column):
         return _column(expression, schema)
-    if type(expression) is exp.Cast and expression.to.this is exp.DataType.Type.DATE:
+    # `to` may be text, where the binder has made the cast
+    if type(expression) is exp.Cast and expression.args["to"].this is exp.DataType.Type.DATE:
         inner = _moment(expression.this, schema)
         return None if inner is None else _days(inner)
     if isinstance(expression, exp.TimestampTrunc | exp.DateTrunc) and not expression.args.get(

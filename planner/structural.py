@@ -279,7 +279,8 @@ def _literal(expression: exp.Expr, kind: pa.DataType) -> Any:
         return expression.this if plain else None
     if t.is_date32(kind):
         text = None
-        if isinstance(expression, exp.Cast) and expression.to.is_type("date"):
+        to = expression.args.get("to")
+        if isinstance(expression, exp.Cast) and isinstance(to, exp.DataType) and to.is_type("date"):
             text = expression.this
         elif isinstance(expression, exp.Literal) and expression.is_string:
             text = expression
