@@ -61,11 +61,8 @@ class InPlace:
 
 def in_place(low: ViewLowering, node: L.Aggregate, source: Stream) -> InPlace | None:
     """A statement for the groups of `source`; None if its rows are not those of one table."""
-    if low.circuit.depth or not _keeps_order(node.input):
-        return None
-    names = [c.name for c in source.columns]
-    given = low.contents.placed(source.placed, names, source.steps)
-    if given is None or _hides_place(low, source):
+    given = _by_place(low, node.input, source)
+    if given is None:
         return None
     listed = [f"{to_sql(k.expr)} AS {to_sql(identifier(k.column.name))}" for k in node.keys]
     for a in node.aggregates:
@@ -93,6 +90,47 @@ def in_place(low: ViewLowering, node: L.Aggregate, source: Stream) -> InPlace | 
         return as_delta(low.contents.now(f"{query}{some}{by}", sought), schema)
 
     return InPlace(ask, schema, f"{query}({given}){by}")
+
+
+def first_in_place(
+    low: ViewLowering, node: L.Window, source: Stream, keys: Sequence[int], out: Schema
+) -> Ask | None:
+    """What settles which row of a group is the first: of those that tie, the table's first."""
+    given = _by_place(low, node.input, source)
+    if given is None:
+        return None
+    (named,) = node.exprs
+    window = named.expr.copy()
+    window.args["order"].append("expressions", exp.Ordered(this=column(PLACE), nulls_first=False))
+    columns_ = [to_sql(identifier(n)) for n in source.arrow.names]
+    number = to_sql(identifier(named.column.name))
+    query = f"SELECT {', '.join(columns_)}, {to_sql(window)} AS {number} FROM "
+    first = f" QUALIFY {number} = 1"
+    rows = Schema((*source.arrow.names, PLACE), (*source.arrow.types, pa.int64()))
+    _, schema = low.bound(group_kernel, f"{query}{INPUT}{first}", rows)
+    kinds = [source.arrow.types[i] for i in keys]
+    if schema.types != out.types or not all(map(groups_alike, kinds)):
+        return None
+    same = " AND ".join(f"{columns_[i]} IS NOT DISTINCT FROM {_KEY}{i}" for i in keys)
+
+    def ask(sought: Delta | None) -> Delta:
+        assert low.contents.now is not None
+        if sought is None:
+            return as_delta(low.contents.now(f"{query}({given}){first}"), schema)
+        table = sought.to_arrow(None).rename_columns([f"{_KEY}{i}" for i in keys])
+        some = f"({given}) SEMI JOIN {KEYS} ON {same}"
+        return as_delta(low.contents.now(f"{query}{some}{first}", table), schema)
+
+    return ask
+
+
+def _by_place(low: ViewLowering, node: L.Node, source: Stream) -> str | None:
+    """The rows of `source`, each with its place; None if they are not those of one table."""
+    if low.circuit.depth or not _keeps_order(node):
+        return None
+    names = [c.name for c in source.columns]
+    given = low.contents.placed(source.placed, names, source.steps)
+    return None if given is None or _hides_place(low, source) else given
 
 
 def settled_in_place(

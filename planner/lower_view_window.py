@@ -16,8 +16,9 @@ from sqlglot import exp
 
 from tidewheel.engine.operators.following import Following
 from tidewheel.engine.operators.operator import Operator
-from tidewheel.engine.operators.rank import Order, rankable
+from tidewheel.engine.operators.rank import Order, Ranking, rankable
 from tidewheel.engine.operators.regroup import Regroup
+from tidewheel.engine.operators.ties import settling_first
 from tidewheel.engine.operators.topk import Ordered
 from tidewheel.engine.state.delta import Schema
 from tidewheel.planner import logical as L
@@ -28,6 +29,7 @@ from tidewheel.planner.lower_view import (
     lowers,
     with_columns,
 )
+from tidewheel.planner.lower_view_asked import first_in_place
 from tidewheel.planner.lower_view_nodes import linear
 from tidewheel.planner.order_of_rows import window_by_place
 from tidewheel.planner.text import column, identifier, to_sql, written
@@ -155,12 +157,14 @@ def _first_rows(low: ViewLowering, node: L.Window, wanted: int) -> Stream | None
         return None
     keys = window.args.get("partition_by") or []
     same = [to_sql(key) for key in keys]
-    item = next((i for i in order.expressions if to_sql(i.this) not in same), None)
-    if item is None:
+    items = [i for i in order.expressions if to_sql(i.this) not in same]
+    if not items:
         return None
-    placed, positions = low.columns_for(low(node.input), [*keys, item.this])
+    item = items[0]
+    placed, positions = low.columns_for(low(node.input), [*keys, *(i.this for i in items)])
     source = placed.arrow
-    *group, value = positions
+    group, by = positions[: len(keys)], positions[len(keys) :]
+    value = by[0]
     if not rankable(source.types[value]):
         return None
     place = Order(value, bool(item.args.get("desc")), bool(item.args.get("nulls_first")))
@@ -169,6 +173,11 @@ def _first_rows(low: ViewLowering, node: L.Window, wanted: int) -> Stream | None
         f"WHERE {to_sql(identifier(named.column.name))} <= {wanted}"
     )
     evaluate, schema = low.bound(group_kernel, query, source)
+    if wanted == 1 and isinstance(window.this, exp.RowNumber):
+        ask = first_in_place(low, node, placed, group, schema)
+        if ask is not None:
+            ranking = Ranking(source, place)
+            evaluate = settling_first(evaluate, lambda k: op.settled(k, ask), ranking, group, by)
     op = Ordered(source, group, place, wanted, evaluate, schema, group, "first of each group")
     stream = _with(low, placed, op, [named])
     low.contents.first(stream.placed, placed.placed, source.names, low.shared)

@@ -1,12 +1,28 @@
-"""Ties of an ORDER BY with a LIMIT: SQL leaves open which of the rows come."""
+"""Ties: rows that an ORDER BY leaves alike. SQL leaves open which of them comes first.
+
+A view may have another right answer than DuckDB gives. `cut` is the query as views cut the ties of
+a LIMIT. Of other ties, `settled` settles all by the rows themselves, in as many ways as one wants,
+and `accepted` asks for what these answers have in common.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
+
+import pyarrow as pa
 import sqlglot
 from sqlglot import exp
 
 from tidewheel.planner.dialect import Tidewheel
+from tidewheel.planner.maintain import difference
+from tidewheel.planner.order_of_rows import by_ties, call_of, window_by_place
 from tidewheel.sql.bind_limit import limits
+
+Run = Callable[..., pa.Table]
+
+_WAYS = ("hash({}, {})", "~hash({}, {})")  # of two rows that tie, each is the first once
+_COMPARED = 6
+_MOST = 30
 
 
 def cut(sql: str, width: int) -> str | None:
@@ -14,13 +30,140 @@ def cut(sql: str, width: int) -> str | None:
 
     None if it does not end in an ORDER BY with a LIMIT or OFFSET.
     """
-    try:
-        tree = sqlglot.parse_one(sql, dialect=Tidewheel)
-    except sqlglot.errors.SqlglotError:
-        return None
-    order = tree.args.get("order")
-    if order is None or not limits(tree):
+    tree = _parsed(sql)
+    order = tree and tree.args.get("order")
+    if tree is None or order is None or not limits(tree):
         return None
     for place in range(1, width + 1):
         order.append("expressions", exp.Ordered(this=exp.Literal.number(place)))
     return tree.sql(dialect=Tidewheel)
+
+
+def _parsed(sql: str) -> exp.Expr | None:
+    try:
+        return sqlglot.parse_one(sql, dialect=Tidewheel)
+    except sqlglot.errors.SqlglotError:
+        return None
+
+
+def settled(sql: str, way: int) -> str | None:
+    """The query with its ties settled by a hash of the rows of its FROM items, another each `way`.
+
+    None if none of its windows, aggregates, DISTINCT ON and LIMITs go by an order of rows.
+    """
+    tree = _parsed(sql)
+    if tree is None:
+        return None
+    changed = False
+    which, number = _WAYS[way % 2], way // 2
+    for select in list(tree.find_all(exp.Select)):
+        rows, groups = (
+            [sqlglot.parse_one(which.format(text, number), dialect=Tidewheel) for text in texts]
+            for texts in (_rows(select), _groups(select))
+        )
+        for more, orders in ((groups, _orders(select)), (rows, _within(select))):
+            for order in orders if more else ():
+                for item in more:
+                    order.append("expressions", exp.Ordered(this=item.copy(), nulls_first=False))
+                changed = True
+        for call in select.find_all(exp.ArgMin, exp.ArgMax) if rows else ():
+            if call.parent_select is select and not call.args.get("count"):
+                call.set("expression", _told_apart(call.expression, rows))
+                changed = True
+    return tree.sql(dialect=Tidewheel) if changed else None
+
+
+def _groups(select: exp.Select) -> list[str]:
+    """What tells the rows that a SELECT orders apart: what it groups by, or its FROM items."""
+    group = select.args.get("group")
+    if group is None:
+        return _rows(select)
+    plain = [e for e in group.expressions if not isinstance(e, exp.Literal)]
+    return [e.sql(dialect=Tidewheel) for e in plain]
+
+
+def _rows(select: exp.Select) -> list[str]:
+    """The names of a SELECT's FROM items: each is a whole row of it."""
+    first = select.args.get("from_")
+    items = [] if first is None else [first.this]
+    items += [join.this for join in select.args.get("joins") or []]
+    return [exp.to_identifier(i.alias_or_name, quoted=True).sql(dialect=Tidewheel)
+            for i in items if i.alias_or_name]  # fmt: skip
+
+
+def _orders(select: exp.Select) -> Iterator[exp.Expr]:
+    """Each ORDER BY of a SELECT, not of those in it, on whose ties its rows depend."""
+    distinct = select.args.get("distinct")
+    on = distinct is not None and distinct.args.get("on") is not None
+    order = select.args.get("order")
+    if order is not None and (on or (limits(select) and distinct is None)):
+        yield order
+    windows = [w for w in select.find_all(exp.Window) if w.parent_select is select]
+    for window in windows:
+        order = window.args.get("order")
+        name = window.this.name if isinstance(window.this, exp.Identifier) else ""
+        users = [w for w in windows if w.text("alias") == name] if name else [window]
+        if order is not None and all(map(_by_row, users)):
+            yield order
+
+
+def _within(select: exp.Select) -> Iterator[exp.Expr]:
+    """Each ORDER BY of an aggregate of a SELECT on whose ties its value depends."""
+    for call in select.find_all(exp.ArrayAgg, exp.GroupConcat, exp.First, exp.Last, exp.Anonymous):
+        if call.parent_select is select and by_ties(call):
+            order = call.find(exp.Order)
+            if order is not None:
+                yield order
+
+
+def _told_apart(by: exp.Expr, more: Sequence[exp.Expr]) -> exp.Expr:
+    row = exp.Anonymous(this="row", expressions=[by.copy(), *(m.copy() for m in more)])
+    there = exp.Not(this=exp.Is(this=exp.paren(by.copy()), expression=exp.Null()))
+    return exp.Case(ifs=[exp.If(this=there, true=row)])
+
+
+def _by_row(window: exp.Window) -> bool:
+    """Does the function tell rows apart that tie? (One over RANGE does not, most of the time.)"""
+    alone = window.copy()
+    alone.set("order", None)
+    return window_by_place(alone) and call_of(window.this).key not in ("lastvalue", "nthvalue")
+
+
+def accepted(kept: pa.Table, answer: Callable[[int], pa.Table], run: Run) -> bool:
+    """May `kept` be an answer, where ties alone make one `answer` differ from the next?
+
+    In the columns that are the same in all of them, as many together as there are, it must be the
+    same. Rows that are in each of them must be in it; as a row that depends on ties may be in
+    several by chance, more answers are asked for while one is missing.
+    """
+    answers = [answer(way) for way in range(_COMPARED)]
+    sizes = [found.num_rows for found in answers]
+    if not min(sizes) <= kept.num_rows <= max(sizes):
+        return False
+
+    def same(left: pa.Table, right: pa.Table, columns: Sequence[int]) -> bool:
+        sides = left.select(columns), right.select(columns)
+        return not difference(*sides, run).num_rows
+
+    def stable(columns: Sequence[int]) -> bool:
+        return all(same(answers[0], other, columns) for other in answers[1:])
+
+    every = range(kept.num_columns)
+    if stable(every):
+        return False
+    for first in every:
+        together = [first]
+        if stable(together):
+            for other in every:
+                if other != first and stable([*together, other]):
+                    together.append(other)
+            if not same(answers[0], kept, sorted(together)):
+                return False
+    common = answers[0]
+    for way in range(1, _MOST):
+        other = answers[way] if way < len(answers) else answer(way)
+        common = run("FROM __tw_a INTERSECT ALL FROM __tw_b", __tw_a=common, __tw_b=other)
+        missing = run("FROM __tw_a EXCEPT ALL FROM __tw_b", __tw_a=common, __tw_b=kept)
+        if not missing.num_rows:
+            return True
+    return False

@@ -38,6 +38,7 @@ class Ranking:
     """
 
     def __init__(self, schema: Schema, order: Order) -> None:
+        self.schema = schema
         self.order = order
         self.kind = schema.kinds[order.column]
 

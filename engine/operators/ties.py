@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tidewheel.engine.operators.asked import Ask
+from tidewheel.engine.operators.rank import Ranking
 from tidewheel.engine.operators.regroup import Evaluate
 from tidewheel.engine.state.columns import Mask
 from tidewheel.engine.state.delta import Delta, KeySpec, Schema, concat, consolidate, unique
@@ -37,7 +38,7 @@ def settling(
         if len(rows) < 2:
             return found
         if orders is None:
-            return asked_for(found, np.ones(len(found), bool), ask, keys)
+            return asked_for(found, np.ones(len(found), bool), ask, range(keys))
         if not any(_tie(rows, order) for order in orders):
             return found
         backwards = evaluate(rows.take(np.arange(len(rows))[::-1]))
@@ -46,7 +47,7 @@ def settling(
             return found
         spec = KeySpec(found.schema, range(keys))
         open_ = spec.keys(differ.cols, len(differ))
-        return asked_for(found, np.isin(spec.keys(found.cols, len(found)), open_), ask, keys)
+        return asked_for(found, np.isin(spec.keys(found.cols, len(found)), open_), ask, range(keys))
 
     return run
 
@@ -56,13 +57,44 @@ def _tie(rows: Delta, order: Sequence[int]) -> bool:
     return len(unique(keys)) < len(rows)
 
 
-def asked_for(found: Delta, open_: Mask, ask: Ask, keys: int) -> Delta:
+def settling_first(
+    evaluate: Evaluate, ask: Ask, ranking: Ranking, keys: Sequence[int], order: Sequence[int]
+) -> Evaluate:
+    """`evaluate`, which gives the first row of each group, but with rows from `ask` where it ties.
+
+    `keys` and `order` are the positions of the group and of what rows go by, in the input and in
+    the output; `ranking` gives the places that the first of `order` has.
+    """
+    spec = KeySpec(ranking.schema, (*keys, *order))
+
+    def tie(rows: Delta, found: Delta) -> Mask:
+        places = np.sort(spec.keys(rows.cols, len(rows)))
+        own = spec.keys(found.cols, len(found))
+        return np.asarray(places.searchsorted(own, "right") - places.searchsorted(own) > 1)
+
+    def run(rows: Delta) -> Delta:
+        found = evaluate(rows)
+        if len(rows) == len(found):
+            return found
+        if len(found) == 1:  # (most changes; to hash their rows takes longer)
+            places = ranking(rows.cols, len(rows))
+            if np.count_nonzero(places == places.min()) == 1:
+                return found
+        open_ = tie(rows, found)
+        if open_.any():  # but which of rows that are alike comes is no matter
+            open_ = tie(consolidate(rows), found)
+        return asked_for(found, open_, ask, keys)
+
+    return run
+
+
+def asked_for(found: Delta, open_: Mask, ask: Ask, keys: Sequence[int]) -> Delta:
     """`found`, but with groups from `ask` for those of the rows that are still open."""
     if not open_.any():
         return found
     if not keys:
         return ask(None)
     some = found.take(open_.nonzero()[0])
-    schema = Schema(found.schema.names[:keys], found.schema.types[:keys])
-    sought = Delta(schema, some.cols[:keys], np.ones(len(some), np.int64))
+    schema = Schema([found.schema.names[i] for i in keys], [found.schema.types[i] for i in keys])
+    sought = Delta(schema, [some.cols[i] for i in keys], np.ones(len(some), np.int64))
     return concat([found.take((~open_).nonzero()[0]), ask(sought)])

@@ -15,7 +15,7 @@ from tidewheel.engine.operators.regroup import Evaluate
 from tidewheel.engine.operators.ties import asked_for
 from tidewheel.engine.state.arrangement import Arrangement, Counters
 from tidewheel.engine.state.columns import is_null, take
-from tidewheel.engine.state.delta import Delta, Int64s, Schema, concat, consolidate, unique
+from tidewheel.engine.state.delta import Delta, Int64s, KeySpec, Schema, concat, consolidate, unique
 from tidewheel.engine.state.heads import Heads
 from tidewheel.engine.state.order import begins
 from tidewheel.engine.state.run import Rows, concat_rows
@@ -91,7 +91,7 @@ class Ordered(Keyed):
             return ask(keys)
         if keys is None:
             return self.output.contents()
-        of = self.output.key
+        of = KeySpec(keys.schema, range(len(keys.schema)))
         found = self.output.match(keys.cols, of, of.keys(keys.cols, len(keys)))
         assert found is not None
         return found[1].delta()
@@ -250,6 +250,6 @@ def extreme(
         )
         open_ = np.zeros(len(out), bool)
         open_[group[like & ~other]] = True
-        return asked_for(found, open_, ask, len(key))
+        return asked_for(found, open_, ask, range(len(key)))
 
     return evaluate

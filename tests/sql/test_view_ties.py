@@ -1,0 +1,95 @@
+"""Rows that an ORDER BY leaves alike: VERIFY accepts any right answer, and nothing else."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+
+import duckdb
+import pyarrow as pa
+import pytest
+
+import tidewheel
+from tidewheel.sql.ties import accepted, settled
+
+QUERIES = (
+    "SELECT id, row_number() OVER (PARTITION BY p ORDER BY y) AS n FROM t",
+    "SELECT id, y, lag(id) OVER w AS l, ntile(3) OVER w AS q FROM t WINDOW w AS (ORDER BY y DESC)",
+    "SELECT id, sum(id) OVER (PARTITION BY p ORDER BY y ROWS UNBOUNDED PRECEDING) AS s FROM t",
+    "SELECT id, avg(x) OVER (ORDER BY y ROWS BETWEEN 2 PRECEDING AND 1 FOLLOWING) AS a FROM t",
+    "SELECT id FROM t QUALIFY row_number() OVER (PARTITION BY p ORDER BY y DESC) <= 3",
+    "SELECT t.id, u.id AS other, first_value(u.id) OVER (PARTITION BY t.p ORDER BY t.y) AS f"
+    " FROM t JOIN u ON t.p = u.p",
+    "SELECT DISTINCT ON (p) t.id, u.id AS other FROM t JOIN u USING (p) ORDER BY y",
+    "SELECT t.p, arg_max(u.id, y), list(t.id ORDER BY y) FROM t JOIN u USING (p) GROUP BY t.p",
+    "SELECT p, count(*) AS n, row_number() OVER (ORDER BY count(*) DESC) AS r FROM t GROUP BY p",
+    "SELECT count(*), sum(id) FROM (SELECT id FROM t ORDER BY y LIMIT 20)",
+)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_right_views_are_right(seed: int) -> None:
+    rng = random.Random(seed)
+    with tidewheel.connect(threads=1) as con:
+        con.execute("CREATE TABLE t (id INTEGER, p INTEGER, y INTEGER, x DOUBLE)")
+        con.execute("CREATE TABLE u AS SELECT i AS id, i % 3 AS p FROM range(7) r(i)")
+        add = "INSERT INTO t SELECT i + ?, hash(i) % 4, hash(i, 1) % 5, i / 7 FROM range(?) r(i)"
+        con.execute(add, [0, 300])
+        for i, query in enumerate(QUERIES):
+            con.execute(f"CREATE MATERIALIZED VIEW v{i} AS {query}")
+        for step in range(3):
+            kind = rng.randrange(3)
+            if kind == 0:
+                con.execute(add, [1000 * (1 + step), rng.randrange(1, 40)])
+            elif kind == 1:
+                con.execute("UPDATE t SET y = ? WHERE id % 7 = ?", [rng.randrange(5), step])
+            else:
+                con.execute("DELETE FROM t WHERE id % 11 = ?", [rng.randrange(11)])
+            for i, query in enumerate(QUERIES):
+                assert con.execute(f"VERIFY VIEW v{i}").fetchall() == [], query
+
+
+DUCKDB = duckdb.connect(config={"threads": 1})
+
+
+def run(sql: str, **tables: pa.Table) -> pa.Table:
+    for name, table in tables.items():
+        DUCKDB.register(name, table)
+    return DUCKDB.sql(sql).to_arrow_table()
+
+
+def table(*rows: Sequence[object]) -> pa.Table:
+    return pa.table({f"c{i}": list(column) for i, column in enumerate(zip(*rows, strict=True))})
+
+
+# p, y, id and the row before by y; of p = 1 the first two rows tie
+FIRST = ((1, 5, "a", None), (1, 5, "b", "a"), (1, 6, "c", "b"), (2, 1, "d", None), (2, 3, "e", "d"))
+SECOND = ((1, 5, "b", None), (1, 5, "a", "b"), (1, 6, "c", "a"), *FIRST[3:])
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        SECOND[:4],
+        (*SECOND, SECOND[0]),
+        (*SECOND[:4], (2, 3, "e", None)),
+        (*SECOND[:4], (2, 4, "e", "d")),
+        ((1, 5, "b", None), (1, 5, "b", "b"), *SECOND[2:]),
+        ((1, 5, "b", None), (2, 5, "a", "b"), *SECOND[2:]),
+    ],
+)
+def test_ties_hide_nothing_else(wrong: Sequence[Sequence[object]]) -> None:
+    answers = [table(*FIRST), table(*SECOND)]
+    assert all(accepted(answer, either(*answers), run) for answer in answers)
+    assert not accepted(table(*wrong), either(*answers), run)
+
+
+def either(*answers: pa.Table) -> Callable[[int], pa.Table]:
+    return lambda way: answers[way % len(answers)]
+
+
+def test_without_ties_nothing_is_accepted() -> None:
+    assert not accepted(table(*SECOND), either(table(*FIRST)), run)
+    assert settled("SELECT sum(x) OVER (ORDER BY y), rank() OVER (ORDER BY y) FROM t", 0) is None
+    # as w is for both, an order of more would be another RANGE for the sum
+    assert settled("SELECT lag(x) OVER w, sum(x) OVER w FROM t WINDOW w AS (ORDER BY y)", 0) is None
