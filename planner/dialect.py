@@ -45,11 +45,12 @@ class Tidewheel(DuckDB):
 
     def parse(self, sql: str, **opts: Any) -> list[exp.Expr | None]:
         """The statements of `sql`; where no null order is written, `nulls_first` is None."""
-        return [_unmarked(tree) for tree in super().parse(sql, **opts)]
+        return [_extracting(_unmarked(tree), sql, self) for tree in super().parse(sql, **opts)]
 
     def parse_into(self, expression_type: Any, sql: str, **opts: Any) -> list[exp.Expr | None]:
         """As `parse`, for a part of a statement."""
-        return [_unmarked(tree) for tree in super().parse_into(expression_type, sql, **opts)]
+        found = super().parse_into(expression_type, sql, **opts)
+        return [_extracting(_unmarked(tree), sql, self) for tree in found]
 
     def to_json_path(self, path: exp.Expr | None) -> exp.Expr | None:
         """A path as sqlglot understands it, together with how it was written.
@@ -202,6 +203,28 @@ def _unmarked(tree: exp.Expr | None) -> exp.Expr | None:
             node.set("nulls_first", None)
         else:
             node.set("with_fill", None)
+    return tree
+
+
+def _extracting(tree: exp.Expr | None, sql: str, dialect: DuckDB) -> exp.Expr | None:
+    """``f(j -> 'a')`` passes a part of j; sqlglot takes the argument for a function of j.
+
+    (Which ``lambda j: 'a'`` is; both have one tree.)
+    """
+    if tree is None or "lambda" in sql.lower():
+        return tree
+    found = list(tree.find_all(exp.Lambda))
+    for node in found:
+        first = node.this  # of j -> 'a' -> 'b': sqlglot has 'a' -> 'b' as the body
+        while isinstance(first, exp.JSONExtract | exp.JSONExtractScalar):
+            first = first.this
+        name = node.expressions[0] if len(node.expressions) == 1 else None
+        if isinstance(first, exp.Literal) and isinstance(name, exp.Identifier):
+            path = dialect.to_json_path(first.copy())
+            part = exp.JSONExtract(this=exp.Column(this=name.copy()), expression=path)
+            part.set("only_json_types", False)
+            first.replace(part)
+            node.replace(node.this)
     return tree
 
 

@@ -63,6 +63,8 @@ def by_ties(expression: exp.Expr) -> bool:
     order = call.find(exp.Order)
     if order is None or not (isinstance(call, _KINDS) or name(call) in NAMES - DRAWN):
         return False
+    if call.find(exp.Distinct) is not None:
+        return False  # it may be ordered by its arguments alone
     argument = order.this if isinstance(order.this, exp.Expr) else call.this
     return argument not in [o.this for o in order.expressions]
 

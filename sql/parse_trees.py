@@ -268,11 +268,22 @@ def _interval_text(node: Tree) -> Tree:
 
 
 def _json_arrow(node: Tree) -> Tree:
-    """j -> 'a' and json_extract(j, 'a'): DuckDB's parser takes an arrow for a lambda at first."""
+    """j -> 'a' and json_extract(j, 'a'): DuckDB's parser takes an arrow for a lambda at first.
+
+    It reads j -> 'a' ->> 'b' as j -> ('a' ->> 'b'), and turns that round when it binds.
+    """
     if node.get("class") == "LAMBDA" and node.get("syntax_type") == "SINGLE_ARROW":
-        sides = [{"name": "", "expression": node[side]} for side in ("lhs", "expr")]
-        return {**_item("json_extract(a, b)"), "alias": node["alias"], "arguments": sides}
+        return {**_extract(node["lhs"], node["expr"]), "alias": node["alias"]}
     return node
+
+
+def _extract(value: Tree, path: Tree) -> Tree:
+    if path.get("function_name") in ("->", "->>") and path.get("class") == "FUNCTION":
+        first, last = path["arguments"]
+        first = {**first, "expression": _extract(value, first["expression"])}
+        return {**path, "arguments": [first, last]}
+    sides = [{"name": "", "expression": side} for side in (value, path)]
+    return {**_item("json_extract(a, b)"), "arguments": sides}
 
 
 def _values(node: Tree) -> Tree:

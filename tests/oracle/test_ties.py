@@ -21,6 +21,7 @@ VIEWS = [
     "SELECT k, arg_max([v, y], y), arg_max(d, y) FROM t GROUP BY k",
     "SELECT k, arg_min(s, y) FROM t GROUP BY k HAVING count(*) > 1",
     "SELECT * FROM u JOIN (SELECT k, arg_max(s, y) AS m FROM t GROUP BY k) USING (k)",
+    "SELECT k, string_agg(DISTINCT s, ',' ORDER BY s) AS l FROM t GROUP BY k",
 ]
 
 

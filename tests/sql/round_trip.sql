@@ -20,6 +20,9 @@ select a in (1, 2), a not in (select b from u), (a, b) in ((1, 2)), a in [1, nul
 select a like 'x%', a not like 'x', a like 'a!%' escape '!', a ilike 'B', a not ilike 'c', a similar to 'd', a not similar to 'e', a glob 'f*' from t
 select a ~ 'x', a !~ 'y', a ~~ 'z', a !~~ 'z', a ~~* 'w', a !~~* 'w', a ~~~ 'v' from t
 select a ^@ 'p', a @> b, a <@ b, a && b, a <-> b from t
+select f(j -> 'a'), unnest(j -> '$.a[*]'), f(1, j -> 0, j -> 'a' -> 'b', j -> 'a' ->> 'b') from t
+select list_transform(l, lambda x: 'a'), list_filter(l, lambda x: x > j) from t
+select j -> 'a' ->> 0, j -> 'a' -> 'b' ->> 'c' ->> 1, f((j -> 'a') ->> 'b') from t
 select j -> 'a', j ->> 'b', j -> 'a.b', j -> '$.a.b', j -> 0, j ->> '$[0]', j -> 'a' -> 'b', (j -> 'a') ->> 'b' from t
 select (j -> 'a') = '1', j ->> 'a' = 'x', (j ->> 'a') = 'x', json_extract(j, '$.a') = 1, json_extract_string(j, 'a') || 'x', (j ->> 'a')::int + 1 from t
 select json_extract(j, ['a', 'b']), json_extract_path(j, 'a'), json_extract_path_text(j, 'a'), j.a, json_value(j, '$.x'), json_exists(j, '$.y') from t
