@@ -69,8 +69,44 @@ def _grouped(
             text = inner.this.sql(dialect="duckdb")
             raise _Refused(f"{text} may become worse when its input improves", inner.this)
     having = select.args.get("having")
-    if having is not None:
-        raise _Refused("HAVING may drop a row that another step needs", having.this)
+    if having is not None and not _stays(having.this, select, merge, how):
+        raise _Refused(
+            "HAVING may drop a group as its value improves, or one that more rows would let stay; "
+            "it may compare the one aggregate that is selected, min by < and max by >",
+            having.this,
+        )
+
+
+def _stays(having: exp.Expr, select: exp.Select, merge: Sequence[str | None], how: How) -> bool:
+    """Does HAVING, once it holds for a group, hold for each better value of the group?
+
+    It may ask for keys, and for the only aggregate that there is: of another one, the rows that
+    make it hold are not those that make the value.
+    """
+    best = [e for e, m in zip(select.expressions, merge, strict=True) if m is not None]
+    if len(best) != 1 or having.find(exp.Query, exp.Window):
+        return False
+    value, way = bare(best[0]), merge[select.expressions.index(best[0])]
+    keys = [bare(e) for e in select.expressions if e is not best[0]]
+    mark = exp.column("value", table="__tw_best")
+    names = {k.name.lower() for k in keys if isinstance(k, exp.Column)}
+    given = best[0].alias.lower()
+
+    def marked(node: exp.Expr) -> exp.Expr:
+        named = isinstance(node, exp.Column) and not node.table and node.name.lower() == given
+        mine = node == value or (named and given not in names and not how(node))
+        return mark.copy() if mine else node
+
+    condition = having.copy().transform(marked)
+    if condition.find(exp.AggFunc) or any(
+        c not in keys and c != mark for c in condition.find_all(exp.Column)
+    ):
+        return False
+    try:
+        _condition(condition, lambda c: str(way) if c == mark else how(c), {}, [])
+    except _Refused:
+        return False
+    return True
 
 
 def _fits(how: str, wanted: str | None, name: str, at: exp.Expr) -> None:
@@ -265,6 +301,14 @@ def is_rising(node: exp.Expr, name: str, how: How) -> bool:
         return how(node) == name
     if isinstance(node, (exp.Paren, exp.Cast)):
         return is_rising(node.this, name, how)
+    if isinstance(node, (exp.Case, exp.If)):
+        cases = node.args["ifs"] if isinstance(node, exp.Case) else [node]
+        asked = [c.this for c in cases] + ([node.this] if isinstance(node, exp.Case) else [])
+        given = [c.args["true"] for c in cases]
+        given.append(node.args.get("default") or node.args.get("false"))
+        return not any(_touched(a, how) or (a and a.find(exp.Query)) for a in asked) and all(
+            is_rising(g, name, how) for g in given if g is not None
+        )
     if isinstance(node, (exp.Add, exp.Least, exp.Greatest, exp.And, exp.Or)):
         if isinstance(node, (exp.And, exp.Or)) and name not in ("bool_or", "bool_and"):
             return False
@@ -292,6 +336,13 @@ def _kept(part: exp.Expr, how: How) -> bool:
     """Can a condition that holds not fail when an improving column in it improves?"""
     if isinstance(part, exp.Column):
         return how(part) == "bool_or"
+    if isinstance(part, exp.Not) and isinstance(part.this, exp.Is):  # NULL is the worst value
+        value = part.this.this
+        ways = {how(c) for c in value.find_all(exp.Column)} - {"", "arg"}
+        is_null = isinstance(part.this.expression, exp.Null)
+        if not is_null or len(ways) != 1 or value.find(exp.And, exp.Or):  # (false AND NULL)
+            return False
+        return is_rising(value, ways.pop(), how)
     if isinstance(part, (exp.LT, exp.LTE, exp.GT, exp.GTE)):
         less = isinstance(part, (exp.LT, exp.LTE))
         small, large = (part.this, part.expression) if less else (part.expression, part.this)

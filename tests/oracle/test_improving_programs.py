@@ -34,12 +34,20 @@ STEPS = {
         "SELECT k, y, {best}(v) FROM (SELECT e.a AS k, p.y, {edge} AS v FROM e JOIN t p "
         "ON p.x = e.b) GROUP BY k, y",
         "SELECT p.y, p.x, p.v FROM t p WHERE p.v {good} 6",
+        "SELECT p.x, e.b, {best}({edge}) FROM t p JOIN e ON e.a = p.y GROUP BY p.x, e.b "
+        "HAVING {best}({edge}) {good} 7",
+        "SELECT p.x, q.y, {best}({both}) AS found FROM t p JOIN t q ON p.y = q.x GROUP BY ALL "
+        "HAVING found {good} 6 OR p.x = 1",
         "SELECT p.x, q.y, {best}({both}) FROM t p JOIN t q ON p.y = q.x "
         "WHERE EXISTS (SELECT 1 FROM t o WHERE o.x = q.y AND o.v {good} 4) GROUP BY p.x, q.y",
     ],
     "u": [
         "SELECT e.b, {best}({edge}) FROM u p JOIN e ON e.a = p.x GROUP BY e.b",
         "SELECT p.x, p.v FROM u p JOIN u q ON q.x = p.x + 1 AND q.v {good} 5",
+        "SELECT e.b, {best}(CASE WHEN e.w < 4 THEN {edge} ELSE p.v END) FROM u p "
+        "JOIN e ON e.a = p.x GROUP BY e.b",
+        "SELECT e.b, {best}(CASE e.w WHEN 1 THEN 5 WHEN 2 THEN {edge} END) FROM u p "
+        "JOIN e ON e.a = p.x WHERE p.v IS NOT NULL GROUP BY e.b",
         "SELECT q.x, {best}({both}) FROM u p JOIN u q ON p.x < q.x GROUP BY q.x",
     ],
     "s": [

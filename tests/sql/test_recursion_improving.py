@@ -56,6 +56,34 @@ REFUSED = {
         "p(a, b, w) AS (SELECT a, b, w FROM e UNION SELECT x.a, y.b, max(x.w * y.w) FROM p x JOIN p y ON x.b = y.a GROUP BY ALL)",
         r"x.w \* y.w may become worse",
     ),
+    "CASE over the value": (
+        "p(a, w) AS (SELECT a, w FROM e UNION SELECT e.b, min(CASE WHEN p.w < 3 THEN 9 ELSE p.w END) FROM p JOIN e ON e.a = p.a GROUP BY e.b)",
+        "CASE WHEN p.w < 3 THEN 9 ELSE p.w END may become worse",
+    ),
+    "CASE over the table": (
+        "p(a, w) AS (SELECT a, w FROM e UNION SELECT e.b, min(CASE WHEN EXISTS (FROM p q WHERE q.w < 3) THEN 9 ELSE p.w END) FROM p JOIN e ON e.a = p.a GROUP BY e.b)",
+        "not monotone",
+    ),
+    "a value that is missing": (
+        "p(a, w) AS (SELECT a, w FROM e UNION SELECT e.b, min(p.w) FROM p JOIN e ON e.a = p.a WHERE p.w IS NULL GROUP BY e.b)",
+        "may fail the condition p.w IS NULL",
+    ),
+    "HAVING the worse ones": (
+        "p(a, w) AS (SELECT a, w FROM e UNION SELECT e.b, min(p.w) FROM p JOIN e ON e.a = p.a GROUP BY e.b HAVING min(p.w) > 3)",
+        "HAVING may drop a group as its value improves",
+    ),
+    "HAVING, by its name": (
+        "p(a, w) AS (SELECT a, w FROM e UNION SELECT e.b, min(p.w) AS best FROM p JOIN e ON e.a = p.a GROUP BY e.b HAVING best > 3)",
+        "it may compare the one aggregate that is selected",
+    ),
+    "HAVING another aggregate": (
+        "p(a, w) AS (SELECT a, w FROM e UNION SELECT e.b, min(p.w) FROM p JOIN e ON e.a = p.a GROUP BY e.b HAVING min(e.w) < 3)",
+        "it may compare the one aggregate that is selected",
+    ),
+    "HAVING one of two aggregates": (
+        "p(a, v, w) AS (SELECT a, b, w FROM e UNION SELECT e.b, min(p.v), min(p.w) FROM p JOIN e ON e.a = p.a GROUP BY e.b HAVING min(p.v) < 3)",
+        "it may compare the one aggregate that is selected",
+    ),
 }  # fmt: skip
 PATHS = (
     "WITH RECURSIVE p AS (SELECT a, b, w::{type} AS w FROM e UNION SELECT x.a, y.b, min({value}) "
