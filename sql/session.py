@@ -243,7 +243,7 @@ class Session:
     def table(self, sql: str, naive: bool = False) -> pa.Table:
         """Run a query to its end, within the open transaction if there is one.
 
-        `naive`: its recursions run as they are written, for a thousand iterations at most.
+        `naive`: its recursions run as they are written, as far as that is bearable.
         """
         recursive = mentions_recursion(sql)
         statement = split(sql)[0] if recursive else _query(sql)
@@ -252,8 +252,12 @@ class Session:
             # what views hold is never cut short
             settings = dataclasses.replace(context.settings, on_limit="error")
             if naive:
-                most = min(settings.max_iterations or _NAIVE, _NAIVE)
-                settings = dataclasses.replace(settings, fusion=False, max_iterations=most)
+                settings = dataclasses.replace(
+                    settings,
+                    fusion=False,
+                    max_iterations=min(settings.max_iterations or _ROUNDS, _ROUNDS),
+                    max_recursive_rows=min(settings.max_recursive_rows or _ROWS, _ROWS),
+                )
             context.settings = settings
             stream = planning.run(statement, context)
             try:
@@ -442,7 +446,7 @@ def _query(sql: str) -> Statement:
 
 
 _BEGIN = split("BEGIN")[0]
-_NAIVE = 1_000  # iterations
+_ROUNDS, _ROWS = 1_000, 10_000_000  # iterations of a naive evaluation, and rows of all of them
 _NO_BEGIN = (Kind.TRANSACTION, Kind.SETTING)
 
 

@@ -137,9 +137,9 @@ class Views(Creation):
         return found, _verdict(view, kept.num_rows, found)
 
     def _run_naively(self, view: MaintainedView) -> pa.Table:
-        """What the query gives without what a view's plan has in common with a query's.
+        """What the query gives, its WITH MUTUALLY RECURSIVE evaluated as it is written.
 
-        That are the other forms that WITH MUTUALLY RECURSIVE is given.
+        The other forms that it is given are planned in one way for queries and views.
         """
         if "mutually" not in view.sql.lower():
             return self._run(view)
@@ -147,7 +147,7 @@ class Views(Creation):
             return self._run(view, naive=True)
         except errors.Interrupted:
             raise
-        except errors.OperationalError:  # too many iterations
+        except errors.OperationalError:  # too many iterations, or rows
             return self._run(view)
 
     def _compared(self, kept: pa.Table, fresh: pa.Table) -> pa.Table:
