@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from tidewheel.engine.quoting import quoted
+
 if TYPE_CHECKING:
     from .shell import Shell
 
@@ -58,11 +60,6 @@ def words(name: str, rest: str, least: int, most: int) -> list[str]:
     if not least <= len(found) <= most:
         raise Usage(f"usage: .{name} {COMMANDS[name].arguments}")
     return found
-
-
-def quoted(name: str) -> str:
-    """An identifier as SQL."""
-    return '"' + name.replace('"', '""') + '"'
 
 
 def literal(text: str) -> str:

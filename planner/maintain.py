@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from tidewheel.engine.arrow import pa
 from tidewheel.engine.operators.shared import SharedArrangements
+from tidewheel.engine.quoting import quoted
 from tidewheel.planner import view_choice
 from tidewheel.planner.iterations import History, Iterations
 from tidewheel.planner.meaning import Meaning
@@ -157,7 +158,7 @@ def _named(view: MaintainedView) -> Iterator[None]:
 
 def difference(old: pa.Table, new: pa.Table, run: Callable[..., pa.Table]) -> pa.Table:
     """`new` − `old` as a delta; `run(sql, **tables)` executes SQL over registered tables."""
-    names = ", ".join('"' + n.replace('"', '""') + '"' for n in new.column_names)
+    names = ", ".join(quoted(n) for n in new.column_names)
     return run(
         f"SELECT {names}, 1::BIGINT AS {WEIGHT} FROM (FROM __tw_new EXCEPT ALL FROM __tw_old) "
         f"UNION ALL SELECT {names}, -1::BIGINT FROM (FROM __tw_old EXCEPT ALL FROM __tw_new)",
@@ -175,7 +176,7 @@ def rounded(table: pa.Table, run: Callable[..., pa.Table]) -> pa.Table:
     items = []
     floating = False
     for column in table.schema:
-        name = '"' + column.name.replace('"', '""') + '"'
+        name = quoted(column.name)
         if pa.types.is_floating(column.type):
             floating = True
             kind = "FLOAT" if pa.types.is_float32(column.type) else "DOUBLE"

@@ -8,6 +8,7 @@ from typing import Any
 
 from sqlglot import exp
 
+from tidewheel.engine.quoting import quoted
 from tidewheel.planner.dialect import Tidewheel
 from tidewheel.planner.logical import AsofJoin, Block, Column, EquiKey, Named, SortKey
 
@@ -34,7 +35,7 @@ def _name(expression: exp.Expr) -> str | None:
         if any(value for key, value in args.items() if key != "this"):
             return None
     if type(expression) is exp.Identifier and expression.args.get("quoted"):
-        return '"' + str(expression.this).replace('"', '""') + '"'
+        return quoted(str(expression.this))
     return None
 
 

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING
 import duckdb
 import pyarrow as pa
 
+from tidewheel.engine.quoting import quoted
+
 from . import errors
-from .capture import quote
 from .diagnose import near_miss
 from .reads import Names, Relation
 from .statements import split, tokens
@@ -153,12 +154,12 @@ def statement(connection: duckdb.DuckDBPyConnection, target: Relation, schema: p
     finally:
         connection.unregister(NAME)
     columns = tuple(
-        (column, wants, _value(connection, quote(name), kind, column, wants))
+        (column, wants, _value(connection, quoted(name), kind, column, wants))
         for (name, kind), (column, wants) in zip(
             given, [wanted[label] for label in lower], strict=True
         )
     )
-    names = ", ".join(quote(column) for column, _, _ in columns)
+    names = ", ".join(quoted(column) for column, _, _ in columns)
     values = ", ".join(value for _, _, value in columns)
     return Insert(f"INSERT INTO {target.quoted} ({names}) SELECT {values} FROM {NAME}", columns)
 

@@ -27,6 +27,7 @@ import duckdb
 
 from tidewheel.engine.arrow import array_from, array_of, pa
 from tidewheel.engine.kernels.duckdb import executed
+from tidewheel.engine.quoting import quoted
 from tidewheel.sql.capture_text import Text, cut_apart, named_parameters, used
 from tidewheel.sql.statements import tokens
 
@@ -89,11 +90,6 @@ class Outcome:
     changes: dict[str, pa.Table] = field(default_factory=dict)
     rows: pa.Table | None = None
     count: int = -1
-
-
-def quote(name: str) -> str:
-    """An SQL identifier in double quotes."""
-    return '"' + name.replace('"', '""') + '"'
 
 
 def weighted(table: pa.Table, weight: int) -> pa.Table:
@@ -208,7 +204,7 @@ class Capture:
         table = cut.text[verb + len("UPDATE") : setter].strip()
         alias = list(tokens(table))[-1].text  # the target's alias, or its own name
         if alias[0] == "'":
-            alias = quote(alias[1:-1].replace("''", "'"))
+            alias = quoted(alias[1:-1].replace("''", "'"))
         condition = cut.text[where:end] if where is not None else ""
         if source is not None:
             others = cut.text[source + len("FROM") : where if where is not None else end]
@@ -358,7 +354,7 @@ def _by_key(connection: duckdb.DuckDBPyConnection, info: TableInfo, rows: pa.Tab
     """The rows that a connection has in the table under the keys of `rows`."""
     connection.register(_KEYS, rows.select(list(info.key)))
     try:
-        match = " AND ".join(f"t.{quote(k)} = k.{quote(k)}" for k in info.key)
+        match = " AND ".join(f"t.{quoted(k)} = k.{quoted(k)}" for k in info.key)
         return connection.sql(
             f"SELECT t.* FROM {info.name} AS t SEMI JOIN {_KEYS} AS k ON {match}"
         ).to_arrow_table()

@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING
 
 import duckdb
 
+from tidewheel.engine.quoting import quoted
+
 from ..planner.context import Context
 from . import diagnose, errors, recursion
 from .proof import MAX_STEPS, Prover, Step
 from .proof_select import Column, Value
 from .proof_unit import Row, literal
 from .reads import Names, Relation
-from .recursion_text import quoted
 from .statements import Statement, Token, mistake
 from .view_text import is_name, unquoted
 

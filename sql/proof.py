@@ -19,6 +19,8 @@ from functools import cached_property
 import pyarrow as pa
 from sqlglot import exp
 
+from tidewheel.engine.quoting import quoted
+
 from ..planner import execute
 from ..planner.context import Context
 from ..planner.logical import Node
@@ -30,7 +32,6 @@ from .reads import Names, Relation
 from .reads import body as body_of
 from .recursion_branches import Branch
 from .recursion_tables import Span
-from .recursion_text import quoted
 
 GROUP_ROWS = 20
 """So many rows of a group are shown and followed."""

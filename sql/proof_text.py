@@ -15,12 +15,14 @@ from functools import cached_property
 from sqlglot import exp, parse_one
 from sqlglot.errors import SqlglotError
 
+from tidewheel.engine.quoting import quoted
+
 from ..planner.dialect import Tidewheel
 from . import recursion, view_text
 from .parse_trees import same_query
 from .recursion_branches import prelude
 from .recursion_tables import Cte, Span
-from .recursion_text import Cutter, Splice, quoted
+from .recursion_text import Cutter, Splice
 
 MARK = "__tw_src_"
 _MARK = re.compile(rf'"{MARK}(\d+)"')

@@ -11,13 +11,14 @@ from typing import Protocol
 import pyarrow as pa
 from sqlglot import exp
 
+from tidewheel.engine.quoting import quoted
+
 from ..planner.logical import Binding, LetRec, Node
 from . import recursion
 from .proof_select import Column, Value
 from .proof_text import Mark, Opaque, Reading
 from .recursion_groups import groups
 from .recursion_tables import Span
-from .recursion_text import quoted
 
 ITERATION = "__tw_iteration"
 _SCALAR = re.compile(r"\w+( WITH TIME ZONE)?|DECIMAL\(\d+, ?\d+\)")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import duckdb
 
+from tidewheel.engine.quoting import quoted
 from tidewheel.planner.maintain import Path
 from tidewheel.sql import functions, introspection
 from tidewheel.sql.statements import Token, tokens
@@ -50,8 +51,7 @@ class Relation:
     @property
     def quoted(self) -> str:
         """The qualified name as SQL."""
-        parts = (self.database, self.schema, self.name)
-        return ".".join('"' + p.replace('"', '""') + '"' for p in parts)
+        return ".".join(map(quoted, (self.database, self.schema, self.name)))
 
 
 def place(connection: duckdb.DuckDBPyConnection) -> tuple[Path, str]:

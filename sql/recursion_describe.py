@@ -8,10 +8,11 @@ from typing import Any
 
 import duckdb
 
+from tidewheel.engine.quoting import quoted
+
 from ..engine.kernels.duckdb import relation
 from ..planner.text import numbered_parameters
 from . import hidden
-from .recursion_text import quoted
 from .statements import tokens
 
 

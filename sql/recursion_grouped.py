@@ -14,6 +14,8 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
+from tidewheel.engine.quoting import quoted
+
 from . import errors
 from . import recursion_check as check
 from .bind_types import is_volatile
@@ -21,7 +23,6 @@ from .recursion_aggregates import improving
 from .recursion_branches import Branch, outside, split
 from .recursion_scan import scan
 from .recursion_tables import Cte, Scan, Span
-from .recursion_text import quoted
 
 _NO_VALUE = (
     exp.AggFunc,

@@ -25,6 +25,8 @@ from dataclasses import dataclass, field
 import duckdb
 from sqlglot import exp
 
+from tidewheel.engine.quoting import quoted
+
 from . import errors
 from . import recursion_check as check
 from .bind_types import is_volatile
@@ -35,7 +37,7 @@ from .recursion_monotone import aggregates
 from .recursion_outer import Level, Names, Outer, Unclear, is_named, levels, sources
 from .recursion_scan import scan
 from .recursion_tables import Cte, Reference, Scan, Span, With
-from .recursion_text import Cutter, quoted
+from .recursion_text import Cutter
 from .recursion_whole import is_back, mentions
 from .statements import Token
 

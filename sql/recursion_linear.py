@@ -19,6 +19,8 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from tidewheel.engine.quoting import quoted
+
 from . import errors
 from . import recursion_check as check
 from .bind_names import conjuncts
@@ -27,7 +29,7 @@ from .recursion_branches import Parts, parts
 from .recursion_groups import groups
 from .recursion_scan import scan
 from .recursion_tables import Cte, Reference, Scan, Span
-from .recursion_text import Cutter, Splice, quoted
+from .recursion_text import Cutter, Splice
 
 
 def linear(scanned: Scan) -> Scan | None:

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 
 import duckdb
 
+from tidewheel.engine.quoting import quoted
+
 from ..planner.logical import Block, Column, RecPart, Structural
 from . import diagnose, errors
 from . import recursion_check as check
@@ -20,7 +22,7 @@ from .recursion_least import NotLeast, widens
 from .recursion_native import COUNTER, counted, ends
 from .recursion_structure import structure
 from .recursion_tables import Cte, Reference, Scan, Span
-from .recursion_text import Cutter, Input, Splice, Text, quoted, renamed
+from .recursion_text import Cutter, Input, Splice, Text, renamed
 from .statements import Kind, split, tokens
 
 Describe = Callable[[str], Sequence[tuple[str, str]]]

@@ -11,12 +11,14 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
+from tidewheel.engine.quoting import quoted
+
 from ..planner.lower_recursion import ITERATIONS
 from . import errors
 from .recursion_branches import Parts
 from .recursion_search import carry
 from .recursion_tables import Cte, Reference, Scan, Span
-from .recursion_text import Cutter, quoted
+from .recursion_text import Cutter
 
 COUNTER = "__tw_iteration"
 

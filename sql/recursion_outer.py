@@ -13,11 +13,13 @@ from itertools import pairwise
 import duckdb
 from sqlglot import exp
 
+from tidewheel.engine.quoting import quoted
+
 from . import recursion_check as check
 from .bind_types import is_volatile
 from .recursion_describe import Describer
 from .recursion_tables import Cte, Scan, Span, With
-from .recursion_text import Cutter, Text, quoted
+from .recursion_text import Cutter, Text
 from .statements import Token
 
 _SETS = ("UNION", "INTERSECT", "EXCEPT")

@@ -10,6 +10,8 @@ import re
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from tidewheel.engine.quoting import quoted
+
 from ..planner.logical import Binding, Block, Column, LetRec, Node, RecKind
 from . import errors
 from . import recursion_check as check
@@ -20,7 +22,7 @@ from .recursion_least import NotLeast, taken_apart
 from .recursion_member import Correlated, Member, Native, Texts
 from .recursion_nodes import afterwards, around, finite, free, means_same, reads_more
 from .recursion_tables import Cte, Scan, Span
-from .recursion_text import Cutter, Input, Splice, Text, quoted
+from .recursion_text import Cutter, Input, Splice, Text
 from .recursion_whole import is_back, mentions, whole_text
 
 Correlation = Literal["all", "ours", "none"]

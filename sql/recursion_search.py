@@ -15,10 +15,12 @@ from itertools import takewhile
 from sqlglot import exp, parse_one
 from sqlglot.errors import SqlglotError
 
+from tidewheel.engine.quoting import quoted
+
 from . import errors
 from .recursion_branches import Branch, parts
 from .recursion_tables import Cte, Reference, Scan, Span
-from .recursion_text import Cutter, Splice, quoted
+from .recursion_text import Cutter, Splice
 
 _FORBIDDEN = ("GROUP", "HAVING", "DISTINCT", "WINDOW", "QUALIFY", "ORDER", "LIMIT", "UNION")
 

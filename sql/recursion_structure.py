@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
+from tidewheel.engine.quoting import quoted
+
 from ..engine.operators.step_program import (
     FAR,
     Compare,
@@ -24,7 +26,6 @@ from ..engine.operators.step_program import (
 from ..planner.logical import Column
 from .bind_names import conjuncts
 from .recursion_flow import NotStructural, carried, flows, slots
-from .recursion_text import quoted
 
 Describe = Callable[[str], Sequence[tuple[str, str]]]
 

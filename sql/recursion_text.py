@@ -10,13 +10,10 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
+from tidewheel.engine.quoting import quoted
+
 from ..planner.logical import Column, RecPart, RecRef
 from .recursion_tables import Cte, Scan, Span, With
-
-
-def quoted(name: str) -> str:
-    """An identifier as SQL."""
-    return '"' + name.replace('"', '""') + '"'
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from tidewheel.engine.arrow import is_tuple, pa
+from tidewheel.engine.quoting import quoted
 
 
 @functools.cache
@@ -100,7 +101,7 @@ def sql_name(t: pa.DataType) -> str:
 
 def _quoted(name: str) -> str:
     plain = name.isidentifier() and name == name.lower()
-    return name if plain or not name else '"' + name.replace('"', '""') + '"'
+    return name if plain or not name else quoted(name)
 
 
 class TypeCode(str):

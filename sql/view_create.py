@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import duckdb
 
 from tidewheel.engine.arrow import pa
+from tidewheel.engine.quoting import quoted
 from tidewheel.sql import errors, hidden, introspection, plain_view, view_text
-from tidewheel.sql.capture import quote
 from tidewheel.sql.reads import Names, Relation, pivots_by_data, rowid, unstable_call
 from tidewheel.sql.statements import Statement, mentions_recursion, tokens, writing_cte
 from tidewheel.sql.view_epochs import Epochs
@@ -113,7 +113,7 @@ class Creation(Epochs):
             token = f"{key.split('.', 1)[1]}~{secrets.token_hex(4)}"
             con.register(row_name(token), rows.rename_columns(columns))
             self._registered[token] = None
-            select = f"SELECT {items} FROM {quote(row_name(token))}"
+            select = f"SELECT {items} FROM {quoted(row_name(token))}"
             self._do(f"CREATE VIEW {target} AS {select}")
             sql = parsed.query
             if parsed.columns or columns != rows.column_names:
@@ -267,15 +267,15 @@ class Creation(Epochs):
         *qualifiers, name = parsed.parts
         schema = qualifiers[-1] if qualifiers else names.schema
         database = qualifiers[0] if len(qualifiers) == 2 else names.database
-        target = ".".join(map(quote, (database, schema, name)))
+        target = ".".join(map(quoted, (database, schema, name)))
         return None, f"{database}.{schema}.{name}".lower(), target
 
 
 def _typed(name: str, kind: str) -> str:
     """A view's column, of its type again where Arrow has another one for it."""
     if not _CHANGED.search(kind):
-        return quote(name)
-    return f"CAST({quote(name)} AS {kind}) AS {quote(name)}"
+        return quoted(name)
+    return f"CAST({quoted(name)} AS {kind}) AS {quoted(name)}"
 
 
 def _loses(kind: pa.DataType) -> bool:

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 
 from tidewheel.engine.arrow import empty, pa
+from tidewheel.engine.quoting import quoted
 
 from . import errors, functions
-from .capture import quote
 from .reads import Names, unstable_call
 from .statements import Statement, tokens
 from .view_text import is_name, unquoted
@@ -173,7 +173,7 @@ def _check(
                 raise refusal(statement, [key], f"it would lose column {old.name}")
             if after.field(old.name).type != old.type:
                 raise refusal(statement, [key], f"column {old.name} would have another type")
-        columns = ", ".join(map(quote, before[key].names))
+        columns = ", ".join(map(quoted, before[key].names))
         views.rewrite(key, f"SELECT {columns} FROM ({view.sql}\n)")
 
 

@@ -13,11 +13,11 @@ import duckdb
 
 from tidewheel.engine.arrow import pa
 from tidewheel.engine.kernels.duckdb import arrow_types
+from tidewheel.engine.quoting import quoted
 from tidewheel.planner import meaning
 from tidewheel.planner.maintain import Home, MaintainedView
 from tidewheel.planner.meaning import Meaning
 from tidewheel.sql import errors
-from tidewheel.sql.capture import quote
 from tidewheel.sql.reads import Names, place
 from tidewheel.sql.view_registry import Registry
 
@@ -177,4 +177,4 @@ def own_settings(home: Home) -> str:
 
 
 def _path_setting(path: Iterable[tuple[str, str]]) -> str:
-    return ",".join(f"{quote(d)}.{quote(s)}" for d, s in path)
+    return ",".join(f"{quoted(d)}.{quoted(s)}" for d, s in path)

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
+from tidewheel.engine.quoting import quoted
 from tidewheel.sql import errors
-from tidewheel.sql.capture import quote
 from tidewheel.sql.statements import Statement, Token, tokens, writing_cte
 
 
@@ -47,7 +47,7 @@ _NAMES = re.compile(r'\n\) AS named\((?:"(?:[^"]|"")*"(?:, )?)+\)\Z')
 
 def with_columns(query: str, columns: Iterable[str]) -> str:
     """A view's query with its columns named."""
-    return f"{_LEAD}{query}\n) AS named({', '.join(map(quote, columns))})"
+    return f"{_LEAD}{query}\n) AS named({', '.join(map(quoted, columns))})"
 
 
 def as_written(sql: str) -> tuple[str, int]:

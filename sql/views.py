@@ -12,10 +12,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tidewheel.engine.arrow import pa
+from tidewheel.engine.quoting import quoted
 from tidewheel.planner import maintain, meaning
 from tidewheel.planner.maintain import MaintainedView
 from tidewheel.sql import errors, view_ddl, view_text
-from tidewheel.sql.capture import quote
 from tidewheel.sql.opening import default_threads
 from tidewheel.sql.reads import Names
 from tidewheel.sql.statements import Statement
@@ -70,7 +70,7 @@ class Views(Creation):
             with self.implicitly():
                 relation = self._relation(view.key)
                 assert relation is not None
-                self._do(f"ALTER VIEW {relation.quoted} RENAME TO {quote(new)}")
+                self._do(f"ALTER VIEW {relation.quoted} RENAME TO {quoted(new)}")
                 key = f"{view.key.rsplit('.', 1)[0]}.{new.lower()}"
                 old = [self._stored(key), self._stored(view.key)]
                 self._do(f"UPDATE {SCHEMA}.views SET key = ? WHERE key = ?", old)

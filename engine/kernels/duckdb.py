@@ -17,6 +17,7 @@ import _duckdb
 import duckdb
 
 from tidewheel.engine.arrow import Exchanged, has_tuple, pa
+from tidewheel.engine.quoting import quoted
 
 Parameters = Sequence[Any] | Mapping[str, Any] | None
 
@@ -140,7 +141,7 @@ def readable(
     found = connection.from_arrow(table)
     items = []
     for name, kind, t in zip(found.columns, found.types, table.schema.types, strict=True):
-        label = _quoted(name)
+        label = quoted(name)
         cast = f"CAST({label} AS {_with_tuples(kind)}) AS {label}"
         items.append(cast if has_tuple(t) else label)
     return found.project(", ".join(items))
@@ -161,11 +162,7 @@ def _with_tuples(kind: Any) -> str:
     if [name for name, _ in inner] == [f"element{i}" for i in range(1, len(inner) + 1)]:
         return f"TUPLE({', '.join(kinds)})"
     named = inner[1:] if kind.id == "union" else inner  # the first of a UNION is the tag
-    return f"{kind.id.upper()}({', '.join(f'{_quoted(name)} {t}' for name, t in named)})"
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
+    return f"{kind.id.upper()}({', '.join(f'{quoted(name)} {t}' for name, t in named)})"
 
 
 def arrow_types(connection: duckdb.DuckDBPyConnection, types: Sequence[str]) -> list[pa.DataType]:
