@@ -154,7 +154,7 @@ class Binder:
 
         NotTaken if neither its parts nor the whole can be bound without the SELECT around it.
         """
-        tree = _unwrapped(tree)
+        tree = _by_expression(_unwrapped(tree))
         with self._with(tree.args.get("with_"), outer):
             try:
                 if isinstance(tree, exp.Select):
@@ -414,10 +414,37 @@ class Binder:
 
 def _unwrapped(tree: exp.Expr) -> exp.Expr:
     while isinstance(tree, (exp.Subquery, exp.Paren)):
-        if any(tree.args.get(k) for k in ("order", "limit", "offset", "with_", "sample", "pivots")):
+        if any(tree.args.get(k) for k in ("with_", "sample", "pivots")):
             raise NotTaken("a query in parentheses with clauses of its own")
+        if any(tree.args.get(k) for k in _AT_THE_END):
+            return _all_of(tree.this, tree)
         tree = tree.this
     return tree
+
+
+_AT_THE_END = ("order", "limit", "offset")
+
+
+def _by_expression(tree: exp.Expr) -> exp.Expr:
+    """A set operation that is ordered by more than its columns: a SELECT has this from it."""
+    order = tree.args.get("order") if isinstance(tree, exp.SetOperation) else None
+    plain = (exp.Column, exp.Var, exp.Literal)
+    if order is None or all(isinstance(o.this, plain) for o in order.expressions):
+        return tree
+    bare = tree.copy()
+    for key in _AT_THE_END:
+        bare.set(key, None)
+    return _all_of(bare, tree)
+
+
+def _all_of(query: exp.Expr, clauses: exp.Expr) -> exp.Select:
+    """All rows of a query, with the ORDER BY, LIMIT and OFFSET of another tree."""
+    rows = exp.From(this=exp.Subquery(this=query.copy()))
+    whole = exp.Select(expressions=[exp.Star()], from_=rows)
+    for key in _AT_THE_END:
+        part = clauses.args.get(key)
+        whole.set(key, part and part.copy())
+    return whole
 
 
 def _relabelled(columns: Sequence[Column], labels: Sequence[str]) -> tuple[Column, ...]:
