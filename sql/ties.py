@@ -151,14 +151,16 @@ def accepted(kept: pa.Table, answer: Callable[[int], pa.Table], run: Run) -> boo
     every = range(kept.num_columns)
     if stable(every):
         return False
+    seen: set[int] = set()
     for first in every:
         together = [first]
-        if stable(together):
+        if first not in seen and stable(together):
             for other in every:
                 if other != first and stable([*together, other]):
                     together.append(other)
             if not same(answers[0], kept, sorted(together)):
                 return False
+            seen.update(together)
     common = answers[0]
     for way in range(1, _MOST):
         other = answers[way] if way < len(answers) else answer(way)
