@@ -116,6 +116,7 @@ class Views(Creation):
         if parsed.rest == ("SPARK",):
             found, rows = self._verify_on_spark(view)
             return found, _verdict(view, rows, found, " on Spark")
+        how = ""
         with self.writing():
             with self.database.reading:
                 kept = self._rows(key)
@@ -127,6 +128,7 @@ class Views(Creation):
                 found = self._compared(kept, fresh)
             if found.num_rows:
                 found = self._without_ties(view, kept, found)
+                how = "" if found.num_rows else ", up to rows that tie"
             if found.num_rows and any(pa.types.is_floating(f.type) for f in kept.schema):
                 # The same sum may be rounded to either side. Imported here: few verify.
                 from tidewheel.sql.compare import compare
@@ -134,7 +136,7 @@ class Views(Creation):
                 closer = compare(kept, fresh)
                 if not closer.problem:
                     found = _difference(closer, kept.schema)
-        return found, _verdict(view, kept.num_rows, found)
+        return found, _verdict(view, kept.num_rows, found, how)
 
     def _run_naively(self, view: MaintainedView) -> pa.Table:
         """What the query gives, its WITH MUTUALLY RECURSIVE evaluated as it is written.

@@ -93,3 +93,18 @@ def test_without_ties_nothing_is_accepted() -> None:
     assert settled("SELECT sum(x) OVER (ORDER BY y), rank() OVER (ORDER BY y) FROM t", 0) is None
     # as w is for both, an order of more would be another RANGE for the sum
     assert settled("SELECT lag(x) OVER w, sum(x) OVER w FROM t WINDOW w AS (ORDER BY y)", 0) is None
+
+
+def test_the_status_says_that_rows_tie() -> None:
+    with tidewheel.connect() as con:
+        con.execute("CREATE TABLE t AS SELECT i AS a, i % 2 AS b FROM range(4000) r(i)")
+        con.execute("CREATE MATERIALIZED VIEW v AS SELECT a, lag(a) OVER (ORDER BY b) AS l FROM t")
+        con.execute("DELETE FROM t WHERE a < 100; INSERT INTO t VALUES (1, 0), (2, 0)")
+        cursor = con.execute("VERIFY VIEW v")
+        assert cursor.fetchall() == []
+        assert (
+            cursor.status
+            == "main.v is right: it has the 3,902 rows of its query, up to rows that tie"
+        )
+        con.execute("CREATE MATERIALIZED VIEW w AS SELECT a, lag(a) OVER (ORDER BY a) AS l FROM t")
+        assert con.execute("VERIFY VIEW w").status.endswith("of its query")
