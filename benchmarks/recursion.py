@@ -4,8 +4,9 @@
     python benchmarks/recursion.py [--small] [--runs N] [--only TEXT,…] [--edges N] [--json FILE]
 
 DataFusion and Hyper where their packages are installed, PostgreSQL with `--postgres`.
-Milliseconds, the best of `--runs`; a peer that cannot say it, or takes over `--limit` seconds once,
-is left out. Each line ends with Tidewheel's time over that of the fastest peer. All answers of a line
+Milliseconds, the best of three times `--runs`, in turns; a peer that cannot say it, or takes over
+`--limit` seconds once, is left out. Tidewheel's first runs of a text try what is faster, the loop or
+DuckDB. Each line ends with Tidewheel's time over that of the fastest peer. All answers of a line
 are compared. `--edges` also measures the queries as maintained views: an edge out and in again, each
 with a read of the view, against the same changes in DuckDB and in Tidewheel without a view, each with
 a run of the query. `USING KEY` is DuckDB's way to say shortest paths and components.
@@ -140,26 +141,40 @@ def text(cell: Cell, engine: str) -> str | None:
     return cell.query.format(e=cell.graph)
 
 
-def measure(peer: Peer, sql: str | None, runs: int, limit: float) -> Any:
-    """Best time in ms and the answer; None if it cannot, or takes too long."""
-    if sql is None:
-        return None
-    run, stop = peer
-    best, answer = math.inf, None
-    for _ in range(runs):
-        timer = threading.Timer(limit, stop)
-        timer.start()
-        start = time.perf_counter()
-        try:
-            answer = run(sql)
-        except Exception:  # a peer's refusal is a result of this table
-            return None
-        finally:
-            timer.cancel()
-        best = min(best, time.perf_counter() - start)
-        if best > limit / 3:
-            break
-    return best * 1000, [tuple(int(v) for v in row) for row in answer]
+def measure(
+    table: dict[str, Peer], cell: Cell, runs: int, limit: float
+) -> dict[str, list[tuple[int, ...]]]:
+    """Everyone's answer; `cell.times` is the best time in ms of each.
+
+    Each runs `runs` times, with warm caches, and all do so in turns, `TURNS` times, so that what else
+    the machine does meets all alike. Who cannot say it or takes too long is left out, who is slow
+    runs once.
+    """
+    answers: dict[str, list[tuple[int, ...]]] = {}
+    going = {name: sql for name in table if (sql := text(cell, name)) is not None}
+    for name in [*going] * TURNS:
+        run, stop = table[name]
+        for _ in range(runs if name in going else 0):
+            timer = threading.Timer(limit, stop)
+            timer.start()
+            start = time.perf_counter()
+            try:
+                answer = run(going[name])
+            except Exception:  # a peer's refusal is a result of this table
+                del going[name]
+                break
+            finally:
+                timer.cancel()
+            spent = time.perf_counter() - start
+            answers[name] = [tuple(int(v) for v in row) for row in answer]
+            cell.times[name] = min(cell.times.get(name, math.inf), spent * 1000)
+            if spent > limit / 3:
+                del going[name]
+                break
+    return answers
+
+
+TURNS = 3
 
 
 def maintained(cells: list[Cell], data: dict[str, pa.Table], edges: int, limit: float) -> None:
@@ -240,11 +255,7 @@ def main() -> None:
     done = []
     for cell in asked:
         title = f"{cell.name} {cell.graph}"
-        answers = {}
-        for name, peer in table.items():
-            measured = measure(peer, text(cell, name), options.runs, options.limit)
-            if measured is not None:
-                cell.times[name], answers[name] = measured
+        answers = measure(table, cell, options.runs, options.limit)
         wrong = {n for n, a in answers.items() if a != answers.get("tidewheel")}
         others = [t for n, t in cell.times.items() if n != "tidewheel"]
         line = f"{title:32}"

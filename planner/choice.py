@@ -41,6 +41,8 @@ PLANNING = 0.03
 """Seconds to plan a loop: it is tried once DuckDB has taken as many."""
 _AGAIN = 10
 """So many times as long as the loop took DuckDB runs alone, before the loop is tried again."""
+_SOON = 2
+"""The same after the loop's first run, which may have loaded modules, and has met cold memory."""
 _CHEAP = 0.003  # seconds: no loop takes less
 _TIMES = 100
 
@@ -59,6 +61,7 @@ class Choice:
     steady: bool = False
     whole: float | None = None  # seconds that DuckDB took
     loop: float | None = None
+    cold: bool = False  # has the loop run but once?
     runs: int = 0
     spent: float = 0  # seconds in all that DuckDB took since the loop ran
     few: bool = False  # had DuckDB's last answer few rows, of plain types?
@@ -93,7 +96,8 @@ class Choice:
         if self.loop is None:
             few = self.spent < PLANNING
             return few or self.limited or self.whole <= _CHEAP
-        return self.whole <= self.loop and (self.limited or self.spent < _AGAIN * self.loop)
+        again = (_SOON if self.cold else _AGAIN) * self.loop
+        return self.whole <= self.loop and (self.limited or self.spent < again)
 
     def run(self, seconds: float, context: Context) -> Held | pa.RecordBatchReader | None:
         """DuckDB's answer, if it has it in time; what it refuses the loop will report."""
@@ -164,6 +168,7 @@ class Choice:
 
     def note_loop(self, seconds: float) -> None:
         """How long the loop took until its first rows."""
+        self.cold = self.loop is None
         self.loop = _late(self.loop, seconds)
         self.spent = 0
 

@@ -97,6 +97,21 @@ def test_the_loop_is_tried_again(con) -> None:
     assert runs == 20
 
 
+def test_the_first_run_of_the_loop_is_soon_tried_again(con) -> None:
+    found = Choice(Block("SELECT 1", (), (), (), ""), ends=True)
+    context = Context(None, Settings())  # type: ignore[arg-type]
+    found.note_whole(0.125, ended=True)
+    found.note_loop(0.5)  # modules were loaded
+    runs = [0, 0]
+    for at in range(2):
+        while found.begin(context):
+            found.note_whole(0.125, ended=True)
+            runs[at] += 1
+        found.note_loop(0.25 if at == 0 else 0.0625)
+    assert runs == [8, 20]
+    assert not found.alone
+
+
 def test_many_more_rows_are_noticed_at_once(con) -> None:
     found = Choice(Block("SELECT 1", (), (), (), ""), ends=True)
     found.whole, found.loop = 0.008, 0.01
