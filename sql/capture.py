@@ -30,6 +30,7 @@ from tidewheel.engine.kernels.duckdb import executed
 from tidewheel.engine.quoting import quoted
 from tidewheel.sql.capture_text import Text, cut_apart, named_parameters, used
 from tidewheel.sql.statements import tokens
+from tidewheel.sql.view_text import unquoted
 
 if TYPE_CHECKING:
     from tidewheel.engine.state.delta import Schema
@@ -202,9 +203,7 @@ class Capture:
         end = returning if returning is not None else cut.end
         prefix = cut.text[:verb]
         table = cut.text[verb + len("UPDATE") : setter].strip()
-        alias = list(tokens(table))[-1].text  # the target's alias, or its own name
-        if alias[0] == "'":
-            alias = quoted(alias[1:-1].replace("''", "'"))
+        alias = quoted(unquoted(list(tokens(table))[-1]))  # the target's, or its own name
         condition = cut.text[where:end] if where is not None else ""
         if source is not None:
             others = cut.text[source + len("FROM") : where if where is not None else end]

@@ -265,7 +265,8 @@ class Loop(Operator):
 
     def step(self, counters: Counters, deltas: Sequence[Delta | None]) -> list[Emission]:
         """Runs the inner circuit until nothing changes any more."""
-        for node, delta in zip(self._entries, deltas, strict=False):  # (one delta, if none enter)
+        entering = deltas[: len(self._entries)]  # (one that is none, if nothing enters)
+        for node, delta in zip(self._entries, entering, strict=True):
             if delta is not None:
                 self.inner.push(node, delta, (*counters, 0))
         self.runs += 1
