@@ -55,13 +55,23 @@ def own_aggregates(item: exp.Expr, select: exp.Select) -> list[exp.AggFunc]:
     return [a for a in item.find_all(exp.AggFunc) if a.find_ancestor(exp.Select) is select]
 
 
-def refusal(reason: str, node: exp.Expr) -> Refusal:
-    """A refusal at the first of the positions that sqlglot kept of a node."""
-    spans = [
+def _spans(node: exp.Expr) -> list[tuple[int, int]]:
+    return [
         (inner.meta["start"], inner.meta["end"])
         for inner in node.walk()
         if inner.meta.get("start") is not None and inner.meta.get("end") is not None
     ]
+
+
+def extent(column: exp.Column) -> tuple[int, int]:
+    """Where a column's name begins and ends (exclusive) in the text that was parsed."""
+    spans = _spans(column)
+    return min(start for start, _ in spans), max(end for _, end in spans) + 1
+
+
+def refusal(reason: str, node: exp.Expr) -> Refusal:
+    """A refusal at the first of the positions that sqlglot kept of a node."""
+    spans = _spans(node)
     if not spans:
         return Refusal(reason)
     first = min(spans)

@@ -34,7 +34,8 @@ class Style:
     several references is split into one term per reference. `native`: DuckDB's own recursion means
     the same. `together`: a step of UNION gives other rows for the last step's rows than for each of
     them (it counts them, negates them); of UNION ALL, it may give rows of none. `merge`: per column
-    the aggregate that improves it, None for a key (kind "improve").
+    the aggregate that improves it, None for a key (kind "improve"); `never_null`: columns in the
+    text which that needs to be so.
     """
 
     kind: RecKind
@@ -43,6 +44,7 @@ class Style:
     native: bool = False
     together: bool = False
     merge: tuple[str | None, ...] = ()
+    never_null: tuple[Span, ...] = ()
     keys: tuple[str, ...] = ()
 
     @property
@@ -90,13 +92,14 @@ def judge(
             if alone and not found.least and _is_written_once(scanned, cte, branches):
                 return _linear(scanned, cte, split, group)
             raise _not_monotone(scanned, cte, group, use)
-    found.check(scanned, cte, split, labels or {})
+    never_null = found.check(scanned, cte, split, labels or {})
     nonlinear = max(counts) > 1
     linear = all(u.linear for b in branches for u in uses[id(b)])
     merge = found.by_table.get(id(cte))
     if merge is not None:
         delta = linear or (alone and not nonlinear)
-        return Style("improve", reads_all=not delta, terms=linear and nonlinear, merge=merge)
+        terms = linear and nonlinear
+        return Style("improve", not delta, terms, merge=merge, never_null=never_null)
     if split.operator == "union":
         linear = linear and id(cte) not in found.counted
         return Style("union", reads_all=not linear, terms=linear and nonlinear)

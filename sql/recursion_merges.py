@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from . import errors
-from .recursion_aggregates import Merge, Refusal, merges, threshold
+from .recursion_aggregates import Merge, Refusal, extent, merges, threshold
 from .recursion_branches import Branch, Parts, parsed, parts, prelude
 from .recursion_monotone import is_distinct
 from .recursion_rising import Columns, derived, rising
-from .recursion_tables import Cte, Scan
+from .recursion_tables import Cte, Scan, Span
 
 
 @dataclass
@@ -40,10 +40,13 @@ class Merges:
 
     def check(
         self, scanned: Scan, cte: Cte, split: Parts, labels: Mapping[int, Sequence[str]]
-    ) -> None:
-        """Raise ProgrammingError where a better value may spoil what a step of `cte` derives."""
+    ) -> tuple[Span, ...]:
+        """Raise ProgrammingError where a better value may spoil what a step of `cte` derives.
+
+        The columns that must not be NULL, or it may.
+        """
         if not self.by_table:
-            return
+            return ()
         tables: dict[str, Columns] = {}
         for other in self.group:
             merge = self.by_table.get(id(other), ())
@@ -59,11 +62,16 @@ class Merges:
                     raise refused(scanned, cte, inner.body.start, found)
                 tables[inner.key] = found
         own = self.by_table.get(id(cte), ())
+        never_null: list[Span] = []
         for branch in split.steps:
             query = parsed(scanned, branch.span)
-            wrong = None if query is None else rising(query, own, tables)
-            if wrong is not None:
-                raise refused(scanned, cte, branch.span.start, wrong)
+            unless = [] if query is None else rising(query, own, tables)
+            if isinstance(unless, Refusal):
+                raise refused(scanned, cte, branch.span.start, unless)
+            for column in unless:
+                start, end = extent(column)
+                never_null.append(Span(branch.span.start + start, branch.span.start + end))
+        return tuple(never_null)
 
 
 def group_merges(scanned: Scan, group: Sequence[Cte]) -> Merges:

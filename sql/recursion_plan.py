@@ -323,6 +323,7 @@ class Planner:
             best = [c for c, m in zip(member.columns, style.merge, strict=True) if m is not None]
             if any(c.type in ("FLOAT", "DOUBLE") for c in best):
                 raise NotLeast("sums of floating-point numbers are not associative")
+        self.cutter.ask_not_null(style.never_null, cte.label)
         labels = {c.label.lower() for c in member.columns}
         if not labels >= {k.strip('"').lower() for k in style.keys}:
             raise Native  # DuckDB says that there is no such column

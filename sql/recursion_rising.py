@@ -30,12 +30,14 @@ class _Refused(Exception):
 
 def rising(
     step: exp.Expr, merge: Sequence[str | None], tables: Mapping[str, Columns]
-) -> Refusal | None:
-    """Why better rows of the `tables` may spoil the step of a table with `merge`; None: never."""
+) -> Refusal | list[exp.Column]:
+    """Why better rows of the `tables` may spoil the step of a table with `merge`.
+
+    Where they never do: the columns of which that is true only where they are not NULL.
+    """
     try:
         if isinstance(step, exp.Select) and any(own_aggregates(e, step) for e in step.expressions):
-            _grouped(step, merge, tables)
-            return None
+            return _grouped(step, merge, tables)
         found = _columns(step, tables, [])
         for i, (name, how) in enumerate(found):
             if how and any(n == "*" for n, _ in found[: i + 1]):
@@ -43,7 +45,7 @@ def rising(
             _fits(how, merge[i] if i < len(merge) else None, name, step)
     except _Refused as error:
         return error.refusal
-    return None
+    return []
 
 
 def derived(
@@ -58,8 +60,9 @@ def derived(
 
 def _grouped(
     select: exp.Select, merge: Sequence[str | None], tables: Mapping[str, Columns]
-) -> None:
+) -> list[exp.Column]:
     how = _read(select, tables, [])
+    never_null: list[exp.Column] = []
     for item, name in zip(select.expressions, merge, strict=True):
         inner = bare(item)
         if name is None or name.startswith("arg_"):
@@ -68,6 +71,8 @@ def _grouped(
         elif not is_rising(inner.this, name, how):
             text = inner.this.sql(dialect="duckdb")
             raise _Refused(f"{text} may become worse when its input improves", inner.this)
+        else:
+            never_null += _unknowns(inner.this, name, how)
     having = select.args.get("having")
     if having is not None and not _stays(having.this, select, merge, how):
         raise _Refused(
@@ -75,6 +80,31 @@ def _grouped(
             "it may compare the one aggregate that is selected, min by < and max by >",
             having.this,
         )
+    return never_null
+
+
+def _unknowns(value: exp.Expr, name: str, how: How) -> list[exp.Column]:
+    """The columns whose NULLs would make a rising value fall: false AND NULL is false, true AND
+    NULL is NULL, the worst of all; so is false OR NULL where `bool_and` looks for a false.
+    """
+    found: dict[int, exp.Column] = {}
+    for node in value.find_all(exp.And if name == "bool_or" else exp.Or):
+        sides = list(node.flatten())
+        improving = [s for s in sides if _touched(s, how)]
+        if name in ("bool_or", "bool_and") and improving:
+            asked = sides if len(improving) > 1 else [s for s in sides if s not in improving]
+            for column in (c for s in asked for c in s.find_all(exp.Column)):
+                found[id(column)] = column
+    return [c for c in found.values() if not _is_filled(c)]
+
+
+def _is_filled(column: exp.Column) -> bool:
+    """Does COALESCE with a constant, or IS NULL, take its NULL away?"""
+    parent = column.parent
+    if isinstance(parent, exp.Coalesce):
+        last = (parent.expressions or [parent.this])[-1]
+        return isinstance(last, (exp.Boolean, exp.Literal))
+    return isinstance(parent, exp.Is)
 
 
 def _stays(having: exp.Expr, select: exp.Select, merge: Sequence[str | None], how: How) -> bool:
@@ -161,6 +191,9 @@ def _columns(query: exp.Expr, tables: Mapping[str, Columns], outer: _Scope) -> C
         if ways or (way and not is_rising(value, way, how)):
             text = value.sql(dialect="duckdb")
             raise _Refused(f"{text} may become worse when its input improves", value)
+        for column in _unknowns(value, way, how):
+            text = column.sql(dialect="duckdb")
+            raise _Refused(f"{text} may be NULL here; give it a value with coalesce", column)
         found.append((item.alias_or_name.lower(), way))
     return found
 

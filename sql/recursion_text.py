@@ -84,6 +84,17 @@ class Cutter:
             span = Span(token.start, token.start + 1)
             self.splices[span] = Splice(span, f"${n}")
 
+    def ask_not_null(self, columns: tuple[Span, ...], label: str) -> None:
+        """Let a NULL in one of the `columns` of the step of table `label` be an error."""
+        for span in columns:
+            name = self.scan.text[span.start : span.end]
+            reason = (
+                f'the step of recursive table "{label}" is not monotone where {name} is NULL: '
+                "give it a value with coalesce, or leave those rows out"
+            ).replace("'", "''")
+            check = f"coalesce({name}, error('{reason}'))"
+            self.splices[span] = Splice(span, check)
+
     def inside(self, outer: Span, span: Span) -> bool:
         """Does `span` lie within something that was replaced in `outer`?"""
         return any(outer.holds(s) and s.holds(span) for s in self.splices)

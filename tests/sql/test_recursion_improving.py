@@ -84,6 +84,10 @@ REFUSED = {
         "p(a, v, w) AS (SELECT a, b, w FROM e UNION SELECT e.b, min(p.v), min(p.w) FROM p JOIN e ON e.a = p.a GROUP BY e.b HAVING min(p.v) < 3)",
         "it may compare the one aggregate that is selected",
     ),
+    "AND with what may be NULL, in a subquery": (
+        "p(a, f) AS (SELECT a, w > 3 FROM e UNION SELECT k, bool_or(f) FROM (SELECT e.b AS k, p.f AND e.w > 1 AS f FROM p JOIN e ON e.a = p.a) GROUP BY k)",
+        "e.w may be NULL here; give it a value with coalesce",
+    ),
 }  # fmt: skip
 PATHS = (
     "WITH RECURSIVE p AS (SELECT a, b, w::{type} AS w FROM e UNION SELECT x.a, y.b, min({value}) "
@@ -146,3 +150,39 @@ def test_why_a_best_value_is_there(con) -> None:
     shown = con.execute("EXPLAIN ROW (v, 2, 2, 8)").fetchall()[0][1]
     assert "5. p (2, 2, 8), iteration 2" in shown
     assert "<- 4. p (3, 2, 4)" in shown
+
+
+@pytest.mark.parametrize(
+    ("value", "fine"),
+    [
+        ("bool_or(p.f AND e.w > 1)", False),
+        ("bool_or((e.w > 1) AND p.f)", False),
+        ("bool_and(p.f OR e.w > 1)", False),
+        ("bool_or(p.f AND coalesce(e.w, 0) > 1)", True),
+        ("bool_or(p.f AND e.w IS NOT NULL)", True),
+        ("bool_or(p.f OR e.w > 1)", True),
+        ("bool_and(p.f AND e.w > 1)", True),
+    ],
+)
+@pytest.mark.parametrize("fusion", ["on", "off"])
+def test_a_null_that_would_spoil_a_better_value(con, value: str, fine: bool, fusion: str) -> None:
+    """False AND NULL is false, but true AND NULL is NULL, which is worse."""
+    con.execute(f"SET fusion = '{fusion}'")
+    query = (
+        f"WITH RECURSIVE p(a, f) AS (SELECT 1, true UNION SELECT e.b, {value} FROM p "
+        "JOIN e ON e.a = p.a GROUP BY e.b) FROM p"
+    )
+    con.execute(f"CREATE MATERIALIZED VIEW v AS {query}")
+    before = sorted(con.execute("FROM v").fetchall())
+    assert sorted(con.execute(query).fetchall()) == before
+    if fine:
+        con.execute("INSERT INTO e VALUES (1, 9, NULL)")
+        assert sorted(con.execute("FROM v").fetchall()) == sorted(con.execute(query).fetchall())
+        return
+    with pytest.raises(tidewheel.Error, match=r"not monotone where e\.w is NULL: give it a value"):
+        con.execute("INSERT INTO e VALUES (1, 9, NULL)")
+    assert sorted(con.execute("FROM v").fetchall()) == before
+    con.execute("DROP MATERIALIZED VIEW v")
+    con.execute("INSERT INTO e VALUES (1, 9, NULL)")
+    with pytest.raises(tidewheel.Error, match=r"not monotone where e\.w is NULL: give it a value"):
+        con.execute(query)
