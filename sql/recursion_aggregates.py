@@ -51,6 +51,13 @@ def bare(item: exp.Expr) -> exp.Expr:
     return item
 
 
+def filtered(value: exp.Expr) -> tuple[exp.Expr, exp.Expr | None]:
+    """An aggregate, and the condition of its FILTER."""
+    if isinstance(value, exp.Filter):
+        return value.this, value.expression.this
+    return value, None
+
+
 def own_aggregates(item: exp.Expr, select: exp.Select) -> list[exp.AggFunc]:
     return [a for a in item.find_all(exp.AggFunc) if a.find_ancestor(exp.Select) is select]
 
@@ -86,7 +93,7 @@ def merges(select: exp.Select) -> Merge | Refusal:
     found: list[str | None] = []
     for item in select.expressions:
         aggregates = own_aggregates(item, select)
-        value = bare(item)
+        value, condition = filtered(bare(item))
         if not aggregates:
             if isinstance(value, exp.Star):
                 return refusal("its columns are not named (*)", item)
@@ -97,7 +104,7 @@ def merges(select: exp.Select) -> Merge | Refusal:
             text = aggregates[0].sql(dialect="duckdb")
             return refusal(f"{text} can become worse as rows are added", aggregates[0])
         if isinstance(value, (exp.ArgMin, exp.ArgMax)):
-            partner = _partner(value, select)
+            partner = _partner(value, select) if condition is None else None
             if partner is None:
                 return refusal(
                     f"{name} needs the {name[4:]} that it follows among the columns", value
@@ -186,7 +193,7 @@ def _stays_true(part: exp.Expr, select: exp.Select) -> bool:
         return False
     if any(c.find_ancestor(exp.Select) is not select for c in right.find_all(exp.Column)):
         return False
-    left = bare(left)
+    left, _ = filtered(bare(left))
     if isinstance(left, exp.Max):
         return greater
     if isinstance(left, exp.Min):

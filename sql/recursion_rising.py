@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from sqlglot import exp
 
-from .recursion_aggregates import Refusal, bare, is_not_negative, own_aggregates, refusal
+from .recursion_aggregates import Refusal, bare, filtered, is_not_negative, own_aggregates, refusal
 
 Columns = Sequence[tuple[str, str]]
 """Name of a column, and "min", "max", "bool_or" … as it improves, "arg" if it follows one that does
@@ -64,7 +64,9 @@ def _grouped(
     how = _read(select, tables, [])
     never_null: list[exp.Column] = []
     for item, name in zip(select.expressions, merge, strict=True):
-        inner = bare(item)
+        inner, condition = filtered(bare(item))
+        if condition is not None:
+            _condition(condition, how, tables, [])
         if name is None or name.startswith("arg_"):
             for column in (item if name is None else inner.this).find_all(exp.Column):
                 _fits(how(column), name, "", item)
@@ -173,6 +175,7 @@ def _columns(query: exp.Expr, tables: Mapping[str, Columns], outer: _Scope) -> C
             raise _Refused("it cannot be analysed", query)
         return [("*", "")]
     how = _read(query, tables, outer)
+    _counted(query, how)
     found: list[tuple[str, str]] = []
     for item in query.expressions:
         if isinstance(item, exp.Star) or (
@@ -196,6 +199,17 @@ def _columns(query: exp.Expr, tables: Mapping[str, Columns], outer: _Scope) -> C
             raise _Refused(f"{text} may be NULL here; give it a value with coalesce", column)
         found.append((item.alias_or_name.lower(), way))
     return found
+
+
+def _counted(query: exp.Select, how: How) -> None:
+    """Groups that stay once HAVING holds for them: it, and their keys, must stay, too."""
+    having, group = query.args.get("having"), query.args.get("group")
+    if having is None:
+        return
+    for item in [*query.expressions, *(group.expressions if group else ())]:
+        if _touched(item, how):
+            raise _Refused("a value that improves is a key of groups that HAVING chooses", item)
+    _condition(having.this, how, {}, [])
 
 
 def _either(query: exp.SetOperation, left: Columns, right: Columns) -> Columns:
@@ -332,7 +346,7 @@ def is_rising(node: exp.Expr, name: str, how: How) -> bool:
         return True
     if isinstance(node, exp.Column):
         return how(node) == name
-    if isinstance(node, (exp.Paren, exp.Cast)):
+    if isinstance(node, (exp.Paren, exp.Cast, exp.Min, exp.Max)):
         return is_rising(node.this, name, how)
     if isinstance(node, (exp.Case, exp.If)):
         cases = node.args["ifs"] if isinstance(node, exp.Case) else [node]
@@ -369,6 +383,8 @@ def _kept(part: exp.Expr, how: How) -> bool:
     """Can a condition that holds not fail when an improving column in it improves?"""
     if isinstance(part, exp.Column):
         return how(part) == "bool_or"
+    if isinstance(part, exp.LogicalOr):
+        return is_rising(part.this, "bool_or", how)
     if isinstance(part, exp.Not) and isinstance(part.this, exp.Is):  # NULL is the worst value
         value = part.this.this
         ways = {how(c) for c in value.find_all(exp.Column)} - {"", "arg"}

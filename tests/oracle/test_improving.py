@@ -40,7 +40,9 @@ CASES = [
 ]
 
 
-def naive(rows: list[tuple[int, int, Any]], aggregate: str, expression: str) -> list[str]:
+def naive(
+    rows: list[tuple[int, int, Any]], aggregate: str, expression: str, below: int = 9
+) -> list[str]:
     best: dict[int, Any] = {}
 
     def improve(found: dict[int, Any], key: int, value: Any) -> None:
@@ -59,7 +61,8 @@ def naive(rows: list[tuple[int, int, Any]], aggregate: str, expression: str) -> 
             if a in best:
                 v = best[a]
                 given = w if expression == "e.w" else v if expression == "t.v" else ...
-                improve(more, b, VALUES[expression](v, w) if given is ... else given)
+                value = VALUES[expression](v, w) if given is ... else given
+                improve(more, b, value if a < below else None)
         if more == best:
             return shown(best.items())
         best = more
@@ -71,6 +74,18 @@ def shown(rows: Any) -> list[str]:
 
 @pytest.mark.parametrize(("kind", "aggregate", "expression"), CASES)
 def test_an_aggregate_that_improves(kind: str, aggregate: str, expression: str) -> None:
+    _compare(kind, aggregate, expression)
+
+
+@pytest.mark.parametrize(
+    ("kind", "aggregate", "expression"),
+    [c for c in CASES if c[0] in ("INTEGER", "BOOLEAN", "VARCHAR") and c[2] in ("t.v", "e.w")],
+)
+def test_one_with_a_filter(kind: str, aggregate: str, expression: str) -> None:
+    _compare(kind, aggregate, expression, 3)
+
+
+def _compare(kind: str, aggregate: str, expression: str, below: int = 9) -> None:
     dice = random.Random(f"{kind} {aggregate} {expression}")
     values: list[Any] = {"BOOLEAN": [True, False], "VARCHAR": ["a", "b", "zz"]}.get(kind, [1, 2, 7])
     if expression in ("t.v", "e.w"):
@@ -79,9 +94,11 @@ def test_an_aggregate_that_improves(kind: str, aggregate: str, expression: str) 
     def row() -> list[Any]:
         return [dice.randrange(5), dice.randrange(5), dice.choice(values)]
 
+    chosen = f" FILTER (WHERE e.a < {below})" if below < 9 else ""
     query = (
         f"WITH RECURSIVE t(x, v) AS (SELECT a, {aggregate}(w) FROM e WHERE a = 0 GROUP BY a "
-        f"UNION SELECT e.b, {aggregate}({expression}) FROM t JOIN e ON e.a = t.x GROUP BY e.b) "
+        f"UNION SELECT e.b, {aggregate}({expression}){chosen} "
+        "FROM t JOIN e ON e.a = t.x GROUP BY e.b) "
         f"SELECT x, v::{kind} FROM t"
     )
     with tidewheel.connect() as con:
@@ -93,7 +110,7 @@ def test_an_aggregate_that_improves(kind: str, aggregate: str, expression: str) 
                 con.execute("INSERT INTO e VALUES (?, ?, ?)", row())
             elif n:
                 con.execute("DELETE FROM e WHERE a = ?", [dice.randrange(5)])
-            wanted = naive(con.execute("FROM e").fetchall(), aggregate, expression)
+            wanted = naive(con.execute("FROM e").fetchall(), aggregate, expression, below)
             con.execute("SET fusion = 'on'")
             assert shown(con.execute(query).fetchall()) == wanted
             con.execute("SET fusion = 'off'")

@@ -88,6 +88,22 @@ REFUSED = {
         "p(a, f) AS (SELECT a, w > 3 FROM e UNION SELECT k, bool_or(f) FROM (SELECT e.b AS k, p.f AND e.w > 1 AS f FROM p JOIN e ON e.a = p.a) GROUP BY k)",
         "e.w may be NULL here; give it a value with coalesce",
     ),
+    "HAVING over what another table improves": (
+        "p(a, w) AS (SELECT a, w FROM e UNION SELECT e.b, min(p.w) FROM p JOIN e ON e.a = p.a GROUP BY e.b UNION SELECT a, 100 FROM q), q(a) AS (SELECT 1 UNION SELECT a FROM p GROUP BY a HAVING max(w) > 3)",
+        r"an improved value may fail the condition MAX\(w\) > 3",
+    ),
+    "groups by a value that improves": (
+        "p(a, w) AS (SELECT a, w FROM e UNION SELECT e.b, min(p.w) FROM p JOIN e ON e.a = p.a GROUP BY e.b UNION SELECT a, 100 FROM q), q(a) AS (SELECT 1 UNION SELECT a FROM p GROUP BY a, w HAVING count(*) > 0)",
+        "a value that improves is a key of groups that HAVING chooses",
+    ),
+    "FILTER by the worse ones": (
+        "p(a, w) AS (SELECT a, w FROM e UNION SELECT e.b, min(p.w) FILTER (WHERE p.w > 3) FROM p JOIN e ON e.a = p.a GROUP BY e.b)",
+        "an improved value may fail the condition p.w > 3",
+    ),
+    "FILTER of one of two that go together": (
+        "p(a, w, f) AS (SELECT a, w, b FROM e UNION SELECT e.b, min(p.w) FILTER (WHERE e.w > 3), arg_min(p.a, p.w) FROM p JOIN e ON e.a = p.a GROUP BY e.b)",
+        "arg_min needs the min that it follows",
+    ),
 }  # fmt: skip
 PATHS = (
     "WITH RECURSIVE p AS (SELECT a, b, w::{type} AS w FROM e UNION SELECT x.a, y.b, min({value}) "
