@@ -17,7 +17,7 @@ from sqlglot import exp
 
 from tidewheel.engine.operators.exact import integers_to_arrow
 from tidewheel.engine.operators.linear import Compute
-from tidewheel.engine.state.columns import Array, Col, Mask, column_type
+from tidewheel.engine.state.columns import Array, Col, FixedType, Mask, column_type
 from tidewheel.engine.state.rowwise import ByRow, Row
 
 
@@ -35,7 +35,7 @@ class Number:
     type that it has in DuckDB, or of a narrower one; None for decimals and literals. `wide`: a
     decimal that surely has more than 64 bits in DuckDB. `row`: the same of one row, where there is
     a form for that. `moment`: DATE or TIMESTAMP, of which it is no number but a moment (see
-    `moments`)."""
+    `moments`). `texts`: it is one of them, by its place."""
 
     run: Run
     scale: int | None = 0
@@ -44,6 +44,7 @@ class Number:
     wide: bool = False
     row: ByRow | None = None
     moment: pa.DataType | None = None
+    texts: tuple[str, ...] | None = None
 
 
 WIDE = (1 << 63) - 1
@@ -63,6 +64,8 @@ def finished(number: Number, kind: pa.DataType) -> Compute | None:
     found = column_type(kind)
     if number.moment is not None:
         return _moments(number, found) if kind == number.moment else None
+    if number.texts is not None:
+        return _texts(number, number.texts) if pa.types.is_string(kind) else None
     if number.scale is None:
         if not pa.types.is_float64(kind):
             return None
@@ -92,6 +95,15 @@ def _moments(number: Number, kind: Any) -> Compute:
         values, nulls = number.run(cols, n)
         found: Col = kind.join(np.ascontiguousarray(values, kind.dtype), nulls)
         return found
+
+    return compute
+
+
+def _texts(number: Number, texts: Sequence[str]) -> Compute:
+    known, kind = pa.array(texts, pa.string()), FixedType(pa.int32(), "i4")
+
+    def compute(cols: Sequence[Col], n: int) -> Col:
+        return known.take(kind.dump(kind.join(*number.run(cols, n))))
 
     return compute
 

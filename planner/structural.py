@@ -30,6 +30,7 @@ from tidewheel.engine.state.columns import (
 )
 from tidewheel.engine.state.delta import Schema
 from tidewheel.planner.arithmetic import compile_number, number_of
+from tidewheel.planner.enum_values import compile_place
 from tidewheel.planner.moments import TIMESTAMP, compile_moment
 from tidewheel.planner.number import NeedsKernel, Number, aligned, as_double, either
 from tidewheel.planner.text import to_sql
@@ -63,7 +64,9 @@ def compile_value(expression: exp.Expr, schema: Schema) -> int | Number | None:
     if at is not None:
         return at
     number = compile_number(expression, schema, lambda e: compile_predicate(e, schema))
-    return compile_moment(expression, schema) if number is None else number
+    if number is None:
+        number = compile_moment(expression, schema)
+    return compile_place(expression, schema) if number is None else number
 
 
 def compile_predicate(expression: exp.Expr, schema: Schema) -> Predicate | None:

@@ -33,6 +33,7 @@ from tidewheel.planner.iterations import Iterations
 from tidewheel.planner.lower_view import NoDeltaRule, ViewLowering
 from tidewheel.planner.maintain import Deltas, Recompute, Run, difference
 from tidewheel.planner.meaning import Meaning
+from tidewheel.planner.rewrites.enum_places import enum_places
 from tidewheel.planner.rewrites.join_graph import join_graph
 from tidewheel.planner.rewrites.join_order import join_order
 from tidewheel.planner.rewrites.measured import Measures
@@ -57,7 +58,7 @@ class Incremental:
 
     def __init__(self, node: L.Node, run: Run, rows_prefix: str) -> None:
         self._measures = Measures(run.rows)
-        self.node = node = rewritten(node, self._measures)
+        self.node = node = rewritten(enum_places(node, run), self._measures)
         self.circuit = Circuit()
         self._low = ViewLowering(self.circuit, run, rows_prefix)
         self.keeper: object = self._low

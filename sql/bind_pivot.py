@@ -90,8 +90,9 @@ def _conditions(field: exp.Expr, relations: list[Relation]) -> list[exp.Expr]:
     for e in field.expressions:
         value = e.this if isinstance(e, exp.PivotAlias) else e
         # what is of another type DuckDB compares as text, or casts
+        texts = kinds == {"VARCHAR"} or all(kind.startswith("ENUM(") for kind in kinds)
         fits = isinstance(value, exp.Literal) and (
-            kinds == {"VARCHAR"} if value.is_string else value.is_int and kinds <= {*_WHOLE}
+            texts if value.is_string else value.is_int and kinds <= {*_WHOLE}
         )
         if not fits and not isinstance(value, exp.Null):
             raise NotTaken("PIVOT on other values than texts and whole numbers")

@@ -66,11 +66,42 @@ def settled(sql: str, way: int) -> str | None:
                 for item in more:
                     order.append("expressions", exp.Ordered(this=item.copy(), nulls_first=False))
                 changed = True
+        for join in _joins(select):
+            changed = _one_each(join, which.format("{}", number)) or changed
         for call in select.find_all(exp.ArgMin, exp.ArgMax) if rows else ():
             if call.parent_select is select and not call.args.get("count"):
                 call.set("expression", _told_apart(call.expression, rows))
                 changed = True
     return tree.sql(dialect=Tidewheel) if changed else None
+
+
+def _joins(select: exp.Select) -> list[exp.Join]:
+    """The joins of a SELECT (which hang on its first table if it begins with FROM)."""
+    return [join for join in select.find_all(exp.Join) if join.parent_select is select]
+
+
+def _one_each(join: exp.Join, which: str) -> bool:
+    """Leave an ASOF join one of the rows that are at one place of its right side."""
+    name, on = join.this.alias_or_name, join.args.get("on")
+    if join.method != "ASOF" or not name:
+        return False
+    alias = exp.to_identifier(name, quoted=True).sql(dialect=Tidewheel)
+    places = [f"{alias}.{c.sql(dialect=Tidewheel)}" for c in join.args.get("using") or ()]
+    for condition in [] if on is None else on.flatten():
+        for side in (condition.this, condition.expression):
+            tables = {c.table.lower() for c in side.find_all(exp.Column)}
+            if tables == {name.lower()}:
+                places.append(side.sql(dialect=Tidewheel))
+    if not places:
+        return False
+    query = (
+        f"SELECT DISTINCT ON ({', '.join(places)}) * FROM {join.this.sql(dialect=Tidewheel)} "
+        f"ORDER BY {which.format(alias)}"
+    )
+    only = sqlglot.parse_one(query, dialect=Tidewheel)
+    called = exp.TableAlias(this=exp.to_identifier(name, quoted=True))
+    join.set("this", exp.Subquery(this=only, alias=called))
+    return True
 
 
 def _groups(select: exp.Select) -> list[str]:
@@ -86,7 +117,7 @@ def _rows(select: exp.Select) -> list[str]:
     """The names of a SELECT's FROM items: each is a whole row of it."""
     first = select.args.get("from_")
     items = [] if first is None else [first.this]
-    items += [join.this for join in select.args.get("joins") or []]
+    items += [join.this for join in _joins(select)]
     return [exp.to_identifier(i.alias_or_name, quoted=True).sql(dialect=Tidewheel)
             for i in items if i.alias_or_name]  # fmt: skip
 
