@@ -24,6 +24,9 @@ QUERIES = (
     "SELECT t.p, arg_max(u.id, y), list(t.id ORDER BY y) FROM t JOIN u USING (p) GROUP BY t.p",
     "SELECT p, count(*) AS n, row_number() OVER (ORDER BY count(*) DESC) AS r FROM t GROUP BY p",
     "SELECT count(*), sum(id) FROM (SELECT id FROM t ORDER BY y LIMIT 20)",
+    "SELECT u.id, t.id AS other FROM u ASOF JOIN t ON u.p = t.p AND u.id >= t.y",
+    "FROM u ASOF LEFT JOIN (SELECT p, y + 1 AS id, x FROM t) AS l USING (p, id)",
+    "SELECT u.p, sum(l.x) FROM u ASOF JOIN t AS l ON l.y * 2 <= u.id AND u.p = l.p GROUP BY u.p",
 )
 
 
@@ -93,6 +96,24 @@ def test_without_ties_nothing_is_accepted() -> None:
     assert settled("SELECT sum(x) OVER (ORDER BY y), rank() OVER (ORDER BY y) FROM t", 0) is None
     # as w is for both, an order of more would be another RANGE for the sum
     assert settled("SELECT lag(x) OVER w, sum(x) OVER w FROM t WINDOW w AS (ORDER BY y)", 0) is None
+
+
+@pytest.mark.parametrize("on", ["ON a.k = b.k AND a.t >= b.t", "USING (k, t)"])
+def test_an_asof_join_has_one_of_the_partners_at_the_last_place(on: str) -> None:
+    con = duckdb.connect()
+    con.execute("CREATE TABLE a AS SELECT i % 3 AS k, i AS t FROM range(20) r(i)")
+    con.execute("CREATE TABLE b AS SELECT i % 3 AS k, i % 5 AS t, i AS id FROM range(40) r(i)")
+    query = f"SELECT a.k, a.t, b.id FROM a ASOF JOIN b {on}"
+    ways = [settled(query, way) or "" for way in range(4)]
+    found = [set(con.execute(way).fetchall()) for way in ways]
+    assert len(set(map(frozenset, found))) > 1
+    right = (
+        "SELECT a.k, a.t, b.id FROM a JOIN b USING (k) "
+        "WHERE b.t = (SELECT max(t) FROM b WHERE k = a.k AND t <= a.t)"
+    )
+    assert set().union(*found) <= set(con.execute(right).fetchall())
+    once = con.execute(f"SELECT a.k, a.t FROM a ASOF JOIN b {on} ORDER BY ALL").fetchall()
+    assert all(sorted(row[:2] for row in rows) == once for rows in found)
 
 
 def test_the_status_says_that_rows_tie() -> None:
