@@ -41,7 +41,7 @@ class Tidewheel(DuckDB):
     def tokenize(self, sql: str, dialect: DialectType = None) -> list[Token]:
         """The tokens of `sql`, those replaced that sqlglot's parser would take for others."""
         tokens = super().tokenize(sql, dialect)
-        return _null_orders(_kept_calls(_typed_literals(_in_lists(_arrays(tokens)))))
+        return _null_orders(_kept_calls(_typed_literals(_in_lists(_arrays(_values(tokens))))))
 
     def parse(self, sql: str, **opts: Any) -> list[exp.Expr | None]:
         """The statements of `sql`; where no null order is written, `nulls_first` is None."""
@@ -93,6 +93,42 @@ def _in_lists(tokens: list[Token]) -> list[Token]:
             _like(first, TokenType.L_PAREN, "("),
         ]
         found[end + 1] = _like(last, TokenType.R_PAREN, ")")
+    return found
+
+
+def _values(tokens: list[Token]) -> list[Token]:
+    """``FROM (VALUES (1) UNION SELECT …)``: sqlglot wants nothing behind the rows.
+
+    They become ``SELECT * FROM (VALUES (1)) AS _values``, as sqlglot has them elsewhere.
+    """
+    found: list[Token] = []
+    ends: set[int] = set()  # of rows that have been given a parenthesis
+    for at, token in enumerate(tokens):
+        found.append(token)
+        if at in ends:
+            tail = {")": TokenType.R_PAREN, "AS": TokenType.ALIAS, "_values": TokenType.VAR}
+            found += [_like(token, kind, text) for text, kind in tail.items()]
+        if (
+            token.token_type != TokenType.VALUES
+            or not at
+            or tokens[at - 1].token_type != TokenType.L_PAREN
+        ):
+            continue
+        end = at
+        while tokens[end + 1 : end + 2] and tokens[end + 1].token_type == TokenType.L_PAREN:
+            if (closing := _closing(tokens, end + 1)) is None:
+                break
+            end = closing
+            if not tokens[end + 1 : end + 2] or tokens[end + 1].token_type != TokenType.COMMA:
+                break
+            end += 1
+        if tokens[end].token_type != TokenType.R_PAREN or not tokens[end + 1 : end + 2]:
+            continue
+        if tokens[end + 1].token_type != TokenType.R_PAREN:
+            words = {"SELECT": TokenType.SELECT, "*": TokenType.STAR, "FROM": TokenType.FROM}
+            lead = [_like(token, kind, text) for text, kind in words.items()]
+            found[-1:] = [*lead, _like(token, TokenType.L_PAREN, "("), token]
+            ends.add(end)
     return found
 
 

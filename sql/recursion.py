@@ -21,7 +21,7 @@ from ..planner.logical import Block, Node
 from . import errors
 from . import recursion_check as check
 from .recursion_branches import opened as opened_bodies
-from .recursion_branches import parts
+from .recursion_branches import outside, parts, prelude
 from .recursion_describe import Describer, numbered
 from .recursion_grouped import grouped
 from .recursion_groups import groups
@@ -196,10 +196,30 @@ def _scanned(text: str) -> Scan | None:
     if not any(w.recursive for w in scanned.withs):
         return None
     scanned = opened_bodies(scanned)
+    if _is_hidden(scanned):
+        return None
     if any(c.search or c.cycle for w in scanned.withs for c in w.ctes):
         scanned = scan(desugar(scanned))
         scanned.written_out = True
     return scanned
+
+
+def _is_hidden(scanned: Scan) -> bool:
+    """Does a recursive table's query begin with a WITH that defines the name that its step reads?
+
+    DuckDB has the step read the recursive table all the same: the text is DuckDB's.
+    """
+    for cte in (c for w in scanned.withs if w.recursive and not w.mutually for c in w.ctes):
+        lead = prelude(scanned, cte.body)
+        inner = [c for w in scanned.withs if w.head.start == lead.start for c in w.ctes]
+        if lead.start < lead.end and any(c.key == cte.key for c in inner):
+            first = next(outside(scanned, Span(lead.end, cte.body.end), ("UNION",)), None)
+            if first and any(
+                r.key == cte.key and first.start < r.name.start < cte.body.end
+                for r in scanned.references
+            ):
+                return True
+    return False
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,8 @@ _ENDS = (
     *("RETURNING", "SET"),
 )
 _JOINS = ("LATERAL", "JOIN", "LEFT", "INNER", "OUTER", "CROSS", ",")
+_ALL_COLUMNS = {"INNER", "CROSS", "LEFT", "RIGHT", "FULL", "OUTER"}
+"""Joins that have all columns of both sides, unless there is USING."""
 _UNSURE = (exp.Limit, exp.Offset, exp.TableSample, exp.Window, exp.Fetch)
 """Read a second time, they may give other rows."""
 
@@ -89,9 +91,11 @@ class Level:
         """The columns by the names of the tables, in lower case."""
         found: dict[str, list[str]] = {}
         for source in sources(self._query):
-            alias = source.alias_or_name
+            alias = source.alias_or_name or _alias(source)
             if not alias:
                 continue
+            if alias.lower() in found:
+                raise Unclear  # two subqueries without a name, of which the second has a number
             try:
                 described = self.described(f"SELECT {quoted(alias)}.* {self.clause}")
             except duckdb.Error:
@@ -271,6 +275,7 @@ class Names:
         self._describe = describe
         self._levels = around
         self._known: dict[str, list[str] | None] = {}
+        self._open: set[int] = set()  # tables whose columns are being looked for
 
     def outer(self, query: exp.Expr, offset: int) -> list[Outer]:
         """The columns of queries around that `query` names, which stands at `offset`."""
@@ -326,16 +331,18 @@ class Names:
     def _columns(self, source: exp.Expr, offset: int) -> list[str] | None:
         """The columns of an item of FROM, in lower case; None if they are not known."""
         alias = source.args.get("alias")
-        if isinstance(alias, exp.TableAlias) and alias.columns:
-            return [c.name.lower() for c in alias.columns]
+        given = alias.columns if isinstance(alias, exp.TableAlias) else []
+        named = self._own_columns(source, offset)
+        if named is None and not given:
+            return None
+        return [*(c.name.lower() for c in given), *(named or [])[len(given) :]]
+
+    def _own_columns(self, source: exp.Expr, offset: int) -> list[str] | None:
+        """What `_columns` are without those that an alias gives."""
         if isinstance(source, exp.Subquery):
-            source = source.this
-        while isinstance(source, exp.SetOperation):
-            source = source.this
-        if isinstance(source, exp.Select):
-            if any(e.is_star for e in source.expressions):
-                return None
-            return [n.lower() for n in source.named_selects]
+            return self._labels(source.this, offset)
+        if isinstance(source, exp.Values):
+            return [f"col{i}" for i in range(len(source.expressions[0].expressions))]
         if not isinstance(source, exp.Table) or not isinstance(source.this, exp.Identifier):
             return None
         start = offset + source.this.meta["start"]
@@ -353,14 +360,36 @@ class Names:
 
     def labels(self, cte: Cte) -> list[str] | None:
         """The columns of a table of a WITH clause, in lower case; None if they are not known."""
+        given = [c.lower() for c in cte.columns]
+        if cte.types:
+            return given  # WITH MUTUALLY RECURSIVE names all
+        if id(cte) in self._open:
+            return None
+        self._open.add(id(cte))
         query = check.parsed(self._scan, cte.body)
+        named = None if query is None else self._labels(query, cte.body.start)
+        self._open.remove(id(cte))
+        return None if named is None else [*given, *named[len(given) :]]
+
+    def _labels(self, query: exp.Expr, offset: int) -> list[str] | None:
+        """The columns of a query, in lower case; None if they are not known."""
         while isinstance(query, (exp.SetOperation, exp.Subquery)):
             query = query.this
-        if not isinstance(query, exp.Select) or any(e.is_star for e in query.expressions):
+        if not isinstance(query, exp.Select):
             return None
-        named = [n.lower() for n in query.named_selects]
-        given = [c.lower() for c in cte.columns]
-        return [*given, *named[len(given) :]]
+        if not any(e.is_star for e in query.expressions):
+            return [n.lower() for n in query.named_selects]
+        star = query.expressions[0]
+        joins = query.args.get("joins") or []
+        if (
+            len(query.expressions) > 1
+            or not isinstance(star, exp.Star)
+            or any(star.args.values())
+            or any(j.args.get("using") or set(_sort(j)) - _ALL_COLUMNS for j in joins)
+        ):
+            return None
+        found = [self._columns(s, offset) for s in sources(query)]
+        return None if None in found else [n for names in found for n in names or ()]
 
 
 def _ancestors(node: exp.Expr) -> Iterator[exp.Expr]:
@@ -380,8 +409,15 @@ def _selects(node: exp.Expr, root: exp.Expr) -> Iterator[exp.Expr]:
             return
 
 
+def _sort(join: exp.Join) -> list[str]:
+    """The words before JOIN."""
+    return " ".join(str(join.args.get(k) or "") for k in ("method", "side", "kind")).upper().split()
+
+
 def _alias(source: exp.Expr) -> str:
-    return source.alias_or_name.lower()
+    """The name of an item of FROM, in lower case: DuckDB gives one to a subquery without."""
+    nameless = isinstance(source, (exp.Subquery, exp.Values)) and not source.alias
+    return "unnamed_subquery" if nameless else source.alias_or_name.lower()
 
 
 def is_named(place: exp.Expr, root: exp.Expr, alias: str) -> bool:

@@ -79,6 +79,9 @@ from (from t select a) select a + 1
 table t
 values (1, 2), (3, 4)
 select * from (values (1, 2)) v(a, b)
+select * from (values (1), (2) union all select a from t) v(a)
+select * from (values (1), ((select max(a) from (values (3) except select b from t) q(a))) order by 1 limit 1) v
+select a in (values (1) union select 2) from t where a > any (values (1), (2)) and exists (values (a) except select b)
 select * from t, u, v where t.a = u.a
 select * from t join u using (a) left join v on t.b = v.b right join w using (c) full join x on true
 select * from t natural join u natural left join v

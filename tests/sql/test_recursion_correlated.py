@@ -173,6 +173,38 @@ def test_views_follow(name: str) -> None:
             assert rows(con, "FROM v") == one_by_one(con, program)
 
 
+@pytest.mark.parametrize("view", [False, True])
+@pytest.mark.parametrize("around", ["x AS y(bound)", "(SELECT a AS bound FROM x)"])
+@pytest.mark.parametrize("local", ["", "WITH again AS (SELECT * FROM (FROM numbers))"])
+def test_columns_behind_stars_and_without_a_name(view: bool, around: str, local: str) -> None:
+    """Sums of what there is (Materialize's test): `bound` is nobody's column in the recursion."""
+    source = "again" if local else "numbers"
+    query = f"""
+        SELECT bound, (WITH MUTUALLY RECURSIVE numbers (n int) AS (VALUES (1) UNION ALL (
+        {local} SELECT DISTINCT p.n + q.n AS n FROM {source} AS p, {source} AS q
+        WHERE p.n <= bound AND q.n <= bound)) SELECT count(*) FROM numbers) FROM {around}
+    """
+    with tidewheel.connect() as con:
+        con.execute("CREATE TABLE x(a int)")
+        if view:
+            con.execute(f"CREATE MATERIALIZED VIEW v AS {query}")
+            query = "FROM v"
+        con.execute("INSERT INTO x VALUES (1), (4), (7)")
+        assert rows(con, query) == [(1, 2), (4, 8), (7, 14)]
+
+
+def test_a_column_that_an_alias_does_not_name() -> None:
+    """`e AS f(c)` has the columns c and b: b is not the one of the query around."""
+    with tidewheel.connect() as con:
+        con.execute("CREATE TABLE e(a int, b int); INSERT INTO e VALUES (1, 2), (2, 3)")
+        found = con.execute("""
+            SELECT (WITH RECURSIVE r(n) AS (SELECT p.b UNION SELECT b FROM e AS f(c), s WHERE
+            c = n), s(n) AS (SELECT 0 UNION SELECT n FROM r) SELECT list_sort(list(n)) FROM r)
+            FROM (SELECT 1 AS b) p
+        """)
+        assert found.fetchall() == [([1, 2, 3],)]
+
+
 @pytest.mark.parametrize("name", ["two tables", "two references", "best", "mutually"])
 def test_most_are_maintained_by_their_changes(name: str) -> None:
     with tidewheel.connect() as con:

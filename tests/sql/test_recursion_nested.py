@@ -6,6 +6,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator
 
+import duckdb
 import pytest
 
 import tidewheel
@@ -131,3 +132,24 @@ def test_nested_loops(con: tidewheel.Connection, form: str) -> None:
                 con.execute(f"INSERT INTO e VALUES {come}")
                 e |= {come}
         con.execute("DROP MATERIALIZED VIEW v")
+
+
+@pytest.mark.parametrize("inner", ["WITH", "WITH RECURSIVE"])
+@pytest.mark.parametrize("union", ["UNION", "UNION ALL"])
+def test_a_table_at_the_head_has_the_name_of_the_recursion(inner: str, union: str) -> None:
+    """The step reads the recursive table, as in DuckDB; a view kept what the inner one holds."""
+    more = "" if inner == "WITH" else "UNION ALL SELECT x + 1 FROM r WHERE x < 5"
+    query = f"""
+        WITH RECURSIVE r(x) AS ({inner} r(x) AS (SELECT a FROM t {more})
+        SELECT x FROM r {union} SELECT x + 1 FROM r WHERE x < 4) SELECT x FROM r
+    """
+    with tidewheel.connect() as con, duckdb.connect() as duck:
+        con.execute("CREATE TABLE t(a int)")
+        con.execute(f"CREATE MATERIALIZED VIEW v AS {query}")
+        con.execute("INSERT INTO t VALUES (0), (3)")
+        duck.execute("CREATE TABLE t AS SELECT * FROM (VALUES (0), (3)) v(a)")
+        wanted = sorted(duck.execute(query).fetchall())
+        for fusion in ("on", "off"):
+            con.execute(f"SET fusion = '{fusion}'")
+            assert sorted(con.execute(query).fetchall()) == wanted
+        assert sorted(con.execute("FROM v").fetchall()) == wanted
