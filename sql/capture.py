@@ -35,7 +35,7 @@ from tidewheel.sql.view_text import unquoted
 if TYPE_CHECKING:
     from tidewheel.engine.state.delta import Schema
 
-WEIGHT = "weight"
+WEIGHT = "__tw_weight"  # a table may have a column called weight
 _FEW = 256
 _MANY = 100_000
 """DuckDB 2.0.0's RETURNING loses updated rows of more than a row group, which has 122,880."""
@@ -289,6 +289,8 @@ class Capture:
         assigned = cut.assigned()
         no_returning = info.referenced and cut.find("RETURNING") is None
         if no_returning or assigned is None or assigned & {k.lower() for k in info.key}:
+            return self._compare(cut.text, params, [target])
+        if "merge_action" in map(str.lower, info.columns):
             return self._compare(cut.text, params, [target])
         import pyarrow.compute as pc  # takes long to load
 

@@ -185,13 +185,12 @@ class SubscriptionReader:
 
     def __init__(self, subscription: Subscription) -> None:
         self._subscription = subscription
-        columns = [f for f in subscription.schema if f.name != WEIGHT]
         self.schema = pa.schema(
             [
                 pa.field("epoch", pa.int64()),
                 pa.field("weight", pa.int64()),
                 pa.field("progress", pa.bool_()),
-                *columns,
+                *list(subscription.schema)[:-1],  # the weight is last
             ]
         )
 
@@ -204,7 +203,7 @@ class SubscriptionReader:
         mark = [pa.nulls(1, f.type) for f in list(self.schema)[3:]]
         columns = [
             pa.array([update.epoch] * (count + 1), pa.int64()),
-            pa.concat_arrays([_one(delta.column(WEIGHT)), pa.nulls(1, pa.int64())]),
+            pa.concat_arrays([_one(delta.columns[-1]), pa.nulls(1, pa.int64())]),
             pa.array([False] * count + [True]),
             *(pa.concat_arrays([_one(delta.column(i)), null]) for i, null in enumerate(mark)),
         ]

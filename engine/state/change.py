@@ -21,12 +21,12 @@ class Change:
     __slots__ = ("_cols", "_delta", "_names", "_table", "weights")
 
     def __init__(self, table: pa.Table) -> None:
-        """`table` has an int64 column `weight`."""
+        """The last column of `table`, an int64, is the weight, whatever its name."""
         self._table: pa.Table | None = table
         self._delta: Delta | None = None
         self._names: Sequence[str] = table.column_names
         self._cols: dict[str, tuple[pa.DataType, Col]] = {}
-        self.weights: Int64s = np.asarray(from_arrow(table.column(WEIGHT)))
+        self.weights: Int64s = np.asarray(from_arrow(table.columns[-1]))
 
     @classmethod
     def of(cls, delta: Delta, names: Sequence[str]) -> Change:
@@ -50,7 +50,7 @@ class Change:
         if self._delta is not None:
             return Change.of(self._delta.negate(), self._names)
         table = self.table()
-        at = table.schema.get_field_index(WEIGHT)
+        at = table.num_columns - 1
         return Change(table.set_column(at, WEIGHT, pa.array(-self.weights)))
 
     def column(self, name: str, kind: pa.DataType) -> Col:
@@ -78,7 +78,7 @@ class Change:
         return Delta(schema, cols, self.weights)
 
     def table(self) -> pa.Table:
-        """As an Arrow table whose last column is `weight`."""
+        """As an Arrow table whose last column is the weight."""
         if self._table is None:
             assert self._delta is not None
             self._table = self._delta.to_arrow(WEIGHT).rename_columns([*self._names, WEIGHT])

@@ -38,9 +38,8 @@ class Schema:
 
     @classmethod
     def of(cls, arrow: pa.Schema) -> Schema:
-        """The schema of an Arrow table, leaving out the weight column."""
-        fields = [f for f in arrow if f.name != WEIGHT]
-        return cls((f.name for f in fields), (f.type for f in fields))
+        """The schema of an Arrow table."""
+        return cls(arrow.names, arrow.types)
 
     def __len__(self) -> int:
         return len(self.names)
@@ -153,17 +152,14 @@ class Delta:
         weight: int | None = None,
         schema: Schema | None = None,
     ) -> Delta:
-        """A delta from Arrow. All rows have `weight`, or else the table has a weight column."""
+        """A delta from Arrow. All rows have `weight`, or else the last column says it."""
+        names, cols = table.schema.names, [columns_.from_arrow(c) for c in table.columns]
         if weight is None:
-            at = table.schema.get_field_index(WEIGHT)
-            weights = np.asarray(columns_.from_arrow(table.column(at)))
-            cols = [columns_.from_arrow(c) for i, c in enumerate(table.columns) if i != at]
-            schema = schema or Schema.of(table.schema)
+            weights = np.asarray(cols.pop())
+            names.pop()
         else:
             weights = np.full(table.num_rows, weight, np.int64)
-            cols = [columns_.from_arrow(c) for c in table.columns]
-            schema = schema or Schema(table.schema.names, table.schema.types)
-        return cls(schema, cols, weights)
+        return cls(schema or Schema(names, table.schema.types[: len(names)]), cols, weights)
 
     @classmethod
     def from_pylist(cls, schema: Schema, rows: Iterable[Sequence[Any]]) -> Delta:

@@ -261,3 +261,47 @@ def test_names_with_a_quote_in_them() -> None:
             )
         with pytest.raises(tidewheel.Error, match="maintained view"):
             con.execute('DROP TABLE "q""u"')
+
+
+@pytest.mark.parametrize("key", [True, False])
+@pytest.mark.parametrize("name", ["weight", "rowid", "merge_action", "excluded", 'a"b'])
+def test_columns_of_names_that_the_engine_has_too(name: str, key: bool) -> None:
+    """Under incremental and recomputed views: one called `weight` couldn't be changed at all."""
+    c = '"' + name.replace('"', '""') + '"'
+    views = [
+        f"SELECT {c}, count(*) AS n FROM t GROUP BY {c}",
+        f"SELECT x.{c}, y.o AS p FROM t AS x LEFT JOIN t AS y ON x.{c} = y.o",
+        f"SELECT *, row_number() OVER (ORDER BY o, {c}) AS r FROM t",
+        f"SELECT {c}, count(*) AS n, max(hash(COLUMNS(*))) FROM t GROUP BY {c}",
+    ]
+    changes = [
+        "INSERT INTO t VALUES (20, 1)",
+        "INSERT INTO t SELECT o + 10, 3 FROM t LIMIT 2",
+        f"INSERT INTO t BY NAME SELECT 5 AS {c}, 33 AS o",
+        f"UPDATE t SET {c} = {c} + 1 WHERE {c} = 2 RETURNING *",
+        f"UPDATE t SET {c} = {c} + 1",
+        f"MERGE INTO t USING (SELECT 33 AS z) ON o = z WHEN MATCHED THEN UPDATE SET {c} = 9",
+        f"DELETE FROM t WHERE {c} = 3",
+    ]
+    if key:
+        changes += [
+            f"INSERT INTO t VALUES (20, 4) ON CONFLICT (o) DO UPDATE SET {c} = excluded.{c} + 1",
+            "INSERT OR REPLACE INTO t VALUES (20, 5)",
+        ]
+    with tidewheel.connect() as con:
+        con.execute(f"CREATE TABLE t (o INTEGER{' PRIMARY KEY' if key else ''}, {c} INTEGER)")
+        con.execute("INSERT INTO t SELECT i, i % 3 FROM range(6) r(i)")
+        for i, query in enumerate(views):
+            con.execute(f"CREATE MATERIALIZED VIEW v{i} AS {query}")
+        follow = con.subscribe("v0")
+        follow.read(0)
+        for change in [*changes, "BEGIN", *changes[3:5], "COMMIT"]:
+            con.execute(change)
+            assert [con.execute(f"VERIFY VIEW v{i}").fetchall() for i in range(4)] == [[]] * 4
+        n = follow.read(0)
+        assert n is not None
+        assert n.delta.schema.names == [name, "n", "weight"]
+        reader = con.cursor().execute("SUBSCRIBE v0")
+        labels = [d[0] for d in reader.description or ()]
+        assert labels == ["epoch", "weight", "progress", name, "n"]
+        assert sum(row[4] * row[1] for row in reader.fetchmany(3) if not row[2]) > 0
