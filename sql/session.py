@@ -19,7 +19,7 @@ from ..engine.kernels.connection import Access
 from ..engine.kernels.duckdb import Bound, rows_of, table_of
 from ..engine.operators.budget import BOUNDS, Budget
 from ..planner.context import Context, Parameters, Settings
-from . import errors, opening, planning, sigint, view_text
+from . import errors, hidden, opening, planning, sigint, view_text
 from . import safe_mode as safe
 from .activity import Activity, Progress
 from .catalog import Catalog
@@ -133,12 +133,22 @@ class Session:
             self.check_open()
             self.given = given
             with self._begun(statement):
-                outcome = self._runner.run(statement, given, as_text)
+                try:
+                    outcome = self._runner.run(statement, given, as_text)
+                except errors.Error:
+                    if self.in_transaction:
+                        self._abort()
+                    raise
             # a subscription never ends and does not hold the connection
             result = outcome[0]
             if result is not None and result.open and statement.words[0] != "SUBSCRIBE":
                 self._open, self._stream = weakref.ref(result), result.stream
             return outcome
+
+    def _abort(self) -> None:
+        """End what a failed statement was part of, as DuckDB does: one that does not bind, too."""
+        with suppress(duckdb.Error):
+            hidden.execute(self.connection, "FROM __tw_nothing", None)
 
     @contextmanager
     def _begun(self, statement: Statement) -> Iterator[None]:
