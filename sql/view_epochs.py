@@ -124,7 +124,8 @@ class Epochs(Reading):
         return known[name]
 
     def watched_tables(self) -> dict[str, TableInfo]:
-        """The base tables that hot views read. A view that turns hot changes the version."""
+        """The base tables that hot views read, and those with triggers. A view that turns hot
+        changes the version."""
         version = (self.database.catalog_version << 20) + sum(
             v.hot for v in self._maintainer.views.values()
         )

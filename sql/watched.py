@@ -24,7 +24,8 @@ SELECT database_name, schema_name, table_name, 'TRIGGER', NULL, NULL FROM duckdb
 def table_info(
     connection: duckdb.DuckDBPyConnection, names: Names, keys: Iterable[str]
 ) -> dict[str, TableInfo]:
-    """What change capture needs to know of tables; `names`: the catalog as it is now."""
+    """What change capture needs to know of the tables in `keys` and of those with triggers;
+    `names`: the catalog as it is now."""
     # Imported here: it takes long to load, and not everybody has views.
     from tidewheel.engine.state.delta import Schema
 
@@ -43,7 +44,7 @@ def table_info(
     wanted = set(keys)
     for relation in names.relations:
         key = relation.key
-        if key not in wanted or relation.kind != "table":
+        if (key not in wanted and key not in triggers) or relation.kind != "table":
             continue
         name = relation.quoted
         labels, types = zip(*hidden.describe(connection, f"FROM {name}", None), strict=True)
@@ -58,6 +59,7 @@ def table_info(
             arrow if plain and not dates else None,
             Schema.of(arrow) if plain else None,
             key in referenced,
+            key in wanted,
         )
     return found
 

@@ -1,0 +1,75 @@
+"""Triggers write what no statement names: views over those tables are the same as in DuckDB."""
+
+from __future__ import annotations
+
+import duckdb
+import pytest
+
+import tidewheel
+
+TABLES = """
+CREATE TABLE target (id INTEGER, val INTEGER);
+CREATE TABLE between (id INTEGER);
+CREATE TABLE log (m INTEGER);
+INSERT INTO target VALUES (1, 1);
+INSERT INTO log VALUES (7);
+"""
+QUERIES = {
+    "logged": "SELECT count(*) AS n, sum(m) AS s FROM log",
+    "joined": "SELECT m, val FROM log LEFT JOIN target ON m = id",
+}
+TRIGGERS = {
+    "insert": "AFTER INSERT ON target FOR EACH STATEMENT INSERT INTO log VALUES (1)",
+    "row": "AFTER INSERT ON target FOR EACH ROW INSERT INTO log VALUES (new.id)",
+    "before": "BEFORE INSERT ON target FOR EACH STATEMENT UPDATE log SET m = m + 1",
+    "update": "AFTER UPDATE ON target REFERENCING OLD TABLE AS o FOR EACH STATEMENT "
+    "INSERT INTO log SELECT id FROM o",
+    "delete": "AFTER DELETE ON target FOR EACH STATEMENT DELETE FROM log WHERE m = 7",
+    "chain": "AFTER INSERT ON target REFERENCING NEW TABLE AS n FOR EACH STATEMENT "
+    "INSERT INTO between SELECT id FROM n",
+}
+CHANGES = [
+    *(f"INSERT INTO target VALUES ({i}, {i})" for i in (4, 5, 6)),
+    "INSERT INTO target SELECT id + 50, 1 FROM target",
+    "UPDATE target SET val = 2",
+    "UPDATE target SET val = 3 WHERE id = 5",
+    "DELETE FROM target WHERE id = 6",
+    "PREPARE p AS INSERT INTO target VALUES (?, 1)",
+    "EXECUTE p(3)",
+    "BEGIN",
+    "INSERT INTO target VALUES (11, 1)",
+    "ROLLBACK",
+    "BEGIN",
+    "INSERT INTO target VALUES (12, 1)",
+    "DELETE FROM target WHERE id = 1",
+    "COMMIT",
+    "TRUNCATE target",
+]
+
+
+@pytest.mark.parametrize("views", [["logged"], ["logged", "joined"]], ids=len)
+@pytest.mark.parametrize("late", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("kind", TRIGGERS)
+def test_what_triggers_write(kind: str, late: bool, views: list[str]) -> None:
+    """With one view the statement's own table is read by none; `late`: views are older."""
+    create = [f"CREATE TRIGGER tr {TRIGGERS[kind]}"]
+    if kind == "chain":
+        create.append(
+            "CREATE TRIGGER tr2 AFTER INSERT ON between REFERENCING NEW TABLE AS n "
+            "FOR EACH STATEMENT INSERT INTO log SELECT id FROM n"
+        )
+    made = [f"CREATE MATERIALIZED VIEW {v} AS {QUERIES[v]}" for v in views]
+    with tidewheel.connect() as con, duckdb.connect() as other:
+        con.execute(TABLES)
+        other.execute(TABLES)
+        for statement in [*made, *CHANGES[:3], *create] if late else [*create, *made]:
+            con.execute(statement)
+            if statement not in made:
+                other.execute(statement)
+        for change in CHANGES:
+            con.execute(change)
+            other.execute(change)
+            for view in views:
+                ours = con.execute(f"FROM {view}").fetchall()
+                theirs = other.execute(QUERIES[view]).fetchall()
+                assert sorted(ours, key=str) == sorted(theirs, key=str), (change, view)
