@@ -34,6 +34,7 @@ from tidewheel.planner.lower_view_nodes import linear
 from tidewheel.planner.order_of_rows import window_by_place
 from tidewheel.planner.text import column, identifier, to_sql, written
 from tidewheel.planner.view_kernels import INPUT, group_kernel
+from tidewheel.planner.window_arrays import in_arrays
 from tidewheel.planner.window_reach import RUNNING, Looking, combined, looking
 
 
@@ -58,6 +59,7 @@ def _window(low: ViewLowering, node: L.Window) -> Stream:
         query = f"SELECT *, {', '.join(written(e) for e in same)} FROM {INPUT}"
         source = placed.arrow
         evaluate, schema = low.bound(group_kernel, query, source)
+        evaluate = in_arrays([e.expr for e in same], source, positions, schema, evaluate)
         op = Regroup(source, positions, evaluate, schema, positions, low.circuit.depth, "window")
         stream = _with(low, placed, op, same)
     return with_columns(low, stream, node.schema)
@@ -112,6 +114,8 @@ def _following(low: ViewLowering, stream: Stream, same: Sequence[L.Named]) -> St
     if same_schema.types != schema.types:
         return None
     place = Order(value, bool(item.args.get("desc")), bool(item.args.get("nulls_first")))
+    windows = [e.expr for e in named]
+    whole = in_arrays(windows, source, group, schema, whole, reach.total)
     op = Following(source, group, place, reach, schema, whole, rest, [width + at for at in carried])
     return _with(low, placed, op, named)
 
