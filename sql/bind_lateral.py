@@ -30,7 +30,7 @@ class Lateral:
             return None
         item = join.this.this if isinstance(join.this, exp.Lateral) else join.this
         if isinstance(item, exp.Subquery):
-            if item.args.get("with_") or not isinstance(item.this, exp.Query):
+            if item.args.get("with_") or not isinstance(item.this, exp.Query | exp.Values):
                 return None
             return self._query(left, join, item.this, kind)
         if isinstance(item, exp.Table):

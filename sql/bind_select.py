@@ -35,7 +35,7 @@ from .bind_nothing import on_nothing
 from .bind_prefix import Prefix, runs
 from .bind_query import BoundQuery, names_of
 from .bind_scope import FURTHER_OUT, NotTaken, Scope, parts_of
-from .bind_star import expanded
+from .bind_star import by_columns, expanded
 from .bind_subquery import Subqueries
 from .bind_subquery_forms import as_list, of_the_extreme
 from .bind_types import is_volatile
@@ -72,7 +72,8 @@ class SelectBinder:
         self._windows = {w.name.lower(): w for w in select.args.get("windows") or ()}
         self._bind_from(select)
         clauses = self._clauses
-        clauses.items = self._select_list(select.expressions)
+        items = by_columns(select.expressions, self.scope, self.binder.oracle)
+        clauses.items = self._select_list(items)
         self._bind_where(select)
         order = self._order_items(select)
         first_of = self._distinct_on(select, order)

@@ -1,14 +1,17 @@
-"""``*`` and its relatives in a SELECT list."""
+"""``*`` and its relatives in a SELECT list: ``COLUMNS(…)``, the fields of a STRUCT."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 
 from sqlglot import exp
 
-from tidewheel.planner.text import column
+from tidewheel.planner.logical import Column
+from tidewheel.planner.text import column, identifier, to_sql, typed_nulls
 
 from .bind_scope import NotTaken, Scope, Visible, parts_of
+from .bind_types import Oracle
 
 Starred = list[tuple[str, exp.Expr]]
 
@@ -22,20 +25,88 @@ def expanded(
 
     `clause` binds the expressions of REPLACE.
     """
+    columns: Starred
     if isinstance(expression, exp.Star):
-        columns = [(v.label, v.merged) for v in scope.visible() if v.merged is not None]
+        merged = [(v.label, v.merged) for v in scope.visible() if v.merged is not None]
+        columns = [(label, column(c.name)) for label, c in merged]
         star = expression
     elif isinstance(expression, exp.Column) and isinstance(expression.this, exp.Star):
         qualifier = [p.name for p in expression.parts[:-1]]
         found = [r for r in scope.relations if r.answers_to(qualifier)]
-        if len(found) != 1:
+        if not found:
+            return _modified(expression.this, _fields(qualifier, scope), clause)
+        if len(found) > 1:
             raise NotTaken(f"{'.'.join(qualifier)}.* is not one FROM item")
         visible: list[Visible] = found[0].columns
-        columns = [(v.label, v.column) for v in visible]
+        columns = [(v.label, column(v.column.name)) for v in visible]
         star = expression.this
+    elif isinstance(expression, exp.Explode) and type(expression.this) is exp.Column:
+        parts = parts_of(expression.this)
+        return _fields(parts, scope) if _struct(parts, scope) is not None else None
     else:
         return None
-    return _modified(star, [(label, column(c.name)) for label, c in columns], clause)
+    return _modified(star, columns, clause)
+
+
+def _struct(parts: Sequence[str], scope: Scope) -> Column | None:
+    """The column of a STRUCT that a name means."""
+    found = scope.find(parts)
+    known = (c for v in scope.visible() for c in (v.column, v.merged) if c is not None)
+    for c in known if isinstance(found, exp.Column) else ():
+        if (
+            found is not None
+            and c.name == found.name
+            and c.type.upper().startswith("STRUCT(")
+            and c.type.endswith(")")
+        ):
+            return c
+    return None
+
+
+def _fields(parts: Sequence[str], scope: Scope) -> Starred:
+    """The fields of a STRUCT."""
+    struct = _struct(parts, scope)
+    if struct is None:
+        raise NotTaken(f"{'.'.join(parts)}.* is not one FROM item")
+    fields = exp.DataType.build(struct.type, dialect="duckdb").expressions
+    if not all(isinstance(f, exp.ColumnDef) for f in fields):
+        raise NotTaken(f"{'.'.join(parts)}.*, whose fields have no names")
+    of = column(struct.name)
+    return [(f.name, exp.Dot(this=of.copy(), expression=identifier(f.name))) for f in fields]
+
+
+def by_columns(items: Sequence[exp.Expr], scope: Scope, oracle: Oracle) -> list[exp.Expr]:
+    """The items of a SELECT list, one with COLUMNS(…) once for each column that it names."""
+    found: list[exp.Expr] = []
+    for item in items:
+        named = list(item.find_all(exp.Columns))
+        if not named:
+            found.append(item)
+            continue
+        texts = {to_sql(c) for c in named}
+        if len(texts) > 1 or any(c.args.get("unpack") or c.find(exp.Query) for c in named):
+            raise NotTaken("COLUMNS in an expression, of several kinds")
+        if any(c.parent_select is not item.parent_select for c in named):
+            raise NotTaken("COLUMNS in a subquery of an expression")
+        for label in _labels(texts.pop(), scope, oracle):
+            one = exp.column(label, quoted=True)
+            found.append(_replaced(item, one))
+    return found
+
+
+def _labels(columns: str, scope: Scope, oracle: Oracle) -> list[str]:
+    """The columns that COLUMNS(…) names, told by DuckDB."""
+    visible = [(v.label, v.merged.type) for v in scope.visible() if v.merged is not None]
+    often = Counter(label.lower() for label, _ in visible)
+    given = typed_nulls([Column(label, label, kind) for label, kind in visible])
+    labels = [label for label, _ in oracle.describe(f"SELECT {columns} FROM ({given})")]
+    if any(often[label.lower()] != 1 for label in labels):
+        raise NotTaken("COLUMNS of columns with one name, or with new ones")
+    return labels
+
+
+def _replaced(item: exp.Expr, one: exp.Expr) -> exp.Expr:
+    return item.transform(lambda e: one.copy() if isinstance(e, exp.Columns) else e)
 
 
 def _modified(star: exp.Star, columns: Starred, clause: Callable[[exp.Expr], exp.Expr]) -> Starred:

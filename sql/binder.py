@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
+from functools import partial, reduce
 
 import duckdb
 import sqlglot
@@ -30,7 +30,7 @@ from tidewheel.planner.logical import (
     SetOp,
     SortKey,
 )
-from tidewheel.planner.text import column, identifier, shallow, to_sql, typed_nulls
+from tidewheel.planner.text import alias_of, column, identifier, shallow, to_sql, typed_nulls
 
 from . import reads
 from .bind_catalog import Catalog
@@ -162,6 +162,8 @@ class Binder:
                     return SelectBinder(self, outer, late).bind(select)
                 if isinstance(tree, exp.SetOperation):
                     return self._set_operation(tree, outer)
+                if isinstance(tree, exp.Values) and outer is not None:
+                    return self.query(_selects(tree), outer, late)
                 raise NotTaken(f"{type(tree).__name__} as a query")
             except (NotTaken, PlanError) as error:
                 reason = f"internal: {error}" if isinstance(error, PlanError) else str(error)
@@ -423,6 +425,15 @@ def _unwrapped(tree: exp.Expr) -> exp.Expr:
 
 
 _AT_THE_END = ("order", "limit", "offset")
+
+
+def _selects(values: exp.Values) -> exp.Query:
+    """VALUES that read the row around: a SELECT for each row."""
+    rows = [e.expressions if isinstance(e, exp.Tuple) else [e] for e in values.expressions]
+    each: list[exp.Query] = [
+        exp.select(*(alias_of(v.copy(), f"col{i}") for i, v in enumerate(row))) for row in rows
+    ]
+    return reduce(lambda a, b: exp.Union(this=a, expression=b, distinct=False), each)
 
 
 def _by_expression(tree: exp.Expr) -> exp.Expr:

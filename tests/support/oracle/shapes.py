@@ -25,6 +25,12 @@ SHAPES: dict[str, str] = {
     "case": "SELECT id, CASE WHEN x > 2 THEN 'big' WHEN x IS NULL THEN 'none' ELSE 'small' END AS k FROM t",
     "unnest": "SELECT id, unnest([x, g, id]) AS v FROM t",
     "unnest_from": "SELECT id, v FROM t, unnest([x, g]) AS q(v) WHERE v > 1",
+    "lateral_values": "SELECT id, q.n, q.v FROM t, LATERAL (VALUES (1, t.x), (2, t.g + 1), (3, NULL)) AS q(n, v)",
+    "lateral_values_left": "SELECT id, q.* FROM t LEFT JOIN LATERAL (VALUES (t.g), (t.x)) AS q ON q.col0 > 1",
+    "columns_aggregates": "SELECT g, max(COLUMNS(* EXCLUDE (g, s))), count(COLUMNS('^s$')) FROM t GROUP BY g",
+    "columns_values": "SELECT COLUMNS(lambda c: c IN ('id', 'x')) * 2 + t.g, COLUMNS('^(id|x)$') FROM t",
+    "columns_join": "SELECT coalesce(COLUMNS(['x', 'w']), 0) FROM t JOIN u ON g = k",
+    "struct_star": "SELECT id, q.* EXCLUDE (c), unnest(q) FROM (SELECT id, {'a': x, 'b c': s, 'c': g} AS q FROM t)",
     "constant": "SELECT 1 AS one",
     "values_join": "SELECT t.id, q.n FROM t JOIN (VALUES (1, 'one'), (2, 'two')) AS q(g, n) ON t.g = q.g",
     # joins
