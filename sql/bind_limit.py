@@ -8,6 +8,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from tidewheel.planner.logical import (
+    Aggregate,
     Filter,
     Named,
     Node,
@@ -87,6 +88,21 @@ def row_numbers(
         ]
         call.set("order", exp.Order(expressions=items))
     return column(place.name), Window(node, (Named(place, call),))
+
+
+def first_rows(node: Node, groups: Sequence[exp.Expr], names: Names) -> Node:
+    """Of each group the first row, in the order in which the rows are there."""
+    by = {e.name for e in groups}  # columns of `node`, all of them
+    keys, firsts, values = [], [], []
+    for c in node.schema:
+        of = replace(names.fresh(c.label, c.type), label=c.label)
+        value = column(c.name)
+        if c.name in by:
+            keys.append(Named(of, value))
+        else:
+            firsts.append(Named(of, exp.First(this=value)))
+        values.append(Named(c, column(of.name)))
+    return Project(Aggregate(node, tuple(keys), tuple(firsts)), tuple(values))
 
 
 def _of_each(

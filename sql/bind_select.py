@@ -23,7 +23,7 @@ from .bind_calls import unnested, with_windows
 from .bind_clauses import Clauses, Item
 from .bind_correlated import Carried, Correlation, lifted
 from .bind_from import FromBinder
-from .bind_limit import limited, limits, row_numbers
+from .bind_limit import first_rows, limited, limits, row_numbers
 from .bind_names import (
     Aggregates,
     conjuncts,
@@ -306,8 +306,6 @@ class SelectBinder:
         on = distinct.args.get("on") if distinct is not None else None
         if on is None:
             return []
-        if not order:
-            raise NotTaken("DISTINCT ON without ORDER BY: which row is the first is open")
         items = on.expressions if isinstance(on, exp.Tuple) else [on]
         keys = [SortKey(e, False, False) for i in items for e in self._order_by(i)]
         if not keys:
@@ -431,7 +429,12 @@ class SelectBinder:
 
     def _first_rows(self, on: Sequence[SortKey], order: Sequence[SortKey]) -> Node:
         """DISTINCT ON: of each group the first row in the order."""
-        groups = [*self._correlation.split("DISTINCT ON"), *(k.expr for k in on)]
+        each = self._correlation.split("DISTINCT ON")
+        if not order and each:
+            raise NotTaken("DISTINCT ON without ORDER BY in a correlated subquery")
+        groups = [*each, *(k.expr for k in on)]
+        if not order:
+            return first_rows(self._node, groups, self.binder.names)
         place, numbered = row_numbers(self._node, groups, order, self.binder.names)
         return Filter(numbered, exp.EQ(this=place, expression=exp.Literal.number(1)))
 

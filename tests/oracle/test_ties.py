@@ -108,6 +108,9 @@ FIRSTS = [
     "SELECT DISTINCT ON (k) k, s, v FROM t ORDER BY k, y DESC, d NULLS FIRST",
     "SELECT DISTINCT ON (k, v % 2) s || 'x' AS x, y FROM t ORDER BY y + 1, d DESC",
     "SELECT u.k, l.s FROM u JOIN (SELECT DISTINCT ON (k) k, s FROM t ORDER BY d) l USING (k)",
+    "SELECT DISTINCT ON (k) * FROM t",
+    "SELECT DISTINCT ON (v % 2, k) s || 'x' AS x, y FROM t WHERE y > 0",
+    "SELECT u.k, l.s FROM u JOIN (SELECT DISTINCT ON (k) k, s, v FROM t) l USING (k)",
 ]
 
 
