@@ -11,7 +11,7 @@ parts mean the variable, and steps that differ in parts only are one step.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from typing import Any
 
@@ -58,20 +58,21 @@ def _renamed(stream: Stream, columns: tuple[L.Column, ...]) -> Stream:
 def _let_rec(low: ViewLowering, node: L.LetRec) -> Stream:
     for binding in node.bindings:
         _check(binding)
-    if node.limit is not None:
-        raise NoDeltaRule("a recursion with a limit on its iterations")
+    limit = node.limit
+    if limit is not None:
+        _check_limit(node, *limit, low.circuit.depth)
     if node.enough is not None:
         raise NoDeltaRule("a LIMIT that ends its recursion")
     _check_ends(node.bindings)
     outer = low.circuit
     first = node.bindings[0].variable
-    if len(node.bindings) == 1:
+    if len(node.bindings) == 1 and limit is None:
         b = node.bindings[0]
         tree = fixpoint(low, b, _distinct_steps(b), Watch(b))
         if tree is not None:
             return _body(low, node, Stream(outer, tree, b.columns))
     watch = Watch(node.bindings[0])
-    loop = Loop(outer.depth, watch, name=f"recursion {first}")
+    loop = Loop(outer.depth, watch, f"recursion {first}", *_limit(node))
     if all(b.kind == "union_all" for b in node.bindings):
         watch.closed = loop
     inner = loop.inner
@@ -129,6 +130,30 @@ def _let_rec(low: ViewLowering, node: L.LetRec) -> Stream:
         return low(node.body)
     finally:
         low.variables = saved_variables
+
+
+def _check_limit(node: L.LetRec, action: str, iterations: int, depth: int) -> None:
+    if iterations < 1 or (action == "error" and depth):
+        raise NoDeltaRule("a recursion inside of another one with a limit that is an error")
+    if any(c.type in ("DOUBLE", "FLOAT") for b in node.bindings for c in b.columns):
+        # Ranks and means: one change moves every row of every iteration.
+        raise NoDeltaRule("a recursion over floating-point numbers with a limit on its iterations")
+
+
+def _limit(node: L.LetRec) -> tuple[int | None, Callable[[], object] | None]:
+    """After how many iterations a loop ends, and what is done if it still changes."""
+    if node.limit is None:
+        return None, None
+    action, iterations = node.limit
+    names = ", ".join(f'"{b.label}"' for b in node.bindings)
+
+    def over() -> None:
+        raise RecursionLimitError(
+            f"{names} still changes after {iterations} iterations, the limit that the query sets",
+            node.bindings[0].label,
+        )
+
+    return iterations, over if action == "error" else None
 
 
 def _body(low: ViewLowering, node: L.LetRec, stream: Stream) -> Stream:

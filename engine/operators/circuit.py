@@ -186,17 +186,26 @@ class Circuit:
 
 
 class _Feedback(Operator):
-    """Where a loop's variable starts: what comes in by ingress or feedback goes on. Linear."""
+    """Where a loop's variable starts: what comes in by ingress or feedback goes on. Linear.
 
-    def __init__(self, schema: Schema, name: str) -> None:
+    What comes at counter `limit` or later is kept, and goes no further.
+    """
+
+    def __init__(self, schema: Schema, name: str, limit: int | None = None) -> None:
         self.schema = schema
         self.name = name
+        self.stopped: Delta | None = None
+        self._limit = limit
 
     def step(self, counters: Counters, deltas: Sequence[Delta | None]) -> list[Emission]:
         delta = deltas[0]
-        return (
-            [] if delta is None else emit(counters, Delta(self.schema, delta.cols, delta.weights))
-        )
+        if delta is None:
+            return []
+        delta = Delta(self.schema, delta.cols, delta.weights)
+        if self._limit is not None and counters[-1] >= self._limit:
+            self.stopped = delta if self.stopped is None else net(concat([self.stopped, delta]))
+            return []
+        return emit(counters, delta)
 
 
 class Loop(Operator):
@@ -212,8 +221,16 @@ class Loop(Operator):
     """
 
     def __init__(
-        self, depth: int, watch: Callable[[Counters], object] | None = None, name: str = "iterate"
+        self,
+        depth: int,
+        watch: Callable[[Counters], object] | None = None,
+        name: str = "iterate",
+        limit: int | None = None,
+        over: Callable[[], object] | None = None,
     ) -> None:
+        """`limit`: nothing goes round any more at that counter; `over` is called after each run
+        where something would (of a loop that is in no other one).
+        """
         self.inner = Circuit(depth + 1)
         self.schemas: list[Schema] = []
         self.name = name
@@ -222,7 +239,9 @@ class Loop(Operator):
         self._entries: list[Node] = []
         self._left: list[_Egress] = []
         self.leaving: list[Node] = []
-        self.limit: int | None = None
+        self._limit = limit
+        self._over = over
+        self._variables: list[_Feedback] = []
         self.runs = 0
         self.reached = -1
         """The last counter that any earlier run came to: changes behind it follow from those at the
@@ -247,7 +266,9 @@ class Loop(Operator):
 
     def variable(self, schema: Schema, name: str = "variable") -> Node:
         """A recursive variable: empty at counter 0, then what `connect` feeds back."""
-        return self.inner.add(_Feedback(schema, name))
+        op = _Feedback(schema, name, self._limit)
+        self._variables.append(op)
+        return self.inner.add(op)
 
     def connect(self, variable: Node, body: Node | Wire) -> None:
         """`variable` at the next counter is `body` at this one."""
@@ -272,6 +293,8 @@ class Loop(Operator):
         self.runs += 1
         self.inner.run(counters, self.watch)
         self.reached = max(self.reached, *self.inner.at[-1:])
+        if self._over is not None and any(op.stopped for op in self._variables):
+            self._over()
         out: list[Emission] = []
         for port, op in enumerate(self._left):
             for time, parts in op.taken().items():
