@@ -155,7 +155,7 @@ def _check(
         if reads & {key, *views.registry.readers([key])}:
             raise refusal(statement, [key], "it would read itself")
         if not (behind or view.reads <= reads):
-            raise refusal(statement, keys)
+            raise refusal(statement, [key] if _temporary(statement) else keys)
         for text in here.texts(view.sql, keys_now) if behind else ():
             unstable = unstable_call(text, views.host.connection)
             if unstable is not None:
@@ -177,15 +177,25 @@ def _check(
         views.rewrite(key, f"SELECT {columns} FROM ({view.sql}\n)")
 
 
+def _temporary(statement: Statement) -> bool:
+    """Does it make something that one connection alone has?"""
+    made = statement.words[0] == "CREATE"
+    return made and not {"TEMP", "TEMPORARY"}.isdisjoint(statement.words[1:4])
+
+
 def refusal(statement: Statement, keys: list[str], why: str = "") -> errors.Error:
     """The error for DDL that views stand against."""
     names = ", ".join(k.split(".", 1)[1] for k in keys)
     reason = f" ({why})" if why else ""
     drop = statement.words[0] == "DROP"
+    does, hint = "changes", "drop those views first"
+    if _temporary(statement):
+        does, hint = "hides from this connection", "give it another name"
+    elif drop and not _behind(statement):
+        hint += ", or use DROP … CASCADE"
     return errors.ProgrammingError(
-        f"maintained views read what this statement changes: {names}{reason}",
-        hint="drop those views first"
-        + (", or use DROP … CASCADE" if drop and not _behind(statement) else ""),
+        f"maintained views read what this statement {does}: {names}{reason}",
+        hint=hint,
         text=statement.script,
         position=statement.start,
         length=len(statement.words[0]),

@@ -167,6 +167,9 @@ def test_what_is_temporary_hides_nothing_from_a_view() -> None:
             b.execute("INSERT INTO u VALUES (1)")
         with pytest.raises(tidewheel.ProgrammingError, match="hides f"):
             a.execute("CREATE TEMP MACRO f(x, y := 5) AS x + y")
+        with pytest.raises(tidewheel.ProgrammingError, match=r"hides .*: main\.kept") as caught:
+            a.execute("CREATE TEMPORARY TABLE t (n INTEGER)")
+        assert caught.value.hint == "give it another name"
         a.execute("INSERT INTO u VALUES (1)")
         assert a.execute("FROM called").fetchall() == [(2,)]
         assert a.execute(
