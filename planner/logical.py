@@ -353,7 +353,8 @@ class Binding:
     comes to an end; `structural` describes a step that needs no SQL. `same`: DuckDB's recursion has
     this meaning, whether it ends or not. `afterwards`: no other variable needs it before the loop
     is over, and it is what its step gives then. `together`: the step says something of the last
-    step's rows as a whole, so that it is not the sum of what it says of each.
+    step's rows as a whole, so that it is not the sum of what it says of each. `of_none`: it may
+    have rows where there are none yet.
     """
 
     variable: str
@@ -368,6 +369,7 @@ class Binding:
     same: bool = False
     afterwards: bool = False
     together: bool = False
+    of_none: bool = False
 
     @property
     def label(self) -> str:

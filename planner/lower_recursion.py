@@ -407,7 +407,7 @@ def _spec(binding: Binding, i: int, wanted: Sequence[tuple[int, Part]]) -> Varia
         binding.key,
         binding.merge,
         keep,
-        from_nothing=binding.together,
+        from_nothing=binding.together or binding.of_none,
     )
 
 

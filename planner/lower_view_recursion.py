@@ -310,6 +310,8 @@ def _check(b: L.Binding) -> None:
         )
     if b.kind == "using_key":
         raise NoDeltaRule("USING KEY, where a later row replaces an earlier one")
+    if b.together and b.kind == "union_all":
+        raise NoDeltaRule("a step of UNION ALL that may have rows where the last step has none")
     if b.together or (b.kind == "union" and any(_summed(s, b.variable) for s in b.steps)):
         raise NoDeltaRule("a step of UNION that looks at the rows of the step before it together")
     if b.kind == "union_all":

@@ -11,12 +11,12 @@ from sqlglot import exp
 from tidewheel.planner.logical import Aggregate, Column, Named, Node
 from tidewheel.planner.text import column, to_sql
 
+from .bind_clauses import Item, reads_column
 from .bind_names import Aggregates
 from .bind_scope import NotTaken
 from .bind_types import function_name
 
 if TYPE_CHECKING:
-    from .bind_clauses import Item
     from .bind_select import SelectBinder
     from .bind_subquery import Subqueries
 
@@ -132,10 +132,9 @@ class Grouping:
         if group is None:
             return [()]
         if group.args.get("all"):
-            keys = [
-                i.expr for i in items if not self._functions.found_in(i.expr) and _depends(i.expr)
-            ]
-            return [tuple(_bare(k) for k in keys)]
+            keys = [i.expr for i in items if not self._functions.found_in(i.expr)]
+            keys += self._asked()
+            return [tuple(_bare(k) for k in keys if reads_column(k))]
         if group.args.get("totals"):
             raise NotTaken("GROUP BY … WITH TOTALS")
         parts: list[Sets] = []
@@ -150,6 +149,16 @@ class Grouping:
             tuple(itertools.chain.from_iterable(combination))
             for combination in itertools.product(*parts)
         ]
+
+    def _asked(self) -> list[exp.Expr]:
+        """The columns that HAVING reads outside of aggregates: DuckDB's GROUP BY ALL takes them
+        for keys, too, also where one stands in an expression that is a key.
+        """
+        found: list[exp.Expr] = []
+        for condition in self._select._clauses.having:
+            inside = {id(n) for call in self._functions.calls(condition) for n in call.walk()}
+            found += [c for c in condition.find_all(exp.Column) if id(c) not in inside]
+        return found
 
     def _element(self, element: exp.Expr, items: Sequence[Item]) -> Sets:
         if isinstance(element, (exp.Rollup, exp.Cube, exp.GroupingSets)) and not isinstance(
@@ -195,11 +204,6 @@ def _bare(expression: exp.Expr) -> exp.Expr:
     while isinstance(expression, exp.Paren):
         expression = expression.this
     return expression
-
-
-def _depends(expression: exp.Expr) -> bool:
-    """Is there anything to group by (constants are not)?"""
-    return any(isinstance(p, (exp.Column, exp.Func, exp.Anonymous)) for p in expression.walk())
 
 
 def _joined(groups: Sequence[tuple[exp.Expr, ...]]) -> tuple[exp.Expr, ...]:

@@ -20,7 +20,7 @@ from tidewheel.planner.logical import (
 from tidewheel.planner.text import column, conjunction, substituted, to_sql
 
 from .bind_calls import unnested, with_windows
-from .bind_clauses import Clauses, Item
+from .bind_clauses import Clauses, Item, reads_column
 from .bind_correlated import Carried, Correlation, lifted
 from .bind_from import FromBinder
 from .bind_limit import first_rows, limited, limits, row_numbers
@@ -83,7 +83,11 @@ class SelectBinder:
         clauses.qualify = [self._clause(c, True) for c in conjuncts(_this(select, "qualify"))]
         self._correlation.check(clauses, names_of(self._node), self._aggregates)
         group = select.args.get("group")
-        aggregated = group is not None or any(map(self._aggregates.found_in, clauses.exprs()))
+        aggregated = any(map(self._aggregates.found_in, clauses.exprs()))
+        if group is not None and group.args.get("all") and not aggregated and not clauses.having:
+            # by nothing: DuckDB does not group then
+            group = group if any(reads_column(i.expr) for i in clauses.items) else None
+        aggregated = aggregated or group is not None
         if aggregated and self.over_aggregate and not all(map(_ignores_null, clauses.exprs())):
             raise NotTaken("an aggregate of NULLs over an aggregate over no rows")
         one_row = aggregated and group is None and not clauses.having and not clauses.qualify

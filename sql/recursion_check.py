@@ -154,10 +154,14 @@ def _linear(scanned: Scan, cte: Cte, split: Parts, group: list[Cte]) -> Style:
         b.span.end <= split.steps[0].span.start for b in split.anchors
     )
     if split.operator == "union_all":
-        of_none = any(gives_of_none(parsed(scanned, b.span), cte.label) for b in split.steps)
-        together = of_none and not is_monotone(scanned, cte, split, group)
-        return Style("union_all", native=native, together=together)
+        return Style("union_all", native=native, together=of_none(scanned, split, group))
     return Style("union", native=native, together=not is_monotone(scanned, cte, split, group))
+
+
+def of_none(scanned: Scan, split: Parts, group: Sequence[Cte]) -> bool:
+    """May a step have rows where the tables of the group have none?"""
+    names = {c.key for c in group}
+    return any(gives_of_none(parsed(scanned, b.span), names) for b in split.steps)
 
 
 def enough(scanned: Scan, cte: Cte) -> int | None:

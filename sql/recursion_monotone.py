@@ -6,7 +6,7 @@ q(old ∪ new) = q(old) ∪ q(new). It is *monotone* if more rows never take awa
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -183,22 +183,42 @@ UNKNOWN = frozenset(_NAMES.split())
 """DuckDB's aggregates that sqlglot takes for any function."""
 
 
-def gives_of_none(query: exp.Expr | None, name: str) -> bool:
-    """May a query that reads table `name` have rows where that has none?"""
+def gives_of_none(query: exp.Expr | None, names: Collection[str]) -> bool:
+    """May a query have rows where the tables `names` (in lower case) have none?"""
+    if isinstance(query, exp.Subquery | exp.Table) and not query.args.get("joins"):
+        if isinstance(query, exp.Subquery):
+            return gives_of_none(query.this, names)
+        return bool(query.db) or query.name.lower() not in names
+    if not isinstance(query, exp.Query):
+        return True
+    with_ = query.args.get("with_")
+    for cte in with_.expressions if with_ is not None else ():
+        if not gives_of_none(cte.this, names):
+            names = {*names, cte.alias.lower()}
+    if isinstance(query, exp.SetOperation):
+        sides = [gives_of_none(s, names) for s in (query.this, query.expression)]
+        if isinstance(query, exp.Except):
+            return sides[0]
+        return all(sides) if isinstance(query, exp.Intersect) else any(sides)
     if not isinstance(query, exp.Select):
         return True
-    grouped = query.args.get("group") or query.args.get("distinct")
-    if not grouped and any(list(aggregates(item)) for item in query.expressions):
-        return True
+    if not is_distinct(query) and any(list(aggregates(e)) for e in query.expressions):
+        group = query.args.get("group")
+        if group is None or not group.expressions or group.find(*_SETS):
+            return True
     source = query.args.get("from_") or query.args.get("from")
     joins = query.args.get("joins") or []
     if source is None or any((j.side or "").upper() in ("RIGHT", "FULL") for j in joins):
         return True
     inner = [source.this, *(j.this for j in joins if not j.side and not _is_anti(j))]
-    return not any(
-        isinstance(i, exp.Table) and i.name.lower() == name.lower() and not i.args.get("joins")
-        for i in inner
-    )
+    where = query.args.get("where")
+    condition = where.this if where is not None else None
+    for part in condition.flatten() if isinstance(condition, exp.And) else [condition]:
+        if isinstance(part, exp.Exists):
+            inner.append(part.this)
+        elif isinstance(part, exp.In) and part.args.get("query"):
+            inner.append(part.args["query"])
+    return all(gives_of_none(i, names) for i in inner)
 
 
 def _is_anti(join: exp.Join) -> bool:

@@ -370,6 +370,7 @@ class Planner:
             structural=self.texts.structural(member, members, spans, style, bounded),
             same=same,
             together=style.together,
+            of_none=check.of_none(self.scan, found, group),
         )
 
     def declared(self, members: list[Member]) -> None:

@@ -206,7 +206,10 @@ def _counted(query: exp.Select, how: How) -> None:
     having, group = query.args.get("having"), query.args.get("group")
     if having is None:
         return
-    for item in [*query.expressions, *(group.expressions if group else ())]:
+    keys = [*query.expressions, *(group.expressions if group else ())]
+    # GROUP BY ALL takes what HAVING reads for keys, too
+    keys += [c for c in having.find_all(exp.Column) if not c.find_ancestor(exp.AggFunc)]
+    for item in keys:
         if _touched(item, how):
             raise _Refused("a value that improves is a key of groups that HAVING chooses", item)
     _condition(having.this, how, {}, [])

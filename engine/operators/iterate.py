@@ -129,8 +129,8 @@ class Iterate(Vertex):
         self, run: _Run, time: Timestamp, counter: int, rows: int, size: int, changed: bool
     ) -> None:
         """Send what the steps read, or end the run."""
-        first = self._specs[0]
-        if not changed and not (counter == 0 and (first.kind == "mutual" or first.from_nothing)):
+        starts = counter == 0 and any(s.kind == "mutual" or s.from_nothing for s in self._specs)
+        if not changed and not starts:
             self._end(run, time)
             return
         bound = run.meter.spend(counter, rows, size)

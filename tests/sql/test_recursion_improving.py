@@ -96,6 +96,10 @@ REFUSED = {
         "p(a, w) AS (SELECT a, w FROM e UNION SELECT e.b, min(p.w) FROM p JOIN e ON e.a = p.a GROUP BY e.b UNION SELECT a, 100 FROM q), q(a) AS (SELECT 1 UNION SELECT a FROM p GROUP BY a, w HAVING count(*) > 0)",
         "a value that improves is a key of groups that HAVING chooses",
     ),
+    "groups by all that HAVING reads": (
+        "p(a, w) AS (SELECT a, w FROM e UNION SELECT e.b, min(p.w) FROM p JOIN e ON e.a = p.a GROUP BY e.b UNION SELECT a, 100 FROM q), q(a) AS (SELECT 1 UNION SELECT p.a FROM p JOIN p r ON r.a > p.a GROUP BY ALL HAVING count(*) > 1 AND r.w IS NOT NULL)",
+        "a value that improves is a key of groups that HAVING chooses",
+    ),
     "FILTER by the worse ones": (
         "p(a, w) AS (SELECT a, w FROM e UNION SELECT e.b, min(p.w) FILTER (WHERE p.w > 3) FROM p JOIN e ON e.a = p.a GROUP BY e.b)",
         "an improved value may fail the condition p.w > 3",

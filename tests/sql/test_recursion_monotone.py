@@ -41,11 +41,23 @@ def test_the_aggregates_that_sqlglot_does_not_know_are_those_listed() -> None:
         ("SELECT fsum(x) FROM t", True),
         ("SELECT x, count(*) FROM t GROUP BY x", False),
         ("SELECT b FROM e WHERE NOT EXISTS (FROM t)", True),
-        ("SELECT b FROM (SELECT * FROM t) JOIN e ON a = x", True),  # it might
+        ("SELECT b FROM (SELECT * FROM t) JOIN e ON a = x", False),
+        ("SELECT b FROM (SELECT x FROM t UNION ALL SELECT 1) JOIN e ON a = x", True),
+        ("SELECT b FROM (SELECT x FROM t INTERSECT SELECT 1)", False),
+        ("SELECT x FROM t EXCEPT SELECT 1", False),
+        ("SELECT 1 EXCEPT SELECT x FROM t", True),
+        ("WITH s AS (FROM t) SELECT b FROM e, s", False),
+        ("WITH s AS (SELECT 1) SELECT b FROM e, s", True),
+        ("SELECT b FROM e WHERE a > 1 AND EXISTS (FROM t)", False),
+        ("SELECT b FROM e WHERE a IN (FROM t)", False),
+        ("SELECT x, count(*) FROM t GROUP BY ALL", True),  # if x were a constant
+        ("SELECT x, count(*) FROM t GROUP BY ROLLUP (x)", True),
+        ("SELECT b FROM other.t", True),
+        ("VALUES (1)", True),
     ],
 )
 def test_steps_over_no_rows(step: str, expected: bool) -> None:
-    assert gives_of_none(parse_one(step, dialect="duckdb"), "T") == expected
+    assert gives_of_none(parse_one(step, dialect="duckdb"), {"t"}) == expected
 
 
 def test_an_unknown_aggregate_is_not_monotone() -> None:
