@@ -217,8 +217,11 @@ def _no_trailing_clause(scan: Scan, cte: Cte, branch: Branch, words: tuple[str, 
             hint = "A recursive query is: anchor UNION [ALL] step. Put the step in parentheses."
         else:
             hint = "Put it into the query that reads the table, or the step in parentheses."
+        # begun as DuckDB says it
+        said = {"ORDER": "ORDER BY", "EXCEPT": "EXCEPT"}.get(word, "LIMIT or OFFSET")
         raise errors.ProgrammingError(
-            f'{word} applies to the whole of recursive table "{cte.label}", which is not allowed',
+            f"{said} in a recursive query is not allowed: it applies to the whole of recursive "
+            f'table "{cte.label}"',
             hint=hint,
             text=scan.text,
             position=token.start,
