@@ -195,7 +195,7 @@ class Grouping:
             raise NotTaken("GROUP BY an aggregate")
         bound = _bare(bound)
         # DuckDB groups twice by what has two names; a set may have it under one of them.
-        text = to_sql(expression)
+        text = to_sql(_bare(expression))
         self._two_names |= self._written.setdefault(to_sql(bound), text) != text
         return bound
 
