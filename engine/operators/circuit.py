@@ -188,14 +188,17 @@ class Circuit:
 class _Feedback(Operator):
     """Where a loop's variable starts: what comes in by ingress or feedback goes on. Linear.
 
-    What comes at counter `limit` or later is kept, and goes no further.
+    What comes at counter `limit` or later goes no further; it is kept in `stopped` if `kept`.
     """
 
-    def __init__(self, schema: Schema, name: str, limit: int | None = None) -> None:
+    def __init__(
+        self, schema: Schema, name: str, limit: int | None = None, kept: bool = False
+    ) -> None:
         self.schema = schema
         self.name = name
         self.stopped: Delta | None = None
         self._limit = limit
+        self._kept = kept
 
     def step(self, counters: Counters, deltas: Sequence[Delta | None]) -> list[Emission]:
         delta = deltas[0]
@@ -203,7 +206,8 @@ class _Feedback(Operator):
             return []
         delta = Delta(self.schema, delta.cols, delta.weights)
         if self._limit is not None and counters[-1] >= self._limit:
-            self.stopped = delta if self.stopped is None else net(concat([self.stopped, delta]))
+            if self._kept:
+                self.stopped = delta if self.stopped is None else net(concat([self.stopped, delta]))
             return []
         return emit(counters, delta)
 
@@ -266,7 +270,7 @@ class Loop(Operator):
 
     def variable(self, schema: Schema, name: str = "variable") -> Node:
         """A recursive variable: empty at counter 0, then what `connect` feeds back."""
-        op = _Feedback(schema, name, self._limit)
+        op = _Feedback(schema, name, self._limit, kept=self._over is not None)
         self._variables.append(op)
         return self.inner.add(op)
 
