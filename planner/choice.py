@@ -36,7 +36,10 @@ FIRST = 0.04
 SMALL = 20_000
 """Rows of all tables together."""
 LONGEST = 0.5
-"""Seconds after which DuckDB is stopped in any case."""
+"""Seconds after which DuckDB is stopped."""
+LIMITED = 2.0
+"""The same where only a LIMIT may end the recursion. The loop does not stop there, so DuckDB should
+come to it on a busy machine, too."""
 PLANNING = 0.03
 """Seconds to plan a loop: it is tried once DuckDB has taken as many."""
 _AGAIN = 10
@@ -78,12 +81,12 @@ class Choice:
         self.runs += 1
         if self.loop is None and self.whole is None:
             if self.limited:
-                return LONGEST
+                return LIMITED
             return FIRST if _rows(self.query.scans, context) <= SMALL else 0
         if self.whole is not None and self.alone:
             if self.ends or (self.ended is not None and self.ended == self._state(context)):
                 return math.inf
-            return LONGEST if self.limited else min(4 * self.whole + FIRST, LONGEST)
+            return LIMITED if self.limited else min(4 * self.whole + FIRST, LONGEST)
         if self.loop is not None and self.runs & (self.runs - 1) == 0:
             return min(self.loop, LONGEST)
         return 0
@@ -181,7 +184,7 @@ class Choice:
         ]
         if self.loop is None and self.whole is None and self.limited:
             known.append(
-                f"DuckDB is asked for the whole answer first, for {LONGEST * 1000:.0f} ms: "
+                f"DuckDB is asked for the whole answer first, for {LIMITED:g} s: "
                 "it stops at the LIMIT"
             )
         elif self.loop is None and self.whole is None:

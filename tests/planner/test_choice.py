@@ -24,6 +24,7 @@ ENDLESS = "WITH RECURSIVE t(x) AS (SELECT a FROM e UNION ALL SELECT e.b FROM t J
 def con(monkeypatch):
     monkeypatch.setattr(choice, "FIRST", 60.0)
     monkeypatch.setattr(choice, "LONGEST", 60.0)
+    monkeypatch.setattr(choice, "LIMITED", 60.0)
     monkeypatch.setattr(choice, "PLANNING", 0)  # the loop is tried at the fourth run or so
     con = tidewheel.connect()
     con.execute("CREATE TABLE e AS SELECT range::INT AS a, range::INT + 1 AS b FROM range(30)")
@@ -247,7 +248,7 @@ def test_a_limit_ends_what_has_no_end(con, union: str, reader: str, rows: list[i
 
 
 def test_a_limit_that_is_never_reached(con, monkeypatch) -> None:
-    monkeypatch.setattr(choice, "LONGEST", 0.05)
+    monkeypatch.setattr(choice, "LIMITED", 0.05)
     query = "WITH RECURSIVE t(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM t) SELECT x FROM t WHERE x < 0 LIMIT 2"
     with pytest.raises(tidewheel.OperationalError, match="max_iterations"):
         con.execute(query)
