@@ -253,3 +253,14 @@ def test_the_error_for_a_near_miss_shows_what_can_be_called(named: str, hint: st
         with pytest.raises(tidewheel.ProgrammingError) as raised:
             con.execute(f"FROM {named}")
         assert raised.value.hint == f"did you mean {hint}?"
+
+
+def test_a_plain_view_over_them_once_the_last_view_is_dropped() -> None:
+    with tidewheel.connect() as con:
+        con.execute("CREATE TABLE t(a INT); CREATE MATERIALIZED VIEW v AS SELECT count(*) FROM t")
+        con.execute("CREATE VIEW names AS SELECT view_name FROM tidewheel_views()")
+        assert con.execute("FROM names").fetchall() == [("v",)]
+        con.execute("DROP MATERIALIZED VIEW v")
+        assert con.execute("FROM names").fetchall() == []
+        con.execute("CREATE MATERIALIZED VIEW w AS SELECT a FROM t")
+        assert con.execute("FROM names").fetchall() == [("w",)]
