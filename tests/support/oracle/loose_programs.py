@@ -108,8 +108,8 @@ class LooseProgram:
                 f"SELECT x, {last} AS v FROM {name} UNION SELECT a, w FROM e",
                 f"SELECT x, {last} AS v FROM {name} EXCEPT SELECT a, w FROM e",
                 f"SELECT x, {last} AS v, row_number() OVER (ORDER BY {last}) AS n FROM {name}",
-                f"SELECT x, {last} AS v FROM {name} ORDER BY {last} LIMIT 2",
-                f"SELECT x, any_value({last}) AS v FROM {name} GROUP BY x HAVING {held}",
+                f"SELECT x, {last} AS v FROM {name} ORDER BY {last}, x LIMIT 2",
+                f"SELECT x, max({last}) AS v FROM {name} GROUP BY x HAVING {held}",
             ]
         )
         return f"({inner}) {alias}", [f"{alias}.x", f"{alias}.v"]
