@@ -35,7 +35,8 @@ def asked(low: ViewLowering, node: L.Aggregate) -> Stream:
     """The groups of a table, their rows in its order."""
     calls = [a.expr for a in node.aggregates]
     source = low(node.input)
-    found = None if any(map(_drawn, calls)) else in_place(low, node, source)
+    lost = any(_drawn(c) or _distinct(c) for c in calls)
+    found = None if lost else in_place(low, node, source)
     if found is None:
         raise _depends(calls)
     first = L.Named(source.schema[0], column(source.schema[0].name))
@@ -156,6 +157,11 @@ def _depends(calls: Sequence[exp.Expr]) -> NoDeltaRule:
 
 def _drawn(expression: exp.Expr) -> bool:
     return by_place(expression) and name(call_of(expression)) in DRAWN
+
+
+def _distinct(expression: exp.Expr) -> bool:
+    """Is it of DISTINCT values, which cannot be put in the order of rows?"""
+    return by_place(expression) and isinstance(call_of(expression).this, exp.Distinct)
 
 
 def _keeps_order(node: L.Node) -> bool:

@@ -69,6 +69,16 @@ def test_rows_that_a_query_sorts_keep_its_order(con: tidewheel.Connection) -> No
     assert con.execute("SELECT l FROM v WHERE k = 1").fetchall() == [(["c", "bb", "b", "a"],)]
 
 
+@pytest.mark.parametrize(
+    "call", ["list(DISTINCT s)", "first(DISTINCT s)", "list(DISTINCT s) FILTER (k > 0)"]
+)
+def test_distinct_values_have_no_place(con: tidewheel.Connection, call: str) -> None:
+    con.execute(f"CREATE MATERIALIZED VIEW v AS SELECT k, {call} AS l FROM t GROUP BY k")
+    ((how, why),) = con.execute("SELECT maintenance, reason FROM tidewheel_views()").fetchall()
+    assert how == "recompute"
+    assert "without ORDER BY depends on the order of the rows" in why
+
+
 def test_lists_over_a_join_are_computed_anew(con: tidewheel.Connection) -> None:
     """SQL gives their rows no order: they have the one that DuckDB gives them."""
     con.execute("CREATE TABLE n (k INTEGER, name VARCHAR)")
