@@ -26,7 +26,7 @@ from tidewheel.engine.state.columns import (
 )
 from tidewheel.engine.state.delta import Int64s, Schema
 from tidewheel.engine.state.rowwise import ByRow, Row
-from tidewheel.planner.arithmetic_choice import case_of, extreme
+from tidewheel.planner.arithmetic_choice import case_of, extreme, first_known
 from tidewheel.planner.moments import compile_part
 from tidewheel.planner.number import (
     DECIMAL,
@@ -72,6 +72,8 @@ def compile_number(
         return case_of(expression, operand, predicate)
     if isinstance(expression, exp.Least | exp.Greatest):
         return extreme(expression, operand)
+    if isinstance(expression, exp.Coalesce):
+        return first_known(expression, operand)
     part = compile_part(expression, schema)
     if part is not None:
         return part

@@ -1,4 +1,4 @@
-"""One of several numbers, without a statement: CASE, LEAST and GREATEST."""
+"""One of several numbers, without a statement: CASE, COALESCE, LEAST and GREATEST."""
 
 from __future__ import annotations
 
@@ -77,6 +77,39 @@ def extreme(
         return values, nulls if nulls.any() else None
 
     return _one_of(arms, scale, compute)
+
+
+def first_known(
+    expression: exp.Coalesce, operand: Callable[[exp.Expr | None], Number | None]
+) -> Number | None:
+    """COALESCE; `error(…)` may be its last argument, which DuckDB then is to tell of."""
+    parts = [expression.this, *expression.expressions]
+    fails = is_error(parts[-1])
+    given = [a for a in map(operand, parts[:-1] if fails else parts) if a is not None]
+    if len(given) + fails < len(parts):
+        return None
+    arms, scale = _alike(given)
+
+    def compute(cols: Sequence[Col], n: int) -> tuple[Array, Mask | None]:
+        values, nulls = arms[0].run(cols, n)
+        for arm in arms[1:]:
+            if nulls is None:
+                break
+            value, missing = arm.run(cols, n)
+            values = np.where(nulls, value, values)
+            nulls = None if missing is None else nulls & missing
+        if nulls is not None and not nulls.any():
+            nulls = None
+        if fails and nulls is not None:
+            raise NeedsKernel
+        return values, nulls
+
+    return _one_of(arms, scale, compute)
+
+
+def is_error(expression: exp.Expr) -> bool:
+    """Is it a call of DuckDB's error()?"""
+    return isinstance(expression, exp.Anonymous) and expression.name.lower() == "error"
 
 
 def _one_of(arms: Sequence[Number], scale: int | None, compute: Run) -> Number:

@@ -24,6 +24,7 @@ from tidewheel.engine.operators.operator import Source
 from tidewheel.engine.operators.rule import Related, Rule
 from tidewheel.engine.state.delta import Schema
 from tidewheel.planner import logical as L
+from tidewheel.planner.arithmetic_choice import is_error
 from tidewheel.planner.lower_view import Stream, ViewLowering, extended, filtered
 from tidewheel.planner.lower_view_widened import (
     MINE,
@@ -204,6 +205,8 @@ def _grows(expression: exp.Expr, value: int) -> bool:
         return position(expression) == value
     if isinstance(expression, exp.Paren) or type(expression) is exp.Cast:
         return _grows(expression.this, value)
+    if isinstance(expression, exp.Coalesce) and is_error(expression.expressions[-1]):
+        return len(expression.expressions) == 1 and _grows(expression.this, value)
     if isinstance(expression, exp.Least | exp.Greatest):
         parts = [expression.this, *expression.expressions]
         return all(_grows(e, value) for e in parts if _touches(e, value))

@@ -62,17 +62,58 @@ def prelude(scan: Scan, body: Span) -> Span:
 
 
 def opened(scan: Scan) -> Scan:
-    """`scan` with blanks for the parentheses around whole bodies of recursive tables."""
+    """`scan` with blanks for the parentheses around whole bodies of recursive tables.
+
+    And around their branches, where these are a SELECT and nothing more: it means the same.
+    """
     text = scan.text
     for with_ in scan.withs:
         for cte in with_.ctes if with_.recursive else ():
             lead = prelude(scan, cte.body)
-            inner = scan.within(Span(lead.end, cte.body.end))
+            inner: Sequence[Token] = scan.within(Span(lead.end, cte.body.end))
             while _enclosed(inner) and not (lead.end > lead.start and _is(inner[1], "WITH")):
-                for token in (inner[0], inner[-1]):
-                    text = f"{text[: token.start]} {text[token.start + 1 :]}"
-                inner = inner[1:-1]
+                text, inner = _blanked(text, inner)
+            branches = list(_between(inner))
+            for branch in branches if len(branches) > 1 else ():
+                core = branch
+                while _enclosed(core):
+                    core = core[1:-1]
+                while core is not branch and _is_select(core) and _enclosed(branch):
+                    text, branch = _blanked(text, branch)
     return scan if text == scan.text else opened(rescan(text))
+
+
+def _blanked(text: str, tokens: Sequence[Token]) -> tuple[str, Sequence[Token]]:
+    """`text` without the first and the last of the tokens, and the others."""
+    for token in (tokens[0], tokens[-1]):
+        text = f"{text[: token.start]} {text[token.start + 1 :]}"
+    return text, tokens[1:-1]
+
+
+def _between(tokens: Sequence[Token]) -> Iterator[Sequence[Token]]:
+    """What stands between the UNIONs outside of parentheses."""
+    begin = depth = 0
+    for i, token in enumerate(tokens):
+        depth += any(_is(token, t) for t in "([{") - any(_is(token, t) for t in ")]}")
+        if not depth and _is(token, "UNION"):
+            yield tokens[begin:i]
+            begin = i + 1
+        elif i == begin and (_is(token, "ALL") or _is(token, "DISTINCT")):
+            begin = i + 1
+    yield tokens[begin:]
+
+
+def _is_select(tokens: Sequence[Token]) -> bool:
+    """Is it one SELECT, with nothing behind it that would apply to the others, too?"""
+    depth = 0
+    for token in tokens:
+        depth += any(_is(token, t) for t in "([{") - any(_is(token, t) for t in ")]}")
+        if not depth and any(_is(token, word) for word in _OF_ALL):
+            return False
+    return bool(tokens) and _is(tokens[0], "SELECT")
+
+
+_OF_ALL = ("UNION", "INTERSECT", "EXCEPT", "ORDER", "LIMIT", "OFFSET", "FETCH")
 
 
 def _enclosed(tokens: Sequence[Token]) -> bool:

@@ -53,6 +53,7 @@ class Merges:
             names = [n.lower() for n in labels.get(id(other)) or _labels(scanned, other)]
             ways = ["arg" if (m or "").startswith("arg_") else m or "" for m in merge]
             tables[other.key] = list(zip(names, ways, strict=False))
+        never_null: list[Span] = []
         lead = prelude(scanned, cte.body)
         for inner in (c for w in scanned.withs for c in w.ctes if lead.holds(c.definition)):
             query = parsed(scanned, inner.body)
@@ -60,18 +61,21 @@ class Merges:
                 found = derived(query, tables, inner.columns)
                 if isinstance(found, Refusal):
                     raise refused(scanned, cte, inner.body.start, found)
-                tables[inner.key] = found
+                tables[inner.key], asked = found
+                never_null += _spans(asked, inner.body.start)
         own = self.by_table.get(id(cte), ())
-        never_null: list[Span] = []
         for branch in split.steps:
             query = parsed(scanned, branch.span)
             unless = [] if query is None else rising(query, own, tables)
             if isinstance(unless, Refusal):
                 raise refused(scanned, cte, branch.span.start, unless)
-            for column in unless:
-                start, end = extent(column)
-                never_null.append(Span(branch.span.start + start, branch.span.start + end))
+            never_null += _spans(unless, branch.span.start)
         return tuple(never_null)
+
+
+def _spans(found: Sequence[exp.Column], start: int) -> list[Span]:
+    """Where columns stand, of a part that begins at `start`."""
+    return [Span(start + first, start + end) for first, end in map(extent, found)]
 
 
 def group_merges(scanned: Scan, group: Sequence[Cte]) -> Merges:

@@ -317,6 +317,8 @@ class Planner:
     def bind(self, member: Member, members: list[Member], group: list[Cte]) -> Binding:
         """Anchor, step and kind of one member."""
         cte, found = member.cte, member.parts
+        if cte.using_key == () or len({n.lower() for n in cte.columns}) < len(cte.columns):
+            raise Native  # no key, or one name of two columns
         named = {id(m.cte): [c.label for c in m.columns] for m in members}
         style = check.judge(self.scan, cte, found, group, named)
         if cte.with_.composed and style.merge:

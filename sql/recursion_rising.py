@@ -10,6 +10,7 @@ have to be taken back.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 from sqlglot import exp
 
@@ -19,7 +20,17 @@ Columns = Sequence[tuple[str, str]]
 """Name of a column, and "min", "max", "bool_or" … as it improves, "arg" if it follows one that does
 (`arg_min`); empty if it does not. The name * stands for any number of columns that do not."""
 How = Callable[[exp.Expr], str]
-_Scope = list[tuple[str, Columns]]
+
+
+@dataclass(frozen=True)
+class _Scope:
+    """The tables in sight, by alias; `asked` gathers the columns that must not be NULL."""
+
+    tables: list[tuple[str, Columns]]
+    asked: list[exp.Column]
+
+    def beside(self, more: list[tuple[str, Columns]]) -> _Scope:
+        return _Scope([*self.tables, *more], self.asked)
 
 
 class _Refused(Exception):
@@ -38,22 +49,27 @@ def rising(
     try:
         if isinstance(step, exp.Select) and any(own_aggregates(e, step) for e in step.expressions):
             return _grouped(step, merge, tables)
-        found = _columns(step, tables, [])
+        asked: list[exp.Column] = []
+        found = _columns(step, tables, _Scope([], asked))
         for i, (name, how) in enumerate(found):
             if how and any(n == "*" for n, _ in found[: i + 1]):
                 raise _Refused("its columns are not named (*)", step)
             _fits(how, merge[i] if i < len(merge) else None, name, step)
     except _Refused as error:
         return error.refusal
-    return []
+    return asked
 
 
 def derived(
     query: exp.Expr, tables: Mapping[str, Columns], names: Sequence[str]
-) -> Columns | Refusal:
-    """The columns of a table that a step reads through; `names` are given to the first of them."""
+) -> tuple[Columns, list[exp.Column]] | Refusal:
+    """The columns of a table that a step reads through; `names` are given to the first of them.
+
+    And the columns that must not be NULL there.
+    """
+    asked: list[exp.Column] = []
     try:
-        return _renamed(_columns(query, tables, []), names, query)
+        return _renamed(_columns(query, tables, _Scope([], asked)), names, query), asked
     except _Refused as error:
         return error.refusal
 
@@ -61,12 +77,13 @@ def derived(
 def _grouped(
     select: exp.Select, merge: Sequence[str | None], tables: Mapping[str, Columns]
 ) -> list[exp.Column]:
-    how = _read(select, tables, [])
     never_null: list[exp.Column] = []
+    scope = _Scope([], never_null)
+    how = _read(select, tables, scope)
     for item, name in zip(select.expressions, merge, strict=True):
         inner, condition = filtered(bare(item))
         if condition is not None:
-            _condition(condition, how, tables, [])
+            _condition(condition, how, tables, scope)
         if name is None or name.startswith("arg_"):
             for column in (item if name is None else inner.this).find_all(exp.Column):
                 _fits(how(column), name, "", item)
@@ -86,10 +103,17 @@ def _grouped(
 
 
 def _unknowns(value: exp.Expr, name: str, how: How) -> list[exp.Column]:
-    """The columns whose NULLs would make a rising value fall: false AND NULL is false, true AND
-    NULL is NULL, the worst of all; so is false OR NULL where `bool_and` looks for a false.
+    """The columns whose NULLs would make a rising value fall.
+
+    False AND NULL is false, true AND NULL is NULL, the worst of all; so is false OR NULL where
+    `bool_and` looks for a false. And greatest(NULL, 3) is 3, a better `min` than greatest(4, 3).
     """
     found: dict[int, exp.Column] = {}
+    passing: type[exp.Expr] | None = {"min": exp.Greatest, "max": exp.Least}.get(name)
+    for over in value.find_all(passing) if passing else ():
+        for column in over.find_all(exp.Column):
+            if how(column):
+                found[id(column)] = column
     for node in value.find_all(exp.And if name == "bool_or" else exp.Or):
         sides = list(node.flatten())
         improving = [s for s in sides if _touched(s, how)]
@@ -135,7 +159,7 @@ def _stays(having: exp.Expr, select: exp.Select, merge: Sequence[str | None], ho
     ):
         return False
     try:
-        _condition(condition, lambda c: str(way) if c == mark else how(c), {}, [])
+        _condition(condition, lambda c: str(way) if c == mark else how(c), {}, _Scope([], []))
     except _Refused:
         return False
     return True
@@ -175,7 +199,7 @@ def _columns(query: exp.Expr, tables: Mapping[str, Columns], outer: _Scope) -> C
             raise _Refused("it cannot be analysed", query)
         return [("*", "")]
     how = _read(query, tables, outer)
-    _counted(query, how)
+    _counted(query, how, outer)
     found: list[tuple[str, str]] = []
     for item in query.expressions:
         if isinstance(item, exp.Star) or (
@@ -185,7 +209,7 @@ def _columns(query: exp.Expr, tables: Mapping[str, Columns], outer: _Scope) -> C
                 raise _Refused("its columns are not named (*)", item)
             scope = _scope(query, _local(query, tables, outer), outer)
             named = item.table.lower() if isinstance(item, exp.Column) else ""
-            for alias, columns in scope:
+            for alias, columns in scope.tables:
                 found += columns if alias == named or not named else []
             continue
         value = item.unalias()
@@ -194,14 +218,12 @@ def _columns(query: exp.Expr, tables: Mapping[str, Columns], outer: _Scope) -> C
         if ways or (way and not is_rising(value, way, how)):
             text = value.sql(dialect="duckdb")
             raise _Refused(f"{text} may become worse when its input improves", value)
-        for column in _unknowns(value, way, how):
-            text = column.sql(dialect="duckdb")
-            raise _Refused(f"{text} may be NULL here; give it a value with coalesce", column)
+        outer.asked.extend(_unknowns(value, way, how))
         found.append((item.alias_or_name.lower(), way))
     return found
 
 
-def _counted(query: exp.Select, how: How) -> None:
+def _counted(query: exp.Select, how: How, scope: _Scope) -> None:
     """Groups that stay once HAVING holds for them: it, and their keys, must stay, too."""
     having, group = query.args.get("having"), query.args.get("group")
     if having is None:
@@ -212,7 +234,7 @@ def _counted(query: exp.Select, how: How) -> None:
     for item in keys:
         if _touched(item, how):
             raise _Refused("a value that improves is a key of groups that HAVING chooses", item)
-    _condition(having.this, how, {}, [])
+    _condition(having.this, how, {}, scope)
 
 
 def _either(query: exp.SetOperation, left: Columns, right: Columns) -> Columns:
@@ -254,7 +276,7 @@ def _renamed(columns: Columns, names: Sequence[str], at: exp.Expr) -> Columns:
 
 def _scope(query: exp.Select, tables: Mapping[str, Columns], outer: _Scope) -> _Scope:
     """What a SELECT reads, by alias."""
-    found: _Scope = []
+    found: list[tuple[str, Columns]] = []
     first = query.args.get("from_") or query.args.get("from")
     todo = [first.this] if first is not None else []
     todo += [j.this for j in query.args.get("joins") or ()]
@@ -271,14 +293,14 @@ def _scope(query: exp.Select, tables: Mapping[str, Columns], outer: _Scope) -> _
             columns = _renamed(known or [("*", "")], names, source)
             found.append((source.alias_or_name.lower(), columns))
         elif isinstance(source, exp.Subquery):
-            columns = _columns(source, tables, [*outer, *found])
+            columns = _columns(source, tables, outer.beside(found))
             found.append((source.alias_or_name.lower(), _renamed(columns, names, source)))
         else:
-            how = _how([*outer, *found])
+            how = _how(outer.beside(found))
             if reads_improving(source, tables) or _touched(source, how):
                 raise _Refused("a value that improves is used by a table function", source)
             found.append((source.alias_or_name.lower(), [("*", "")]))
-    return found
+    return _Scope(found, outer.asked)
 
 
 def _how(scope: _Scope) -> How:
@@ -288,7 +310,7 @@ def _how(scope: _Scope) -> How:
         if not isinstance(column, exp.Column):
             return ""
         name, table = column.name.lower(), column.table.lower()
-        for alias, columns in reversed(scope):
+        for alias, columns in reversed(scope.tables):
             if not table or alias == table:
                 found = next((h for n, h in columns if n == name and h), "")
                 if found or table:
@@ -301,7 +323,7 @@ def _how(scope: _Scope) -> How:
 def _read(query: exp.Select, tables: Mapping[str, Columns], outer: _Scope) -> How:
     """How the columns that a SELECT reads improve; its conditions hold for better ones, too."""
     tables = _local(query, tables, outer)
-    scope = [*outer, *_scope(query, tables, outer)]
+    scope = outer.beside(_scope(query, tables, outer).tables)
     how = _how(scope)
     conditions = [j.args.get("on") for j in query.find_all(exp.Join) if _is_of(j, query)]
     where = query.args.get("where")
@@ -311,7 +333,7 @@ def _read(query: exp.Select, tables: Mapping[str, Columns], outer: _Scope) -> Ho
             _condition(condition, how, tables, scope)
     for join in query.args.get("joins") or ():
         for name in join.args.get("using") or ():
-            if any(n == name.name.lower() and h for _, columns in scope for n, h in columns):
+            if any(n == name.name.lower() and h for _, columns in scope.tables for n, h in columns):
                 raise _Refused("a value that improves is compared for equality", name)
     return how
 
@@ -398,5 +420,7 @@ def _kept(part: exp.Expr, how: How) -> bool:
     if isinstance(part, (exp.LT, exp.LTE, exp.GT, exp.GTE)):
         less = isinstance(part, (exp.LT, exp.LTE))
         small, large = (part.this, part.expression) if less else (part.expression, part.this)
+        if _unknowns(small, "min", how) or _unknowns(large, "max", how):
+            return False  # greatest(NULL, 3) < 5 holds
         return is_rising(small, "min", how) and is_rising(large, "max", how)
     return False

@@ -90,7 +90,7 @@ class Cutter:
             name = self.scan.text[span.start : span.end]
             reason = (
                 f'the step of recursive table "{label}" is not monotone where {name} is NULL: '
-                "give it a value with coalesce, or leave those rows out"
+                "give it a value, or leave those rows out"
             ).replace("'", "''")
             check = f"coalesce({name}, error('{reason}'))"
             self.splices[span] = Splice(span, check)

@@ -123,6 +123,10 @@ class Program:
             known.add(key)
         return tuple(reversed(found)) if known.issuperset(range(self.columns)) else None
 
+    def passes_over(self, slot: int, operator: Operator) -> bool:
+        """Is the value of `slot` an operand of `operator`, which passes over its NULLs?"""
+        return any(_below(o, slot, operator, False) for o in self.outputs)
+
     @property
     def limited(self) -> Iterator[tuple[Value, Limits | None]]:
         """The outputs, each with its limits."""
@@ -178,6 +182,15 @@ _COMPARE = {
     ">": np.greater,
     ">=": np.greater_equal,
 }
+
+
+def _below(value: Value, slot: int, operator: Operator, within: bool) -> bool:
+    if isinstance(value, Slot):
+        return within and value.index == slot
+    if isinstance(value, Number):
+        return False
+    within = within or value.operator == operator
+    return any(_below(side, slot, operator, within) for side in (value.left, value.right))
 
 
 def _slots(value: Value) -> set[int]:

@@ -274,6 +274,7 @@ class Traverse(Vertex):
         keys = [i for i, m in enumerate(plan.merge) if m is None]
         value = next(i for i, m in enumerate(plan.merge) if m is not None)
         sign = 1 if plan.merge[value] == "min" else -1
+        asked = nulls and plan.program.passes_over(value, "greatest" if sign > 0 else "least")
         space = self._key_space(inputs, keys)
         if space.size > BITMAP // 2:
             raise Unfit("too many keys for an array")
@@ -291,6 +292,8 @@ class Traverse(Vertex):
             if len(columns[0]):
                 at = space.pack([columns[i] for i in keys], nulls)
                 candidate = columns[value]
+                if asked and (candidate == NULL).any():
+                    raise Unfit("a NULL is better than some values")  # an error, or not for long
                 if sign < 0:
                     candidate = np.where(candidate == NULL, NULL, -candidate)
                 better = (candidate < best[at]) | ~known[at]

@@ -21,11 +21,13 @@ SCHEMA = Schema("abc", [pa.int8(), pa.int32(), pa.int64()])
 LEAVES = st.one_of(
     st.sampled_from(["a", "b", "c"]), st.sampled_from(["0", "1", "2", "-3", "100", "70000"])
 )
+CHOICE = st.sampled_from(["coalesce", "greatest", "least"])
 EXPRESSIONS = st.recursive(
     LEAVES,
     lambda inner: st.one_of(
         st.tuples(inner, st.sampled_from("+-*"), inner).map(lambda t: f"({t[0]} {t[1]} {t[2]})"),
         st.tuples(inner, st.sampled_from(["2", "7", "100"])).map(lambda t: f"({t[0]} % {t[1]})"),
+        st.tuples(CHOICE, inner, inner).map(lambda t: f"{t[0]}({t[1]}, {t[2]})"),
     ),
     max_leaves=4,
 )
@@ -141,6 +143,7 @@ NUMERIC_EXPRESSIONS = st.recursive(
     lambda inner: st.one_of(
         st.tuples(inner, st.sampled_from("+-*/"), inner).map(lambda t: f"({t[0]} {t[1]} {t[2]})"),
         inner.map(lambda t: f"(-{t})"),
+        st.tuples(CHOICE, inner, inner, inner).map(lambda t: f"{t[0]}({', '.join(t[1:])})"),
         st.tuples(inner, st.sampled_from(["<", "=", ">="]), inner, inner, inner).map(
             lambda t: f"CASE WHEN {t[0]} {t[1]} {t[2]} THEN {t[3]} ELSE {t[4]} END"
         ),
