@@ -13,6 +13,7 @@ import duckdb
 from tidewheel.engine.quoting import quoted
 from tidewheel.planner.maintain import Path
 from tidewheel.sql import functions, introspection
+from tidewheel.sql.recursion_outline import MUTUALLY, outline
 from tidewheel.sql.statements import Token, tokens
 
 if TYPE_CHECKING:
@@ -260,7 +261,8 @@ def _tables(text: str) -> list[tuple[tuple[str, ...], bool, bool]] | None:
     try:
         tables = list(sqlglot.parse_one(text, read="duckdb").find_all(exp.Table))
     except sqlglot.errors.SqlglotError:
-        return None
+        less = outline(text)
+        return None if less is None else _tables(less)
     return [(tuple(p.name for p in t.parts), is_cte(t), is_cte(t, surely=True)) for t in tables]
 
 
@@ -280,7 +282,8 @@ def is_cte(table: exp.Table, surely: bool = False) -> bool:
         with_ = node if isinstance(node, exp.With) else node.args.get("with_")
         if isinstance(with_, exp.With):
             visible = list(with_.expressions)
-            if inside in visible and (surely or not with_.args.get("recursive")):
+            mutually = visible[0].alias == MUTUALLY
+            if inside in visible and not mutually and (surely or not with_.args.get("recursive")):
                 own = bool(with_.args.get("recursive"))
                 visible = visible[: visible.index(inside) + own]
             if any(cte.alias.lower() == name for cte in visible):

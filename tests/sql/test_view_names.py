@@ -308,3 +308,44 @@ def test_columns_of_names_that_the_engine_has_too(name: str, key: bool) -> None:
         labels = [d[0] for d in reader.description or ()]
         assert labels == ["epoch", "weight", "progress", name, "n"]
         assert sum(row[4] * row[1] for row in reader.fetchmany(3) if not row[2]) > 0
+
+
+def test_names_in_forms_of_recursion_that_are_ours_alone() -> None:
+    """sqlglot can't parse these: columns, aliases and the view's own name were taken for tables."""
+    mutually = """
+        CREATE MATERIALIZED VIEW reach AS
+        WITH MUTUALLY RECURSIVE (RETURN AT RECURSION LIMIT 100)
+            far (x INTEGER, y INTEGER) AS (
+                SELECT a, b FROM e UNION SELECT f.x, reach.y FROM far f JOIN reach ON reach.x = f.y
+            ), reach (x INTEGER, y INTEGER) AS (FROM far)
+        FROM reach"""
+    searched = """
+        CREATE MATERIALIZED VIEW walk AS
+        WITH RECURSIVE walk (a, b) AS (
+            SELECT a, b FROM e UNION ALL SELECT walk.a, e.b FROM walk JOIN e ON walk.b = e.a
+        ) SEARCH DEPTH FIRST BY a, b SET place CYCLE b SET again USING way
+        SELECT a, b FROM walk"""
+    with tidewheel.connect() as con:
+        con.execute("CREATE TABLE e (a INTEGER, b INTEGER); CREATE TABLE x (i INTEGER)")
+        con.execute(mutually)
+        con.execute(searched)
+        con.execute("CREATE TABLE far (i INTEGER); CREATE TABLE way (i INTEGER)")
+        reads = con.execute(
+            "SELECT view_name, reads FROM tidewheel_views() ORDER BY ALL"
+        ).fetchall()
+        assert reads == [("reach", ["memory.main.e"]), ("walk", ["memory.main.e"])]
+        con.execute("DROP TABLE x; DROP TABLE far; DROP TABLE way")
+        con.execute("INSERT INTO e VALUES (1, 2), (2, 3)")
+        assert sorted(con.execute("FROM reach").fetchall()) == [(1, 2), (1, 3), (2, 3)]
+        assert sorted(con.execute("FROM walk").fetchall()) == [(1, 2), (1, 3), (2, 3)]
+        with pytest.raises(tidewheel.Error, match="read what this statement changes"):
+            con.execute("DROP TABLE e")
+
+
+def test_a_recursion_that_is_ours_alone_over_the_catalog() -> None:
+    query = "t (n BIGINT) AS (SELECT count(*) FROM duckdb_schemas) FROM t"
+    with (
+        tidewheel.connect() as con,
+        pytest.raises(tidewheel.Error, match="can't read duckdb_schem"),
+    ):
+        con.execute(f"CREATE MATERIALIZED VIEW v AS WITH MUTUALLY RECURSIVE {query}")
