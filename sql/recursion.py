@@ -108,13 +108,14 @@ def _decorrelated(
     try:
         return planner.statement(is_query, always)
     except Correlated as refusal:
-        again = keyed(scanned, describe)
+        again, hint = keyed(scanned, describe)
         if again is not None:
             with suppress(errors.Error, duckdb.Error, Correlated):  # told of the text as written
                 other = Planner(again, describe, wanted, rewrite)
                 other.texts.written, other.inlined = scanned.text, True
                 return other.statement(is_query, always=True)
         if not keys:
+            refusal.error.hint = hint or refusal.error.hint
             raise planner.texts.told(refusal) or refusal.error from None
     return _decorrelated(scanned, describe, is_query, False, always, rewrite)
 

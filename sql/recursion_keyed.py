@@ -44,8 +44,12 @@ from .statements import Token
 _PLAIN = {"expressions", "from_", "from", "joins", "where", "group", "having", "kind", "distinct"}
 
 
-def keyed(scanned: Scan, describe: Describer) -> Scan | None:
-    """The statement with its correlated recursions made such ones; None if none can be."""
+def keyed(scanned: Scan, describe: Describer) -> tuple[Scan | None, str]:
+    """The statement with its correlated recursions made such ones; None if none can be.
+
+    And what would make it possible, where that is known.
+    """
+    hint = ""
     flags = [(w.improving, w.composed) for w in scanned.withs]
     found = scan(Cutter(scanned).part(Span(0, len(scanned.text))).sql)  # parameters are numbered
     changed = False
@@ -56,13 +60,16 @@ def keyed(scanned: Scan, describe: Describer) -> Scan | None:
             continue
         try:
             text = _Rewriter(found, describe, found.withs[i], i).text()
-        except (Unclear, errors.Error, duckdb.Error):
+        except Unclear as unclear:
+            hint = hint or str(unclear)
+            continue
+        except (errors.Error, duckdb.Error):
             continue
         if text is not None:
             found, changed = scan(text), True
     for with_, flag in zip(found.withs, flags, strict=True):
         with_.improving, with_.composed = flag
-    return found if changed else None
+    return (found if changed else None), hint
 
 
 @dataclass

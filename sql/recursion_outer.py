@@ -30,12 +30,19 @@ _ENDS = (
 _JOINS = ("LATERAL", "JOIN", "LEFT", "INNER", "OUTER", "CROSS", ",")
 _ALL_COLUMNS = {"INNER", "CROSS", "LEFT", "RIGHT", "FULL", "OUTER"}
 """Joins that have all columns of both sides, unless there is USING."""
-_UNSURE = (exp.Limit, exp.Offset, exp.TableSample, exp.Window, exp.Fetch)
+_NAMES: dict[type[exp.Expr], str] = {
+    exp.Limit: "a LIMIT",
+    exp.Offset: "an OFFSET",
+    exp.Fetch: "a FETCH",
+    exp.TableSample: "a sample",
+    exp.Window: "a window function",
+}
+_UNSURE = tuple(_NAMES)
 """Read a second time, they may give other rows."""
 
 
 class Unclear(Exception):
-    """It is not sure what a name means, or which values it has."""
+    """It is not sure what a name means, or which values it has; its text, if any, is a hint."""
 
 
 @dataclass(frozen=True)
@@ -121,7 +128,14 @@ class Level:
     def values(self, columns: Sequence[Outer], names: Sequence[str]) -> str:
         """A query for the distinct values that columns have, or could have, under `names`."""
         query = self._query
-        if is_volatile(query) or any(query.find_all(*_UNSURE)) or self._is_hidden():
+        again = next(query.find_all(*_UNSURE), None)
+        if again is not None or is_volatile(query):
+            what = "calls what is random" if again is None else f"has {_NAMES[type(again)]}"
+            raise Unclear(
+                f"The FROM of the query around {what}, so that it may have other rows when it is "
+                "read a second time: give it a name in a WITH clause in front, and read that."
+            )
+        if self._is_hidden():
             raise Unclear
         items = ", ".join(f"{c.sql} AS {quoted(n)}" for c, n in zip(columns, names, strict=True))
         kept = [c for c in self._where if self._is_own(c)]

@@ -21,6 +21,7 @@ from .recursion_groups import groups
 from .recursion_least import NotLeast, taken_apart
 from .recursion_member import Correlated, Member, Native, Texts
 from .recursion_nodes import afterwards, around, finite, free, means_same, reads_more
+from .recursion_once import read_again
 from .recursion_tables import Cte, Scan, Span
 from .recursion_text import Cutter, Input, Splice, Text
 from .recursion_whole import is_back, mentions, whole_text
@@ -156,6 +157,8 @@ class Planner:
         group = self.groups.get(id(cte))
         if group is None:
             self.prepare(cte.body)
+            if self.groups and read_again(self.scan, self.groups, cte):
+                self.once(cte)
             return
         self.settled.update(id(c) for c in group)
         if any(check.is_aggregated(c) for c in group) or (group[0].using_key and self.collates()):
@@ -176,6 +179,25 @@ class Planner:
                     raise
                 raise error from None
             self.cutter.splices = before
+
+    def once(self, cte: Cte) -> None:
+        """Let a table that is no recursive one be evaluated before all that reads it."""
+        self.count += 1
+        name = re.sub(r"\W", "_", cte.label)
+        member = Member(cte, Parts((), (), None), f"{name}_{self.count}")
+        try:
+            found = self.texts.columns(self.cutter.query(cte.body), cte.body)
+        except (Correlated, errors.Error):
+            return  # it reads a query around it, or DuckDB tells what is wrong with it
+        member.columns = self.texts.named(member, found)
+        anchor = self.texts.block(
+            self.cutter.query(cte.body, member.columns), member.columns, "once"
+        )
+        empty = ", ".join(f"CAST(NULL AS {c.type}) AS {quoted(c.name)}" for c in member.columns)
+        step = self.texts.block(Text(f"SELECT {empty} WHERE false"), member.columns, "no step")
+        binding = Binding(member.variable, member.columns, anchor, (step,), "union_all", same=True)
+        self.texts.define([member], "delta")
+        self.place(LetRec((binding,), step))
 
     def collates(self) -> bool:
         """May text be compared by a collation? The loops and what they hand on know of none."""
