@@ -28,7 +28,7 @@ from .reads import Names
 _MORE = re.compile(r"\bselect\b.*\bselect\b.*\bselect\b|\w+val\b", re.IGNORECASE | re.DOTALL)
 """In what may name something of the catalog that is neither function nor type."""
 _KEPT = 1000
-VOLATILE = {"random", "uuid", "gen_random_uuid", "uuidv4", "uuidv7", "nextval", "setseed"}
+_VOLATILE = {"random", "uuid", "gen_random_uuid", "uuidv4", "uuidv7", "nextval", "setseed"}
 
 
 class Oracle:
@@ -162,4 +162,4 @@ def function_name(node: exp.Expr) -> str:
 
 def is_volatile(node: exp.Expr) -> bool:
     """Does it give another value each time?"""
-    return any(function_name(f) in VOLATILE for f in node.find_all(exp.Func))
+    return any(function_name(f) in _VOLATILE for f in node.find_all(exp.Func))

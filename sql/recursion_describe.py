@@ -12,7 +12,7 @@ from tidewheel.engine.quoting import quoted
 
 from ..engine.kernels.duckdb import relation
 from ..planner.text import numbered_parameters
-from . import hidden
+from . import functions, hidden
 from .statements import tokens
 
 
@@ -43,6 +43,11 @@ class Describer:
         )
         found = self._connection.execute(query, [name]).fetchall()
         return ".".join(map(quoted, found[0])) if found else None
+
+    def is_steady(self, text: str) -> bool:
+        """Does what a query calls, macros included, give the same each time?"""
+        known = functions.of(self._connection)
+        return not any(functions.is_unstable(word, known) for _, word in functions.calls(text))
 
     @cached_property
     def collated(self) -> bool:

@@ -9,22 +9,33 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from .bind_types import VOLATILE
+from .functions import is_steady
 from .recursion_branches import parts
+from .recursion_describe import Describer
 from .recursion_tables import Cte, Scan
 from .recursion_whole import is_back
 
-_UNSURE = {*VOLATILE, "tablesample", "sample", "limit", "offset", "fetch"}
+_UNSURE = {"TABLESAMPLE", "SAMPLE", "LIMIT", "OFFSET", "FETCH"}
 
 
-def read_again(scanned: Scan, groups: Mapping[int, list[Cte]], cte: Cte) -> bool:
+def read_again(
+    scanned: Scan, describe: Describer, groups: Mapping[int, list[Cte]], cte: Cte
+) -> bool:
     """May a table that is no recursive one have other rows in two parts that read it?
 
     `groups` are the recursive ones, by the id of each table.
     """
-    words = {t.text.lower() for t in scanned.within(cte.body) if t.kind == "word"}
-    if not words & _UNSURE:
+    text = scanned.text[cte.body.start : cte.body.end]
+    words = {t.text.upper() for t in scanned.within(cte.body) if t.kind == "word"}
+    if not words & _UNSURE and is_steady(text):
         return False
+    if not _is_read_again(scanned, groups, cte):
+        return False
+    return bool(words & _UNSURE) or not describe.is_steady(text)
+
+
+def _is_read_again(scanned: Scan, groups: Mapping[int, list[Cte]], cte: Cte) -> bool:
+    """Is it read by a loop, and by more than one part, or by one that runs more than once?"""
     through = {id(cte)}  # tables whose definitions are put in with it
     count, in_loop, todo = 0, False, [cte]
     while todo:

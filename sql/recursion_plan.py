@@ -157,7 +157,7 @@ class Planner:
         group = self.groups.get(id(cte))
         if group is None:
             self.prepare(cte.body)
-            if self.groups and read_again(self.scan, self.groups, cte):
+            if self.groups and read_again(self.scan, self.describe, self.groups, cte):
                 self.once(cte)
             return
         self.settled.update(id(c) for c in group)

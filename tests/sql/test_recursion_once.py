@@ -32,6 +32,7 @@ READ = {
 def con(request):
     with tidewheel.connect() as connection:
         connection.execute(f"SET fusion = '{request.param}'")
+        connection.execute("CREATE MACRO noise(a) AS a * random()")
         connection.execute("CREATE TABLE t AS SELECT range AS id FROM range(40)")
         yield connection
 
@@ -41,6 +42,8 @@ def con(request):
     "table",
     [
         "SELECT random() AS x FROM range(3)",
+        "SELECT noise(id) AS x FROM t LIMIT 3",
+        "SELECT noise(1) + range AS x FROM range(3)",
         "SELECT DISTINCT id * random() AS x FROM t ORDER BY random() LIMIT 3",
         "SELECT * FROM (SELECT id / 7 AS x FROM t TABLESAMPLE reservoir(3 ROWS))",
     ],
