@@ -11,7 +11,9 @@ from sqlglot import exp
 from tidewheel.planner.text import identifier, to_sql
 
 from . import reads
+from .bind_scope import NotTaken
 from .bind_types import Oracle
+from .statements import mentions_recursion
 
 Path = tuple[str, ...]
 _FRAME = re.compile(r"python_.*_scan\(", re.IGNORECASE | re.DOTALL)
@@ -61,6 +63,8 @@ class Catalog:
         if len(found) == 1 and not views:
             return ".".join(to_sql(identifier(p)) for p in found[0]), found[0]
         plain = exp.Table(**{k: item.args.get(k) for k in ("this", "db", "catalog")})
+        if self._oracle.elsewhere and (found or views):
+            raise NotTaken("a name that means something else in the view's schema")
         # A file is named by its path and known by its stem.
         known = written
         if len(written) == 1 and ("." in written[0] or "/" in written[0]):
@@ -71,27 +75,29 @@ class Catalog:
         """What DuckDB takes of several relations, for a name of `written` parts; None: unknown."""
         names = self._oracle.names
         if written == 1:
-            places = [("temp", "main"), *names.home]
+            places = [("temp", "main"), *names.path]
             order = [p for place in places for p in found if p[:2] == place]
         else:
             here = [p for p in found if p[0] == names.database]
             order = here or (found if len(found) == 1 else [])
         return order[0] if order else None
 
-    def view(self, path: Path) -> tuple[str, str, tuple[str, ...]] | None:
-        """Name, query and column names of a view that `path` can only mean."""
-        found = self._views(path)
-        if len(found) != 1 or self._tables.get(path[-1].lower()):
+    def view(self, path: Path) -> tuple[reads.Relation, str] | None:
+        """A view that `path` can only mean, and its query."""
+        relation = self._oracle.names.find(path)
+        if relation is None or relation.kind != "view":
             return None
-        full, relation = found[0]
+        if relation.temporary and _FRAME.search(self._oracle.names.sql(relation)):
+            return None
+        if mentions_recursion(self._oracle.names.sql(relation)):
+            return relation, reads.body(self._oracle.names.sql(relation))
         try:
             statement = sqlglot.parse_one(self._oracle.names.sql(relation), read="duckdb")
         except sqlglot.errors.SqlglotError:
             return None
         if not isinstance(statement, exp.Create) or not isinstance(statement.expression, exp.Query):
             return None
-        name = ".".join(to_sql(identifier(p)) for p in full)
-        return name, to_sql(statement.expression), ()
+        return relation, to_sql(statement.expression)
 
 
 def _ends(path: Path, written: Path) -> bool:

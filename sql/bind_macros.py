@@ -66,7 +66,7 @@ def _refuse_others(tree: exp.Query, known: dict[str, tuple[Macro, ...]], oracle:
 
 def _places(oracle: Oracle) -> tuple[tuple[str, str], ...]:
     """Where a macro is looked for that is called without a qualifier, before DuckDB's own."""
-    return (("temp", "main"), *oracle.names.home)
+    return (("temp", "main"), *oracle.names.path)
 
 
 def _calls(tree: exp.Expr) -> list[exp.Anonymous]:

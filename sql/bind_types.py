@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from typing import Any
 
@@ -23,7 +24,7 @@ from tidewheel.planner.text import to_sql, typed_nulls, used_parameters
 
 from . import functions, hidden
 from .bind_scope import NotTaken
-from .reads import Names
+from .reads import Names, Relation
 
 _MORE = re.compile(r"\bselect\b.*\bselect\b.*\bselect\b|\w+val\b", re.IGNORECASE | re.DOTALL)
 """In what may name something of the catalog that is neither function nor type."""
@@ -39,6 +40,8 @@ class Oracle:
         self._names = names
         self._described: dict[str, list[tuple[str, str]]] = {}
         self.parameters: Any = context.parameters
+        self.elsewhere = False
+        """Is a query bound that sees other schemas than the connection does?"""
 
     def rows(self, sql: str, parameters: Any = None) -> list[tuple[Any, ...]]:
         """All rows of a query. One that does not bind leaves an open transaction as it is, since
@@ -54,6 +57,17 @@ class Oracle:
             with self._context.lock:
                 self._names = Names(self._context.connection)
         return self._names
+
+    @contextmanager
+    def inside(self, view: Relation) -> Iterator[None]:
+        """The catalog as the query of a plain view sees it."""
+        outside, elsewhere = self.names, self.elsewhere
+        self._names = outside.inside(view)
+        self.elsewhere = elsewhere or self._names is not outside
+        try:
+            yield
+        finally:
+            self._names, self.elsewhere = outside, elsewhere
 
     def describe(self, sql: str) -> list[tuple[str, str]]:
         """Label and type of each column of a query. DuckDB's own error if it does not bind."""

@@ -8,7 +8,7 @@ the plan's columns must have the types that it names, or the whole stays one blo
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial, reduce
 
@@ -44,14 +44,21 @@ from .bind_select import SelectBinder
 from .bind_settled import outer_columns, outer_names, reads_tables, settled, told_apart
 from .bind_types import Oracle, first_line
 from .parse_trees import same_query
+from .statements import mentions_recursion
 
 DIALECT = Tidewheel
 
 
-def bind(text: str, context: Context, catalog: reads.Names | None = None) -> Node:
+def bind(
+    text: str,
+    context: Context,
+    catalog: reads.Names | None = None,
+    recursive: Callable[[str], Node] | None = None,
+) -> Node:
     """The logical plan of a query. duckdb.Error, with places in `text`, if DuckDB refuses it.
 
-    `catalog`: as it is now, if the caller has read it.
+    `catalog`: as it is now, if the caller has read it. `recursive` plans the query of a plain view
+    that has a recursion; without it such a view is read like a table.
     """
     oracle = Oracle(context, catalog)
     try:
@@ -66,7 +73,7 @@ def bind(text: str, context: Context, catalog: reads.Names | None = None) -> Nod
     if isinstance(parsed, str):
         return whole(text, parsed)
     oracle.parameters = by_name(context.parameters)
-    binder = Binder(oracle)
+    binder = Binder(oracle, recursive)
     try:
         tree = unmarked(expanded(parsed, oracle, partial(_parsed, oracle=oracle)))
         bound = binder.query(tree)
@@ -124,16 +131,13 @@ def _without_places(tree: exp.Query) -> exp.Query:
 
 
 class Binder:
-    """Binds the queries of one statement. `relations` are plans that can be read by name, like
-    CTEs: what a recursive step reads, for instance."""
+    """Binds the queries of one statement."""
 
-    def __init__(self, oracle: Oracle, relations: Mapping[str, Node] | None = None) -> None:
+    def __init__(self, oracle: Oracle, recursive: Callable[[str], Node] | None = None) -> None:
         self.oracle = oracle
+        self.recursive = recursive
         self.names = Names()
         self.ctes: dict[str, Cte] = {}
-        for name, node in (relations or {}).items():
-            labels = tuple(c.label for c in node.schema)
-            self.ctes[name.lower()] = Cte(exp.null(), labels, {}, bound=(node, node.schema))
         self.first_row_of_many = bool(
             meaning.changed(oracle.meaning, ("scalar_subquery_error_on_multiple_rows",))
         )
@@ -380,6 +384,8 @@ class Binder:
             if t.name.lower() not in self.ctes and not isinstance(t.this, exp.GenerateSeries)
         )
         scans = tuple(sorted({to_sql(t) for t in read_here}))
+        if scans and self.oracle.elsewhere:
+            raise NotTaken(reason)  # DuckDB would look for them in other schemas
         return Block(sql, tuple(inputs), tuple(aliases), columns, reason, scans)
 
     def input_alias(self) -> str:
@@ -396,7 +402,26 @@ class Binder:
         found = self._catalog.view(path)
         if found is None:
             return None
-        name, text, labels = found
+        view, text = found
+        with self.oracle.inside(view):
+            bound = self._view_query(text)
+        if bound is None:
+            return None
+        node, columns = bound
+        described = self.oracle.describe(f"SELECT * FROM {view.quoted}")
+        if [t for _, t in described] != [c.type for c in columns]:
+            return None
+        return node, _relabelled(columns, [label for label, _ in described])
+
+    def _view_query(self, text: str) -> tuple[Node, tuple[Column, ...]] | None:
+        if mentions_recursion(text):
+            if self.recursive is None or self.oracle.elsewhere:
+                return None
+            try:
+                node = self.recursive(text)
+            except (NotTaken, duckdb.Error):
+                return None
+            return None if isinstance(node, Block) else (node, node.schema)
         tree = _parsed(text, self.oracle)
         if isinstance(tree, str):
             return None
@@ -408,10 +433,7 @@ class Binder:
             return None
         finally:
             self.ctes = before
-        described = self.oracle.describe(f"SELECT * FROM {name}")
-        if [t for _, t in described] != [c.type for c in query.columns]:
-            return None
-        return query.node, _relabelled(query.columns, [label for label, _ in described] or labels)
+        return query.node, tuple(query.columns)
 
 
 def _unwrapped(tree: exp.Expr) -> exp.Expr:

@@ -113,7 +113,7 @@ def _columns(
     ours = any(c.with_.mutually for c in forms)
     if not temporary:
         ours = ours or bool(early(scanned)) or any(c.search or c.cycle for c in forms)
-    if not ours and _same(plan.node):
+    if not ours and same(plan.node):
         return None
     columns = list(plan.node.schema)
     for i, column in enumerate(columns):  # as DuckDB names those of its views
@@ -124,7 +124,7 @@ def _columns(
     return columns
 
 
-def _same(node: L.Node) -> bool:
+def same(node: L.Node) -> bool:
     """Do all recursions of a plan mean the same to DuckDB?"""
     from ..planner import logical as L
     from .recursion_nodes import reads_more
@@ -137,7 +137,7 @@ def _same(node: L.Node) -> bool:
             return False
         if b.kind != "using_key" and reads_more(b):
             return False
-    return all(_same(c) for c in node.children)
+    return all(same(c) for c in node.children)
 
 
 def no_rows(columns: list[L.Column], types: list[pa.DataType]) -> pa.Table:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass
@@ -35,6 +36,10 @@ SELECT current_database(), current_schemas(false), current_schema(), current_set
 """
 
 
+_ENTRY = re.compile(r'(?:"(?:[^"]|"")*"|[^,"])+')
+"""One place of a search path, as DuckDB writes it: ``db.schema``, ``db."a,b"``, ``schema``."""
+
+
 @dataclass(frozen=True, slots=True)
 class Relation:
     """A table or view of the catalog; `key` names it in the registry of views."""
@@ -58,7 +63,16 @@ class Relation:
 def place(connection: duckdb.DuckDBPyConnection) -> tuple[Path, str]:
     """Where names are looked for now, as (database, schema), each once; the setting behind it."""
     ((database, schemas, schema, setting),) = connection.execute(_PLACE).fetchall()
-    return tuple(dict.fromkeys((database, s) for s in (*schemas, schema))), setting
+    entries = _ENTRY.findall(setting)
+    databases = [database] * len(schemas)
+    if len(entries) == len(schemas):  # else nobody knows which is whose
+        for i, (entry, name) in enumerate(zip(entries, schemas, strict=True)):
+            for written in (f".{name}", f".{quoted(name)}"):
+                if entry.endswith(written):
+                    of = entry.removesuffix(written)
+                    databases[i] = of[1:-1].replace('""', '"') if of[:1] == '"' else of
+    found = (*zip(databases, schemas, strict=True), (database, schema))
+    return tuple(dict.fromkeys(found)), setting
 
 
 class Names:
@@ -109,18 +123,26 @@ class Names:
             # temporary objects come first, then the search path
             order = [c for c in candidates if c.temporary] + [
                 c
-                for database, schema in self.home
+                for database, schema in self.path
                 for c in candidates
                 if c.schema == schema and c.database == database
             ]
             return order[0] if order else None
+        databases = dict.fromkeys(database for database, _ in self.home)
         for c in candidates:
             place = [c.database.lower(), c.schema.lower()]
-            if qualifiers == place or (qualifiers == place[1:] and c.database == self.database):
+            if qualifiers == place or (qualifiers == place[:1] and c.schema == "main"):
                 return c
-            if qualifiers == place[:1] and c.schema == "main":
-                return c
+        for database in databases:
+            for c in candidates:
+                if qualifiers == [c.schema.lower()] and c.database == database:
+                    return c
         return None
+
+    @property
+    def path(self) -> Path:
+        """Where a name without a qualifier is looked for, after temporary objects."""
+        return tuple(dict.fromkeys((*self.home, (self.database, "main"))))
 
     def at(self, home: Path) -> Names:
         """The same catalog, seen from other schemas."""
@@ -128,6 +150,13 @@ class Names:
         other.home = home
         other.database, other.schema = home[0]
         return other
+
+    def inside(self, view: Relation) -> Names:
+        """The same catalog as a plain view's query sees it: the view's own schema comes first."""
+        own = view.database, view.schema
+        if view.temporary or own == self.home[0]:
+            return self
+        return self.at((own, *(place for place in self.path if place != own)))
 
     def beside(self, tables: Iterable[str]) -> Names:
         """The same catalog with temporary tables of these names, which have come since."""
@@ -164,7 +193,7 @@ class Names:
 
     def texts(self, text: str, stop: frozenset[str]) -> list[str]:
         """A query, and those of the plain views and macros that it depends on."""
-        return self._followed(text, stop)[2]
+        return [each for each, _ in self._followed(text, stop)[2]]
 
     def words(self, text: str, stop: frozenset[str]) -> set[str]:
         """In lower case, every name in these texts."""
@@ -173,11 +202,12 @@ class Names:
     def temporary(self, text: str, stop: frozenset[str]) -> tuple[str, str] | None:
         """The first thing that a query means which only this connection has: kind and name."""
         found, views, texts = self._followed(text, stop)
-        for relation in (*found.values(), *views, *(r for t in texts for r in self.mentioned(t))):
+        named = (r for text, names in texts for r in names.mentioned(text))
+        for relation in (*found.values(), *views, *named):
             if relation.temporary and not relation.name.startswith("__tw_"):
                 return relation.kind, relation.name
         own, types = self.temporaries("MACRO"), self.temporaries("TYPE")
-        for each in texts if own or types else ():
+        for each, _ in texts if own or types else ():
             for _, word in functions.calls(each):
                 if word in own:
                     return "macro", word
@@ -204,29 +234,33 @@ class Names:
 
     def _followed(
         self, text: str, stop: frozenset[str]
-    ) -> tuple[dict[str, Relation], dict[Relation, str], list[str]]:
-        """Tables, plain views with their queries, and all texts, the query first."""
+    ) -> tuple[dict[str, Relation], dict[Relation, str], list[tuple[str, Names]]]:
+        """Tables, plain views with their queries, and all texts with the catalog as each sees it,
+        the query first."""
         found: dict[str, Relation] = {}
         views: dict[Relation, str] = {}
-        texts: list[str] = []
-        seen: set[str] = set()
-        todo = [text]
+        texts: list[tuple[str, Names]] = []
+        seen: set[tuple[str, Path]] = set()
+        todo: list[tuple[str, Names]] = [(text, self)]
         while todo:
-            current = todo.pop()
-            texts.append(current)
+            current, names = todo.pop()
+            texts.append((current, names))
             called = self.macros and {t.text.strip('"').lower() for t in tokens(current)}
-            for name in set(called or ()) & set(self.macros) - seen:
-                seen.add(name)
-                todo += self.macros[name]
-            for relation in self.mentioned(current):
-                if relation.key in found or relation.key in seen:
+            for name in set(called or ()) & set(self.macros):
+                if (name, names.home) not in seen:  # it reads what its caller would
+                    seen.add((name, names.home))
+                    todo += ((body_, names) for body_ in self.macros[name])
+            for relation in names.mentioned(current):
+                if relation.key in found:
                     continue
-                if relation.kind == "view" and relation.key not in stop:
-                    seen.add(relation.key)
-                    views[relation] = body(self.sql(relation))
-                    todo.append(views[relation])
-                else:
+                if relation.kind != "view" or relation.key in stop:
                     found[relation.key] = relation
+                    continue
+                inside = names.inside(relation)
+                if (relation.key, inside.home) not in seen:
+                    seen.add((relation.key, inside.home))
+                    views[relation] = body(self.sql(relation))
+                    todo.append((views[relation], inside))
         return found, views, texts
 
     def catalog(self, text: str) -> str | None:

@@ -185,10 +185,15 @@ UNKNOWN = frozenset(_NAMES.split())
 
 def gives_of_none(query: exp.Expr | None, names: Collection[str]) -> bool:
     """May a query have rows where the tables `names` (in lower case) have none?"""
-    if isinstance(query, exp.Subquery | exp.Table) and not query.args.get("joins"):
+    if isinstance(query, exp.Subquery | exp.Table):
+        joins = query.args.get("joins") or []
+        if any(map(_keeps_its_own, joins)):
+            return True
         if isinstance(query, exp.Subquery):
-            return gives_of_none(query.this, names)
-        return bool(query.db) or query.name.lower() not in names
+            gives = gives_of_none(query.this, names)
+        else:
+            gives = bool(query.db) or query.name.lower() not in names
+        return gives and all(gives_of_none(j.this, names) for j in joins if _needs_its_own(j))
     if not isinstance(query, exp.Query):
         return True
     with_ = query.args.get("with_")
@@ -208,9 +213,9 @@ def gives_of_none(query: exp.Expr | None, names: Collection[str]) -> bool:
             return True
     source = query.args.get("from_") or query.args.get("from")
     joins = query.args.get("joins") or []
-    if source is None or any((j.side or "").upper() in ("RIGHT", "FULL") for j in joins):
+    if source is None or any(map(_keeps_its_own, joins)):
         return True
-    inner = [source.this, *(j.this for j in joins if not j.side and not _is_anti(j))]
+    inner = [source.this, *(j.this for j in joins if _needs_its_own(j))]
     where = query.args.get("where")
     condition = where.this if where is not None else None
     for part in condition.flatten() if isinstance(condition, exp.And) else [condition]:
@@ -221,8 +226,14 @@ def gives_of_none(query: exp.Expr | None, names: Collection[str]) -> bool:
     return all(gives_of_none(i, names) for i in inner)
 
 
-def _is_anti(join: exp.Join) -> bool:
-    return "ANTI" in (join.kind or "").upper() or bool(join.method)
+def _keeps_its_own(join: exp.Join) -> bool:
+    """Has it rows where what it is joined to has none?"""
+    return (join.side or "").upper() in ("RIGHT", "FULL") or join.method == "POSITIONAL"
+
+
+def _needs_its_own(join: exp.Join) -> bool:
+    """Has it no rows where what is joined has none?"""
+    return not (join.side or "ANTI" in (join.kind or "").upper() or join.method)
 
 
 def _polarity(predicate: exp.Expr, root: exp.Expr) -> str:

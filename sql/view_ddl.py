@@ -155,7 +155,9 @@ def _check(
         if reads & {key, *views.registry.readers([key])}:
             raise refusal(statement, [key], "it would read itself")
         if not (behind or view.reads <= reads):
-            raise refusal(statement, [key] if _temporary(statement) else keys)
+            made = statement.words[0] == "CREATE"
+            lost = min(view.reads - reads).split(".", 1)[1] if made else ""
+            raise refusal(statement, [key] if made else keys, hides=lost)
         for text in here.texts(view.sql, keys_now) if behind else ():
             unstable = unstable_call(text, views.host.connection)
             if unstable is not None:
@@ -183,14 +185,16 @@ def _temporary(statement: Statement) -> bool:
     return made and not {"TEMP", "TEMPORARY"}.isdisjoint(statement.words[1:4])
 
 
-def refusal(statement: Statement, keys: list[str], why: str = "") -> errors.Error:
-    """The error for DDL that views stand against."""
+def refusal(statement: Statement, keys: list[str], why: str = "", hides: str = "") -> errors.Error:
+    """The error for DDL that views stand against. `hides`: what it would take the name of."""
     names = ", ".join(k.split(".", 1)[1] for k in keys)
     reason = f" ({why})" if why else ""
     drop = statement.words[0] == "DROP"
     does, hint = "changes", "drop those views first"
     if _temporary(statement):
         does, hint = "hides from this connection", "give it another name"
+    elif hides:
+        does, hint = f"hides, {hides}", "give it another name"
     elif drop and not _behind(statement):
         hint += ", or use DROP … CASCADE"
     return errors.ProgrammingError(

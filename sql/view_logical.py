@@ -13,9 +13,11 @@ from typing import Any
 import duckdb
 
 from ..planner.context import Context
-from ..planner.logical import Binding, Block, LetRec, Named, Node, Project, Scan
+from ..planner.logical import Binding, Block, LetRec, Named, Node, Project, RecRef, Scan
 from ..planner.text import column, identifier, to_sql, typed_nulls
-from . import recursion
+from . import errors, recursion
+from .bind_scope import NotTaken
+from .plain_view import same
 from .reads import Names
 from .statements import mentions_recursion, split
 
@@ -27,30 +29,65 @@ def logical_view(sql: str, context: Context, names: Names | None = None) -> Node
 
     `names`: the catalog as it is now, if the caller has read it.
     """
-    from .binder import bind
+    return _Plans(context).plan(sql, names)
 
-    if mentions_recursion(sql):
-        describe = recursion.Describer(context.connection, context.parameters)
+
+class _Plans:
+    """The plans of a view's query and of the plain views in it that have a recursion."""
+
+    def __init__(self, context: Context) -> None:
+        self.context = context
+        self._of_views: dict[str, Node] = {}  # by their texts: read twice, they run once
+
+    def plan(self, sql: str, names: Names | None, mark: str = "") -> Node:
+        """The plan of a query, or, with a mark that tells its variables from those of the others,
+        of a plain view: NotTaken where its recursion means something else to DuckDB.
+        """
+        if not mentions_recursion(sql):
+            return self.bind(sql, names)
+        describe = recursion.Describer(self.context.connection, self.context.parameters)
         plan = recursion.plan_statement(split(sql)[0], describe, keys=True)
-        if plan is not None:
-            node = plan.node
-            if isinstance(node, LetRec):
-                node = replace(node, whole=None)
-            return _Opener(context, names or Names(context.connection)).open(node)
-    return bind(sql, context, names)
+        if plan is None:
+            return self.bind(sql, names)
+        node = plan.node
+        if mark and not same(node):
+            raise NotTaken("a recursion that DuckDB understands in another way")
+        if isinstance(node, LetRec):
+            node = replace(node, whole=None)
+        return _Opener(self, names or Names(self.context.connection), mark).open(node)
+
+    def bind(self, sql: str, names: Names | None) -> Node:
+        """The plan of a query that is no recursion, though plain views in it may be."""
+        from .binder import bind
+
+        return bind(sql, self.context, names, self._view)
+
+    def _view(self, sql: str) -> Node:
+        node = self._of_views.get(sql)
+        if node is None:
+            try:
+                node = self.plan(sql, None, f"v{len(self._of_views)}")
+            except errors.Error as error:
+                raise NotTaken(error.message) from None
+            self._of_views[sql] = node
+        return node
 
 
 class _Opener:
     """Binds the blocks of a plan."""
 
-    def __init__(self, context: Context, names: Names) -> None:
-        self.context = context
+    def __init__(self, plans: _Plans, names: Names, mark: str) -> None:
+        self.plans = plans
+        self.context = plans.context
         self.names = names
+        self.mark = mark
 
     def open(self, node: Node) -> Node:
         """The same plan with its blocks taken apart."""
         if isinstance(node, Block):
-            return self._block(node)
+            return self._block(_marked(node, self.mark) if self.mark else node)
+        if isinstance(node, RecRef):
+            return replace(node, variable=node.variable + self.mark)
         changes: dict[str, Any] = {}
         for f in fields(node):
             if f.init:
@@ -68,6 +105,7 @@ class _Opener:
         if isinstance(value, Binding):
             return replace(
                 value,
+                variable=value.variable + self.mark,
                 anchor=None if value.anchor is None else self.open(value.anchor),
                 steps=tuple(self.open(s) for s in value.steps),
                 native=None,
@@ -78,8 +116,6 @@ class _Opener:
         return value
 
     def _block(self, block: Block) -> Node:
-        from .binder import bind
-
         inputs = {a: self.open(i) for a, i in zip(block.aliases, block.inputs, strict=True)}
         text = _RECURSIVE.sub(r"\1WITH", block.sql)
         con = self.context.connection
@@ -90,7 +126,7 @@ class _Opener:
                 empty = typed_nulls(node.schema)
                 con.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS {empty}").fetchall()
                 made.append(name)
-            bound = bind(text, self.context, self.names.beside(inputs))
+            bound = self.plans.bind(text, self.names.beside(inputs))
         except duckdb.Error:
             return replace(block, inputs=tuple(inputs.values()))
         finally:
@@ -101,6 +137,14 @@ class _Opener:
             return replace(block, inputs=tuple(inputs.values()), reason=bound.reason)
         pairs = zip(block.columns, bound.schema, strict=True)
         return Project(bound, tuple(Named(new, column(old.name)) for new, old in pairs))
+
+
+def _marked(block: Block, mark: str) -> Block:
+    """The same with other names for its inputs: while one is bound, a view that it reads may be."""
+    text = block.sql
+    for alias in block.aliases:
+        text = text.replace(to_sql(identifier(alias)), to_sql(identifier(alias + mark)))
+    return replace(block, sql=text, aliases=tuple(a + mark for a in block.aliases))
 
 
 def _filled(node: Node, inputs: dict[str, Node]) -> Node:
