@@ -66,7 +66,7 @@ def _create(statement: Statement, views: Views) -> bool:
     if not (mentions or views.any):
         return False
     parsed = view_text.parse_create(statement, plain=True)
-    known = views.registered(parsed.parts)
+    known = views.registered(parsed.parts, made=True)
     if known is not None and not known.plain and not parsed.if_not_exists:
         raise _maintained(statement, parsed)
     temporary = bool({"TEMP", "TEMPORARY"} & set(statement.words[1:4]))

@@ -139,6 +139,12 @@ class Names:
                     return c
         return None
 
+    def made(self, parts: Sequence[str]) -> Relation | None:
+        """What stands where CREATE would make a relation of this name."""
+        if len(parts) > 1:
+            return self.find(parts)
+        return self.find([self.database, self.schema, *parts])
+
     @property
     def path(self) -> Path:
         """Where a name without a qualifier is looked for, after temporary objects."""

@@ -261,7 +261,7 @@ class Creation(Epochs):
 
     def _name(self, parsed: view_text.CreateView, names: Names) -> tuple[Relation | None, str, str]:
         """What has the name now, the key, and the qualified name as SQL."""
-        relation = names.find(list(parsed.parts))
+        relation = names.made(parsed.parts)
         if relation is not None:
             return relation, relation.key, relation.quoted
         *qualifiers, name = parsed.parts

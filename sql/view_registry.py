@@ -248,9 +248,13 @@ class Registry:
         """The queries of the maintained views, by key."""
         return {key: view.sql for key, view in self._maintainer.views.items()}
 
-    def registered(self, parts: tuple[str, ...]) -> MaintainedView | None:
-        """What the registry has by that name, a plain view too."""
-        relation = Names(self.host.connection).find(list(parts))
+    def registered(self, parts: tuple[str, ...], made: bool = False) -> MaintainedView | None:
+        """What the registry has by that name, a plain view too.
+
+        `made`: where CREATE would make it, not wherever the search path finds it.
+        """
+        names = Names(self.host.connection)
+        relation = names.made(parts) if made else names.find(parts)
         return None if relation is None else self._maintainer.views.get(relation.key)
 
     def resolve(self, parts: tuple[str, ...], statement: Statement, position: int) -> str:

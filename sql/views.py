@@ -82,7 +82,7 @@ class Views(Creation):
     def forget_plain(self, parsed: view_text.CreateView, statement: Statement) -> None:
         """Drop a plain view of the registry: another one takes its place."""
         with self.writing():
-            relation = Names(self.host.connection).find(list(parsed.parts))
+            relation = Names(self.host.connection).made(parsed.parts)
             assert relation is not None
             if self._maintainer.readers([relation.key]):
                 self._refuse_dependents(relation.key, statement, parsed.name_at)
