@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import duckdb
@@ -29,7 +30,7 @@ from .bind_query import BoundQuery, names_of, split_conditions, with_outer
 from .bind_scope import NotTaken, Relation, Scope, Visible, deduplicated
 from .bind_settled import outer_columns, outer_names, reads_tables, settled
 from .bind_types import function_name
-from .bind_unpivot import unpivoted
+from .bind_unpivot import as_item, unpivoted
 
 if TYPE_CHECKING:
     from .bind_select import SelectBinder
@@ -68,6 +69,8 @@ class FromBinder:
         if len(pivots) == 1:
             return self._pivoted(item, pivots[0])
         if isinstance(item, exp.Subquery) and isinstance(item.this, exp.Pivot):
+            if item.this.args.get("unpivot"):
+                return unpivoted(self, *as_item(item))
             return self._pivoted(item, item.this)
         special = [
             k for k in ("pivots", "sample", "version", "when", "ordinality") if item.args.get(k)
@@ -162,9 +165,13 @@ class FromBinder:
         plain.set("joins", None)
         alias, _ = alias_of_item(item)
         block = self.binder.block(exp.select("*").from_(plain), reason)
-        name = alias or function_name(item.this if isinstance(item, exp.Table) else item)
+        function = function_name(item.this if isinstance(item, exp.Table) else item)
+        name = alias or function
         labels = [c.label for c in block.columns]
-        return block, [relation((name,) if name else (), labels, block.columns, ())]
+        made = relation((name,) if name else (), labels, block.columns, ())
+        if function and labels == [alias]:
+            made.columns[0].also = function
+        return block, [made]
 
     # -- joins
 
@@ -314,8 +321,7 @@ class FromBinder:
         """The conditions of USING, and the relations with the merged columns marked."""
         conditions: list[exp.Expr] = []
         relations = [
-            Relation(r.path, [Visible(v.label, v.column, v.merged) for v in r.columns])
-            for r in (*left[1], *right[1])
+            Relation(r.path, [replace(v) for v in r.columns]) for r in (*left[1], *right[1])
         ]
         split = len(left[1])
         for position, name in enumerate(using):

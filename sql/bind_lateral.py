@@ -6,13 +6,20 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
-from tidewheel.planner.logical import Column, JoinKind, Named, Node, Project, Unnest
+from tidewheel.planner.logical import Column, Filter, JoinKind, Named, Node, Project, Unnest
 from tidewheel.planner.text import column, substituted, to_sql
 
 from .bind_from import From, FromBinder, alias_of_item, join_kind_of, relation
 from .bind_names import conjuncts
 from .bind_query import BoundQuery, names_of, split_conditions, with_aggregates
 from .bind_scope import NotTaken, Relation, Scope, Visible, deduplicated
+
+_MORE = (
+    "group", "having", "distinct", "limit", "offset", "order", "qualify", "windows", "with_",
+    "joins", "laterals", "sample", "pivots",
+)  # fmt: skip
+"""Clauses of a SELECT that is more than rows of its FROM."""
+_ELEMENT = "__tw_element"
 
 
 class Lateral:
@@ -32,15 +39,76 @@ class Lateral:
         if isinstance(item, exp.Subquery):
             if item.args.get("with_") or not isinstance(item.this, exp.Query | exp.Values):
                 return None
+            if kind != "left" and (rows := self._rows(left, join, item.this)) is not None:
+                return rows
             return self._query(left, join, item.this, kind)
-        if isinstance(item, exp.Table):
-            item = item.this
-        if isinstance(item, exp.Unnest):
-            return self._unnest(left, join, item.expressions, "unnest", kind)
-        if isinstance(item, exp.GenerateSeries):
-            name = "range" if item.args.get("is_end_exclusive") else "generate_series"
-            return self._unnest(left, join, [item], name, kind)
+        return self._series(left, join, join.this, kind, join.args.get("on"))
+
+    def _series(
+        self,
+        left: From,
+        join: exp.Join,
+        item: exp.Expr,
+        kind: JoinKind,
+        on: exp.Expr | None = None,
+    ) -> From | None:
+        """An UNNEST or a series of numbers or times; None for anything else."""
+        inner = item.this if isinstance(item, exp.Lateral) else item
+        inner = inner.this if isinstance(inner, exp.Table) else inner
+        if isinstance(inner, exp.Unnest):
+            return self._unnest(left, item, inner.expressions, "unnest", kind, on)
+        if isinstance(inner, exp.GenerateSeries):
+            name = "range" if inner.args.get("is_end_exclusive") else "generate_series"
+            return self._unnest(left, item, [inner], name, kind, on)
         return None
+
+    def _rows(self, left: From, join: exp.Join, tree: exp.Expr) -> From | None:
+        """``LATERAL (SELECT unnest(t.list) AS x)``, ``LATERAL (SELECT k FROM range(t.n) s(k))``:
+        an UNNEST, what is selected from it, and what WHERE leaves. None for anything else."""
+        if not isinstance(tree, exp.Select) or any(tree.args.get(k) for k in _MORE):
+            return None
+        items = list(tree.expressions)
+        source = tree.args.get("from_")
+        select, names = self._from.select, self._from.binder.names
+        if source is None:
+            lists = [e for e in items if isinstance(e.unalias(), exp.Explode)]
+            if len(lists) != 1 or tree.args.get("where"):
+                return None
+            item: exp.Expr = exp.Unnest(
+                expressions=[lists[0].unalias().this],
+                alias=exp.TableAlias(columns=[exp.to_identifier(_ELEMENT)]),
+            )
+            items = [exp.column(_ELEMENT) if e is lists[0] else e for e in items]
+        else:
+            item = source.this
+        labels = [e.alias if e.find(exp.Explode) else e.alias_or_name for e in tree.expressions]
+        if any(e.find(exp.Explode, exp.Unnest, exp.Query, exp.Window) for e in items):
+            return None
+        found = self._series(left, join, item, "inner")
+        if found is None:
+            return None
+        node, relations = found
+        scope = Scope(relations[-1:], Scope(left[1], self._from.around))
+        if [type(e) for e in items] == [exp.Star] and not any(items[0].args.values()):
+            labels = [v.label for v in relations[-1].columns]
+            values: list[exp.Expr] = [column(v.column.name) for v in relations[-1].columns]
+        elif any(select.aggregates.found_in(e) or e.find(exp.Star) for e in items):
+            return None
+        else:
+            values = [select.resolve_in(scope, e.unalias(), around=True) for e in items]
+        where = tree.args.get("where")
+        for condition in conjuncts(where.this if where is not None else None):
+            node = Filter(node, select.resolve_in(scope, condition, around=True))
+        types = self._from.binder.oracle.types(values, node.schema)
+        new = [names.fresh(label, t) for label, t in zip(labels, types, strict=True)]
+        kept = (Named(c, column(c.name)) for c in left[0].schema)
+        node = Project(node, (*kept, *map(Named, new, values)))
+        alias, renamed = alias_of_item(join.this)
+        of_it = relation((alias,) if alias else (), deduplicated(labels), new, renamed)
+        whole = Scope([*left[1], of_it], self._from.select.scope.parent)
+        on = conjuncts(join.args.get("on"))
+        self._from.conditions += [select.resolve_in(whole, c) for c in on]
+        return node, whole.relations
 
     def _query(self, left: From, join: exp.Join, tree: exp.Expr, kind: JoinKind) -> From:
         inner = kind != "left"
@@ -110,16 +178,21 @@ class Lateral:
         return Project(node, (*kept, *new)), fresh
 
     def _unnest(
-        self, left: From, join: exp.Join, lists: Sequence[exp.Expr], name: str, kind: JoinKind
+        self,
+        left: From,
+        item: exp.Expr,
+        lists: Sequence[exp.Expr],
+        name: str,
+        kind: JoinKind,
+        on: exp.Expr | None,
     ) -> From:
         """``FROM t, UNNEST(t.list)``: a row per element; a left join keeps rows without one."""
-        on = join.args.get("on")
         if on is not None and to_sql(on).lower() != "true":
             raise NotTaken("a lateral UNNEST with a condition")
-        alias, renamed = alias_of_item(join.this)
+        alias, renamed = alias_of_item(item)
         scope = Scope(left[1], self._from.select.scope.parent)
         values = [self._from.select.resolve_in(scope, e, pure=True) for e in lists]
-        if join.this.args.get("offset") or join.this.args.get("ordinality"):
+        if item.args.get("offset") or item.args.get("ordinality"):
             raise NotTaken("UNNEST WITH ORDINALITY")
         if kind == "left" and len(values) > 1:
             raise NotTaken("an outer join with a lateral UNNEST of several lists")
@@ -127,12 +200,16 @@ class Lateral:
             values = [_padded(v) for v in values]
         calls = [exp.Explode(this=v) for v in values]
         types = self._from.binder.oracle.types(calls, left[0].schema)
-        labels = list(renamed) + [name] * (len(calls) - len(renamed))
+        called = alias if alias and len(calls) == 1 else name
+        labels = list(renamed) + [called] * (len(calls) - len(renamed))
         fresh = [
             self._from.binder.names.fresh(label, t) for label, t in zip(labels, types, strict=True)
         ]
         node = Unnest(left[0], tuple(Named(f, c) for f, c in zip(fresh, calls, strict=True)))
-        return node, [*left[1], relation((alias or name,), labels, fresh, ())]
+        made = relation((alias or name,), labels, fresh, ())
+        if labels == [alias]:
+            made.columns[0].also = name
+        return node, [*left[1], made]
 
 
 def _padded(value: exp.Expr) -> exp.Expr:

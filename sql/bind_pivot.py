@@ -48,15 +48,16 @@ def pivoted(binder: FromBinder, item: exp.Expr, pivot: exp.Pivot) -> From:
             for v in r.columns
             if v.merged is not None and v.label.lower() not in read
         ]
-    if not keys or not all(isinstance(k, exp.Column) for k in keys):
-        raise NotTaken("PIVOT without columns to group by")
+    if not all(isinstance(k, exp.Column) for k in keys):
+        raise NotTaken("PIVOT by more than columns")
     values = [
         exp.Filter(this=call.copy(), expression=exp.Where(this=exp.and_(*conditions)))
         for conditions in product(*choices)
         for call in calls
     ]
     select = exp.select(*(k.copy() for k in keys), *values).from_(source)
-    select.set("group", exp.Group(expressions=keys))
+    if keys:
+        select.set("group", exp.Group(expressions=keys))
     query = binder.binder.query(select)
     plain = item.copy()
     plain.set("joins", None)

@@ -7,6 +7,7 @@ not qualify it; `x.y` is column y of table x, else field y of column x.
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -24,14 +25,24 @@ class NotTaken(Exception):
     """A construct that the binder leaves to DuckDB; the message is the reason EXPLAIN prints."""
 
 
+_FIELD = re.compile(r"(?!(?:true|false)\Z)[a-z_]\w*")
+_AGAIN = re.compile(r"_\d+\Z")
+
+
 @dataclass(slots=True)
 class Visible:
     """A column as FROM shows it. `merged` is what it is to those who do not qualify it: itself, a
-    USING column's merged value, or nothing (the other side of USING)."""
+    USING column's merged value, or nothing (the other side of USING). `also`: another name of it,
+    the function's of ``FROM range(3) r``, where the column is called r."""
 
     label: str
     column: Column
     merged: Column | None
+    also: str = ""
+
+    def called(self, name: str) -> bool:
+        """Does a name, in lower case, mean this column?"""
+        return name in (self.label.lower(), self.also)
 
 
 @dataclass(slots=True)
@@ -98,23 +109,36 @@ class Scope:
                     for r in self.relations
                     if r.answers_to(parts[:take])
                     for v in r.columns
-                    if v.label.lower() == lower[take]
+                    if v.called(lower[take])
                 ],
                 parts,
             )
             if found is not None:
                 return _fields(found, parts[take + 1 :])
         found = self._one(
-            [
-                v.merged
-                for v in self.visible()
-                if v.merged is not None and v.label.lower() == lower[0]
-            ],
+            [v.merged for v in self.visible() if v.merged is not None and v.called(lower[0])],
             parts,
         )
         if found is None or (len(parts) > 1 and not found.type.upper().startswith("STRUCT")):
             return None  # a table further out may have the name
         return _fields(found, parts[1:])
+
+    def row(self, parts: Sequence[str]) -> exp.Expr | None:
+        """A FROM item's row as a STRUCT: what its name means where no column is called so.
+
+        None, too, where DuckDB may call a field something else: ``(id + 1)``, the second ``id``.
+        """
+        found = [r for r in self.relations if r.answers_to(parts)] if len(parts) == 1 else []
+        labels = {v.label.lower() for r in found for v in r.columns}
+        if len(found) != 1 or len(labels) < len(found[0].columns):
+            return None
+        if not all(_FIELD.fullmatch(n) and _AGAIN.sub("", n) not in labels - {n} for n in labels):
+            return None
+        fields = (
+            exp.PropertyEQ(this=identifier(v.label), expression=column(v.column.name))
+            for v in found[0].columns
+        )
+        return exp.Struct(expressions=list(fields))
 
     def find_around(self, parts: Sequence[str]) -> exp.Expr | None:
         """What it means here, or in the nearest SELECT around where it means something.

@@ -56,7 +56,7 @@ class SelectBinder:
         """Outer columns whose values FROM items have beside them."""
         self.over_aggregate = False
         """Is a FROM item an aggregate over rows that the SELECT around chooses?"""
-        self._aggregates = Aggregates(binder.oracle)
+        self.aggregates = Aggregates(binder.oracle)
         self._subqueries = Subqueries(binder)
         self._windows: dict[str, exp.Window] = {}
         self._clauses = Clauses([])
@@ -81,9 +81,9 @@ class SelectBinder:
         clauses.order = [*first_of, *order]
         clauses.having = [self._clause(c, True) for c in conjuncts(_this(select, "having"))]
         clauses.qualify = [self._clause(c, True) for c in conjuncts(_this(select, "qualify"))]
-        self._correlation.check(clauses, names_of(self._node), self._aggregates)
+        self._correlation.check(clauses, names_of(self._node), self.aggregates)
         group = select.args.get("group")
-        aggregated = any(map(self._aggregates.found_in, clauses.exprs()))
+        aggregated = any(map(self.aggregates.found_in, clauses.exprs()))
         if group is not None and group.args.get("all") and not aggregated and not clauses.having:
             # by nothing: DuckDB does not group then
             group = group if any(reads_column(i.expr) for i in clauses.items) else None
@@ -94,7 +94,7 @@ class SelectBinder:
         grouped = aggregated or bool(select.args.get("distinct"))
         whole = grouped or limits(select) or any(map(self._reads_outer, clauses.exprs()))
         before = None
-        if one_row and all(runs(e, self._aggregates) for e in clauses.exprs()):
+        if one_row and all(runs(e, self.aggregates) for e in clauses.exprs()):
             before, around = self._correlation.before(self._node, clauses)
         carried: Carried = []
         if before is None:
@@ -141,7 +141,9 @@ class SelectBinder:
 
         def lookup(parts: list[str], node: exp.Column) -> exp.Expr:
             scope.check(node, parts)
-            found = scope.find(parts) if pure else scope.find_around(parts)
+            found = scope.find(parts) or scope.row(parts)
+            if found is None and not pure:
+                found = scope.find_around(parts)
             if found is None:
                 raise NotTaken(f"{'.'.join(parts)} is no column of the FROM items")
             return found
@@ -177,6 +179,7 @@ class SelectBinder:
                 if is_volatile(alias.expr):
                     raise NotTaken(f"the alias {parts[0]} gives another value each time")
                 return exp.Paren(this=alias.expr.copy()) if found is None else found
+            found = found or self.scope.row(parts)
             if found is None and self.scope.parent is not None:
                 found = self.scope.parent.find_around(parts)
             if found is None:
@@ -206,7 +209,7 @@ class SelectBinder:
         if isinstance(node, exp.Binary):
             return self._quantified(node, walk, scope)
         if isinstance(node, exp.Array):
-            return walk(as_list(node.expressions[0], self._aggregates))
+            return walk(as_list(node.expressions[0], self.aggregates))
         query = self.binder.query(node, scope)
         if len(query.columns) != 1:
             raise NotTaken("a scalar subquery with several columns")
@@ -346,7 +349,7 @@ class SelectBinder:
         from .bind_group import Grouping
 
         clauses = self._clauses
-        grouping = Grouping(self, self._aggregates, group, carried)
+        grouping = Grouping(self, self.aggregates, group, carried)
         # what was an outer column is a key now, outside of aggregates
         keys = {e.name: column(c.name) for c, e in carried if e.name in self._correlation.met}
         self._node = grouping.prepared(self._node, self._subqueries, clauses.items)

@@ -1,18 +1,57 @@
-"""``FROM t UNPIVOT (value FOR name IN (a, b))``: a row per column, as an UNNEST of two lists."""
+"""``FROM t UNPIVOT (value FOR name IN (a, b))``: a row per column, as an UNNEST of two lists.
+
+The statement ``UNPIVOT t ON a, b INTO NAME name VALUE value`` is the same.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
 from tidewheel.planner.logical import Filter, Named, Node, Unnest
-from tidewheel.planner.text import column
+from tidewheel.planner.text import column, identifier
 
 from .bind_scope import NotTaken
 
 if TYPE_CHECKING:
     from .bind_from import From, FromBinder
+
+
+def as_item(item: exp.Subquery) -> tuple[exp.Expr, exp.Pivot]:
+    """A FROM item that holds the statement, as one with the clause."""
+    written = item.this
+    into = written.args.get("into")
+    name = into.this.this if into is not None else identifier("name")
+    given = [e.this for e in into.expressions] if into is not None else [identifier("value")]
+    columns: list[exp.Expr] = []
+    for e in written.expressions:
+        if isinstance(e, exp.Alias):
+            e = exp.PivotAlias(this=e.this, alias=e.args["alias"])
+        columns.append(e)
+    clause = exp.Pivot(
+        unpivot=True, expressions=given, fields=[exp.In(this=name, expressions=columns)]
+    )
+    clause.set("alias", item.args.get("alias"))
+    plain = written.this.copy()
+    plain.set("pivots", [clause])
+    return plain, clause
+
+
+def _chosen(fields: Sequence[exp.Expr], labels: Collection[str]) -> list[exp.Expr]:
+    """The columns to be made rows, a star among them spelt out."""
+    found: list[exp.Expr] = []
+    for e in fields:
+        star = e.this if isinstance(e, exp.Columns) else e
+        if not isinstance(star, exp.Star):
+            found.append(e)
+            continue
+        if star.args.get("replace") or star.args.get("rename"):
+            raise NotTaken("UNPIVOT of changed columns")
+        less = {c.name.lower() for c in star.args.get("except_") or ()}
+        found += [exp.Column(this=identifier(c)) for c in labels if c not in less]
+    return found
 
 
 def unpivoted(binder: FromBinder, item: exp.Expr, pivot: exp.Pivot) -> From:
@@ -35,7 +74,7 @@ def unpivoted(binder: FromBinder, item: exp.Expr, pivot: exp.Pivot) -> From:
         raise NotTaken("UNPIVOT into several columns")
     names: list[exp.Expr] = []
     values: list[exp.Expr] = []
-    for e in fields[0].expressions:
+    for e in _chosen(fields[0].expressions, columns.keys()):
         known = e.this if isinstance(e, exp.PivotAlias) else e
         found = columns.pop(known.name.lower(), None) if isinstance(known, exp.Column) else None
         if found is None:

@@ -210,10 +210,13 @@ class Binder:
                         raise NotTaken("a recursive table")
                 if cte.args.get("key_expressions"):
                     raise NotTaken("USING KEY")  # there are fewer rows than its query gives
-                if not isinstance(cte.this, exp.Query):
+                query = cte.this
+                if isinstance(query, exp.Pivot):
+                    query = exp.select("*").from_(exp.Subquery(this=query.copy()))
+                if not isinstance(query, exp.Query):
                     raise NotTaken("a statement that is no query in WITH")
                 labels = tuple(c.name for c in cte.args["alias"].columns)
-                self.ctes[name] = Cte(cte.this, labels, dict(self.ctes), outer)
+                self.ctes[name] = Cte(query, labels, dict(self.ctes), outer)
             yield
         finally:
             self.ctes = before
