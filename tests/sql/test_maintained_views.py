@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -48,10 +49,10 @@ def edit(rng: random.Random) -> str:
     return "DELETE FROM t WHERE a IS NULL"
 
 
-def run(names: list[str], edits: int, seed: int) -> None:
+def run(names: list[str], edits: int, seed: int, setup: Sequence[str] = TABLES) -> None:
     rng = random.Random(seed)
     con = tidewheel.connect()
-    for sql in TABLES:
+    for sql in setup:
         con.execute(sql)
     for _ in range(8):
         con.execute(edit(rng))
@@ -79,6 +80,25 @@ GROUPS = [sorted(SHAPES)[i::6] for i in range(6)]
 @pytest.mark.parametrize("group", range(len(GROUPS)))
 def test_views_stay_right(group: int) -> None:
     run(GROUPS[group], 24, group)
+
+
+OTHERS = [t.replace("TABLE ", "TABLE memory.main.") for t in TABLES]
+"""Tables of the same names that must not be read."""
+PLACES = {
+    "a schema": ["CREATE SCHEMA o", *OTHERS, "USE o", *TABLES],
+    "main behind a schema": ["CREATE SCHEMA o", *TABLES, "USE o"],
+    "a database": ["ATTACH ':memory:' AS d", *OTHERS, "USE d", *TABLES],
+    "a schema of a database": [
+        *("ATTACH ':memory:' AS d", "CREATE SCHEMA d.o", *OTHERS),
+        *("SET search_path = 'd.o'", *TABLES),
+    ],
+}
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_views_stay_right_elsewhere(place: str) -> None:
+    at = list(PLACES).index(place)
+    run(sorted(SHAPES)[at :: len(PLACES)], 12, at, PLACES[place])
 
 
 @pytest.mark.long
