@@ -44,7 +44,7 @@ from .bind_select import SelectBinder
 from .bind_settled import outer_columns, outer_names, reads_tables, settled, told_apart
 from .bind_types import Oracle, first_line
 from .parse_trees import same_query
-from .statements import mentions_recursion
+from .statements import mentions_recursion, tokens
 
 DIALECT = Tidewheel
 
@@ -418,8 +418,12 @@ class Binder:
 
     def _view_query(self, text: str) -> tuple[Node, tuple[Column, ...]] | None:
         if mentions_recursion(text):
-            if self.recursive is None or self.oracle.elsewhere:
+            if self.recursive is None:
                 return None
+            if self.oracle.elsewhere:
+                if self.oracle.names.macros.keys() & {t.text.lower() for t in tokens(text)}:
+                    return None
+                text = self.oracle.names.qualified(text)
             try:
                 node = self.recursive(text)
             except (NotTaken, duckdb.Error):

@@ -148,7 +148,11 @@ class Prover:
         """The query of a view."""
         unit = self._units.get(relation.key)
         if unit is None:
-            text = self._queries.get(relation.key) or body_of(self._names.sql(relation))
+            text = self._queries.get(relation.key, "")
+            if not text:  # a plain view
+                inside = self._names.inside(relation)
+                text = body_of(inside.sql(relation))
+                text = text if inside is self._names else inside.qualified(text)
             self._prepare(text)
             unit = self._units[relation.key] = Unit(self, len(self._units), relation.name, text)
         return unit

@@ -164,6 +164,18 @@ class Names:
             return self
         return self.at((own, *(place for place in self.path if place != own)))
 
+    def qualified(self, text: str) -> str:
+        """A query with its tables called in full: what it means here it means everywhere."""
+        from .recursion_scan import scan
+
+        scanned = scan(text)
+        for reference in sorted(scanned.references, key=lambda r: -r.name.start):
+            found = None if scanned.resolve(reference) else self.find([reference.label])
+            if found is not None and not (found.temporary or reference.recurring):
+                span = reference.name
+                text = f"{text[: span.start]}{found.quoted}{text[span.end :]}"
+        return text
+
     def beside(self, tables: Iterable[str]) -> Names:
         """The same catalog with temporary tables of these names, which have come since."""
         other = copy(self)
