@@ -75,6 +75,15 @@ def place(connection: duckdb.DuckDBPyConnection) -> tuple[Path, str]:
     return tuple(dict.fromkeys(found)), setting
 
 
+def search_path(connection: duckdb.DuckDBPyConnection) -> Path:
+    """Where a name without a qualifier is looked for, after temporary objects."""
+    return _with_main(place(connection)[0])
+
+
+def _with_main(home: Path) -> Path:
+    return tuple(dict.fromkeys((*home, (home[0][0], "main"))))
+
+
 class Names:
     """The catalog's relations and macros at one moment, looked up by what a query calls them.
 
@@ -148,7 +157,7 @@ class Names:
     @property
     def path(self) -> Path:
         """Where a name without a qualifier is looked for, after temporary objects."""
-        return tuple(dict.fromkeys((*self.home, (self.database, "main"))))
+        return _with_main(self.home)
 
     def at(self, home: Path) -> Names:
         """The same catalog, seen from other schemas."""

@@ -13,6 +13,7 @@ from tidewheel.engine.quoting import quoted
 from ..engine.kernels.duckdb import relation
 from ..planner.text import numbered_parameters
 from . import functions, hidden
+from .reads import search_path
 from .statements import tokens
 
 
@@ -32,17 +33,18 @@ class Describer:
         return list(zip(found.columns, (str(t) for t in found.types), strict=True))
 
     def table(self, name: str) -> str | None:
-        """The whole name of the table, of the temporary or the current schema, that a name means.
+        """The whole name of the table that a name means.
 
         Views do not count: one may be made by the very text that is read.
         """
         query = (
             "SELECT database_name, schema_name, table_name FROM duckdb_tables() "
-            "WHERE lower(table_name) = lower(?) AND (temporary OR (database_name = "
-            "current_database() AND schema_name = current_schema())) ORDER BY temporary DESC"
+            "WHERE lower(table_name) = lower(?)"
         )
         found = self._connection.execute(query, [name]).fetchall()
-        return ".".join(map(quoted, found[0])) if found else None
+        places = (("temp", "main"), *search_path(self._connection)) if found else ()
+        first = next((f for place in places for f in found if f[:2] == place), None)
+        return None if first is None else ".".join(map(quoted, first))
 
     def is_steady(self, text: str) -> bool:
         """Does what a query calls, macros included, give the same each time?"""
