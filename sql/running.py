@@ -231,6 +231,8 @@ class Runner:
             found = self._duckdb(statement, given)
         else:
             found = session.views.ddl(statement, lambda: self._duckdb(statement, given))
+            if statement.words[0] in ("ATTACH", "DETACH"):
+                session.views.attached()
         session.views.note_prepare(statement)
         if functions.may_change(statement):
             functions.changed()  # others see it since the commit just now

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import duckdb
@@ -52,6 +53,23 @@ def run(views: Views, statement: Statement, ddl: Callable[[], Any]) -> Any:
             raise
         views.make_anew(keys)
         return result
+
+
+def attached(views: Views) -> None:
+    """After ATTACH and DETACH: other tables may have the names that views read, or none.
+
+    What those views hold is forgotten. They are filled again when they are read, if they can be.
+    """
+    with views.writing():
+        names = Names(views.host.connection)
+        registry = views.registry
+        keys = frozenset(registry.views)
+        for view in list(registry.views.values()):
+            reads = frozenset(names.at(view.home.path).reads(view.sql, keys))
+            if reads != view.reads:
+                views.forget(view.reads ^ reads)
+                registry.views[view.key] = replace(view, reads=reads, plan=None)
+        views.database.catalog_version += 1
 
 
 def affected(views: Views, statement: Statement) -> list[str]:

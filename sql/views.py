@@ -94,6 +94,10 @@ class Views(Creation):
         """Run DDL; the views that read what it names must be able to go on, else it is undone."""
         return view_ddl.run(self, statement, run)
 
+    def attached(self) -> None:
+        """A database was attached or detached."""
+        view_ddl.attached(self)
+
     def subscribe(self, key: str, epoch: int | None) -> Subscription:
         """Follow a view: from a snapshot now, or behind `epoch` if that is still kept."""
         with self.writing(), self.database.reading:

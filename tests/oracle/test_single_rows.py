@@ -5,6 +5,7 @@ The answers are DuckDB's, to the same statements and the views' own queries.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 
 import duckdb
@@ -74,10 +75,17 @@ def test_row_by_row(edits: list[str], every: int) -> None:
                 continue
             for name, query in VIEWS.items():
                 got = Counter(map(repr, ours.execute(f"FROM v_{name}").fetchall()))
-                if "sum(x)" in query:  # exact here, in whatever order there
-                    assert not ours.execute(f"VERIFY VIEW v_{name}").fetchall(), name
-                else:
-                    assert got == Counter(map(repr, theirs.execute(query).fetchall())), name
+                # DuckDB adds doubles up one by one, and loses 0.1 between -1e16 and 1e16
+                rows = theirs.execute(query.replace("sum(x)", "list(x)")).fetchall()
+                assert got == Counter(repr(tuple(map(_exact, row))) for row in rows), name
+
+
+def _exact(value: object) -> object:
+    """The sum of a list, rounded once; anything else as it is."""
+    if not isinstance(value, list):
+        return value
+    known = [v for v in value if v is not None]
+    return math.fsum(known) if known else None
 
 
 def test_many_groups() -> None:
