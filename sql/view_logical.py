@@ -19,6 +19,7 @@ from . import errors, recursion
 from .bind_scope import NotTaken
 from .plain_view import same
 from .reads import Names
+from .recursion_nodes import free
 from .statements import mentions_recursion, split
 
 _RECURSIVE = re.compile(r"^(\s*\(*\s*)WITH\s+RECURSIVE\b", re.IGNORECASE)
@@ -29,15 +30,24 @@ def logical_view(sql: str, context: Context, names: Names | None = None) -> Node
 
     `names`: the catalog as it is now, if the caller has read it.
     """
-    return _Plans(context).plan(sql, names)
+    plans = _Plans(context)
+    node = plans.plan(sql, names)
+    for let in reversed(plans.recursions):
+        if free(node) & {b.variable for b in let.bindings}:
+            node = replace(let, body=node)
+    return node
 
 
 class _Plans:
-    """The plans of a view's query and of the plain views in it that have a recursion."""
+    """The plans of a view's query and of the plain views in it that have a recursion.
+
+    `recursions` are those of the views. They go around the whole query: read twice, they run once.
+    """
 
     def __init__(self, context: Context) -> None:
         self.context = context
-        self._of_views: dict[str, Node] = {}  # by their texts: read twice, they run once
+        self.recursions: list[LetRec] = []
+        self._of_views: dict[str, Node] = {}  # by their texts: what is left of them
 
     def plan(self, sql: str, names: Names | None, mark: str = "") -> Node:
         """The plan of a query, or, with a mark that tells its variables from those of the others,
@@ -69,6 +79,9 @@ class _Plans:
                 node = self.plan(sql, None, f"v{len(self._of_views)}")
             except errors.Error as error:
                 raise NotTaken(error.message) from None
+            while isinstance(node, LetRec):
+                self.recursions.append(node)
+                node = node.body
             self._of_views[sql] = node
         return node
 
