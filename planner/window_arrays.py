@@ -26,6 +26,7 @@ from tidewheel.planner.text import to_sql
 
 MANY: Final = 20_000  # rows for which a statement is worth its while
 _GROUPS: Final = 64
+_FAR: Final = 1 << 31  # rows: behind all others
 _SUM: Final = 1 << 53  # up to here a DOUBLE holds every integer
 
 
@@ -224,7 +225,7 @@ def _frame(spec: exp.Expr | None, ordered: bool) -> _Frame | None:
         if text == "UNBOUNDED":
             offsets.append(None)
         elif text == "CURRENT ROW" or text.isdigit():
-            away = 0 if text == "CURRENT ROW" else int(text)
+            away = 0 if text == "CURRENT ROW" else min(int(text), _FAR)
             offsets.append(-away if side == "PRECEDING" else away)
         else:
             return None
@@ -234,7 +235,7 @@ def _frame(spec: exp.Expr | None, ordered: bool) -> _Frame | None:
 
     def rows_of(rows: _Rows) -> tuple[Int64s, Int64s]:
         rows.settled()
-        low = rows.start if before is None else np.maximum(rows.at + before, rows.start)
+        low = rows.start if before is None else np.clip(rows.at + before, rows.start, rows.end)
         high = rows.end if after is None else np.minimum(rows.at + after + 1, rows.end)
         return low, np.maximum(low, high)
 
@@ -303,7 +304,9 @@ def _sum(at: int, column: FixedType, kind: ColumnType, frame: _Frame, mean: bool
         if not mean:
             valid = None if there.all() else there
             return kind.load(integers_to_arrow(found, valid, kind.arrow))
-        means = found / (np.where(there, counts, 1) * one)
+        # DuckDB divides long doubles, which rounds twice
+        by = np.where(there, counts, 1).astype(np.longdouble) * np.longdouble(one)
+        means = (found.astype(np.longdouble) / by).astype(np.float64)
         return kind.join(means, None if there.all() else ~there)  # type: ignore[attr-defined]
 
     return value

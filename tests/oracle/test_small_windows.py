@@ -34,6 +34,11 @@ VALUES = [
     "last_value(s) OVER (PARTITION BY g ORDER BY id ROWS BETWEEN 1 FOLLOWING AND 2 FOLLOWING)",
     "min(m) OVER (PARTITION BY g ORDER BY x RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)",
     "count(m) OVER (PARTITION BY g ORDER BY id ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING)",
+    "sum(x) OVER (PARTITION BY g ORDER BY id ROWS BETWEEN 3 FOLLOWING AND 5 FOLLOWING), "
+    "count(m) OVER (PARTITION BY g ORDER BY id ROWS BETWEEN 3 FOLLOWING AND 5 FOLLOWING)",
+    "count(x) OVER (PARTITION BY g ORDER BY id ROWS BETWEEN 4 FOLLOWING AND UNBOUNDED FOLLOWING)",
+    "sum(x) OVER (PARTITION BY g ORDER BY id ROWS BETWEEN 9223372036854775807 PRECEDING "
+    "AND 9223372036854775807 FOLLOWING)",
     "last_value(x) OVER (PARTITION BY g ORDER BY id ROWS BETWEEN UNBOUNDED PRECEDING "
     "AND UNBOUNDED FOLLOWING)",
     "rank() OVER (ORDER BY x), sum(x) OVER (ORDER BY x)",
@@ -138,3 +143,23 @@ def test_they_take_no_statement(value: str, monkeypatch: pytest.MonkeyPatch) -> 
         sides.change()
         sides.compare(views)
     assert not run
+
+
+@pytest.mark.parametrize("kind", ["DECIMAL(18, 18)", "DECIMAL(12, 9)", "DECIMAL(9, 6)", "INTEGER"])
+def test_averages_have_all_digits(kind: str) -> None:
+    """Of DECIMALs of large scales, and of so many rows that DuckDB's long doubles round twice."""
+    con, duck = tidewheel.connect(threads=1), duckdb.connect()
+    over = "avg(m) OVER (ORDER BY id), avg(m) OVER (PARTITION BY id % 40 ORDER BY id)"
+    query = f"SELECT id, {over} FROM t"
+    value = "(hash(range) % 100_000_000)::DECIMAL(18, 0)"
+    by = {"DECIMAL(18, 18)": "/ 1e18", "DECIMAL(12, 9)": "/ 1e9", "DECIMAL(9, 6)": "/ 1e6"}
+    value = f"{value} {by.get(kind, '')}"
+    for each in (con, duck):
+        each.execute(
+            f"CREATE TABLE t AS SELECT range AS id, ({value})::{kind} AS m FROM range(4000)"
+        )
+    con.execute(f"CREATE MATERIALIZED VIEW v AS {query}")
+    for each in (con, duck):
+        each.execute("UPDATE t SET m = m * 2 WHERE id < 40")
+    want = duck.execute(f"{query} ORDER BY id").fetchall()
+    assert con.execute("FROM v ORDER BY id").fetchall() == want
