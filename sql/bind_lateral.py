@@ -72,7 +72,7 @@ class Lateral:
         select, names = self._from.select, self._from.binder.names
         if source is None:
             lists = [e for e in items if isinstance(e.unalias(), exp.Explode)]
-            if len(lists) != 1 or tree.args.get("where"):
+            if len(lists) != 1 or tree.args.get("where") or lists[0].unalias().expressions:
                 return None
             item: exp.Expr = exp.Unnest(
                 expressions=[lists[0].unalias().this],
@@ -88,6 +88,12 @@ class Lateral:
         if found is None:
             return None
         node, relations = found
+        where = tree.args.get("where")
+        own = {v.label.lower() for v in relations[-1].columns}
+        named = {e.alias.lower() for e in tree.expressions if isinstance(e, exp.Alias)} - own
+        read = (c for e in (*items, where) if e is not None for c in e.find_all(exp.Column))
+        if any(not c.table and c.name.lower() in named for c in read):
+            return None  # an alias of the SELECT list comes before the items around
         scope = Scope(relations[-1:], Scope(left[1], self._from.around))
         if [type(e) for e in items] == [exp.Star] and not any(items[0].args.values()):
             labels = [v.label for v in relations[-1].columns]
@@ -96,7 +102,6 @@ class Lateral:
             return None
         else:
             values = [select.resolve_in(scope, e.unalias(), around=True) for e in items]
-        where = tree.args.get("where")
         for condition in conjuncts(where.this if where is not None else None):
             node = Filter(node, select.resolve_in(scope, condition, around=True))
         types = self._from.binder.oracle.types(values, node.schema)
