@@ -86,6 +86,9 @@ def by_columns(items: Sequence[exp.Expr], scope: Scope, oracle: Oracle) -> list[
         texts = {to_sql(c) for c in named}
         if len(texts) > 1 or any(c.args.get("unpack") or c.find(exp.Query) for c in named):
             raise NotTaken("COLUMNS in an expression, of several kinds")
+        stars = [star for c in named for star in c.find_all(exp.Star)]
+        if any(star.args.get("replace") or star.args.get("rename") for star in stars):
+            raise NotTaken("COLUMNS of other values, or under other names")
         if any(c.parent_select is not item.parent_select for c in named):
             raise NotTaken("COLUMNS in a subquery of an expression")
         for label in _labels(texts.pop(), scope, oracle):

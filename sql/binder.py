@@ -167,7 +167,7 @@ class Binder:
                 if isinstance(tree, exp.SetOperation):
                     return self._set_operation(tree, outer)
                 if isinstance(tree, exp.Values) and outer is not None:
-                    return self.query(_selects(tree), outer, late)
+                    return self.query(_selects(tree), outer, for_exists, late)
                 raise NotTaken(f"{type(tree).__name__} as a query")
             except (NotTaken, PlanError) as error:
                 reason = f"internal: {error}" if isinstance(error, PlanError) else str(error)

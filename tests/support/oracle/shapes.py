@@ -27,6 +27,8 @@ SHAPES: dict[str, str] = {
     "unnest_from": "SELECT id, v FROM t, unnest([x, g]) AS q(v) WHERE v > 1",
     "lateral_values": "SELECT id, q.n, q.v FROM t, LATERAL (VALUES (1, t.x), (2, t.g + 1), (3, NULL)) AS q(n, v)",
     "lateral_values_left": "SELECT id, q.* FROM t LEFT JOIN LATERAL (VALUES (t.g), (t.x)) AS q ON q.col0 > 1",
+    "lateral_values_one": "SELECT id, q.v, w.n FROM t, LATERAL (VALUES (t.x, 1)) q(v), LATERAL (VALUES (q.v + 1)) w(n) WHERE q.v IN (SELECT k FROM u) OR w.n > 2",
+    "columns_replaced": "SELECT COLUMNS(* EXCLUDE (s) REPLACE (x + 1 AS x)), COLUMNS(* EXCLUDE (s, x) RENAME (g AS x)) FROM t",
     "columns_aggregates": "SELECT g, max(COLUMNS(* EXCLUDE (g, s))), count(COLUMNS('^s$')) FROM t GROUP BY g",
     "columns_values": "SELECT COLUMNS(lambda c: c IN ('id', 'x')) * 2 + t.g, COLUMNS('^(id|x)$') FROM t",
     "columns_join": "SELECT coalesce(COLUMNS(['x', 'w']), 0) FROM t JOIN u ON g = k",
