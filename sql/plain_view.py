@@ -13,9 +13,12 @@ from typing import TYPE_CHECKING
 from tidewheel.engine.arrow import empty, pa
 
 from . import errors, view_text
+from .reads import Names
 from .statements import Statement, mentions_recursion, split
 
 if TYPE_CHECKING:
+    from tidewheel.planner.maintain import Home
+
     from ..planner import logical as L
     from .views import Views
 
@@ -70,7 +73,10 @@ def _create(statement: Statement, views: Views) -> bool:
     if known is not None and not known.plain and not parsed.if_not_exists:
         raise _maintained(statement, parsed)
     temporary = bool({"TEMP", "TEMPORARY"} & set(statement.words[1:4]))
-    columns = _columns(statement, parsed, views, temporary) if mentions else None
+    columns = None
+    if mentions:
+        with views.at(_home(views, parsed)):
+            columns = _columns(statement, parsed, views, temporary)
     if columns is None:
         if known is None or not (parsed.replace and known.plain):
             return False
@@ -86,8 +92,18 @@ def _create(statement: Statement, views: Views) -> bool:
             position=statement.start,
             length=len("CREATE"),
         )
-    views.create(statement, columns)
+    with views.at(_home(views, parsed)):
+        views.create(statement, columns)
     return True
+
+
+def _home(views: Views, parsed: view_text.CreateView) -> Home:
+    """Where the query of a plain view looks for names: its own schema comes first."""
+    home = views.home()
+    if len(parsed.parts) < 2:
+        return home
+    names = Names(views.host.connection, home.path)
+    return dataclasses.replace(home, path=names.within(names.target(parsed.parts)).home)
 
 
 def _columns(

@@ -31,6 +31,7 @@ FROM duckdb_views()
 _QUERIES = """
 SELECT database_name, schema_name, view_name, sql FROM duckdb_views() WHERE NOT internal
 """
+_SCHEMAS = "SELECT database_name, schema_name FROM duckdb_schemas()"
 _PLACE = """
 SELECT current_database(), current_schemas(false), current_schema(), current_setting('search_path')
 """
@@ -168,10 +169,27 @@ class Names:
 
     def inside(self, view: Relation) -> Names:
         """The same catalog as a plain view's query sees it: the view's own schema comes first."""
-        own = view.database, view.schema
-        if view.temporary or own == self.home[0]:
+        return self if view.temporary else self.within((view.database, view.schema))
+
+    def within(self, own: tuple[str, str]) -> Names:
+        """The same with a database's schema first."""
+        if own == self.home[0]:
             return self
         return self.at((own, *(place for place in self.path if place != own)))
+
+    def target(self, parts: Sequence[str]) -> tuple[str, str]:
+        """The database and the schema in which CREATE makes a relation of this name."""
+        *qualifiers, _ = parts
+        if not qualifiers:
+            return self.database, self.schema
+        if len(qualifiers) > 1:
+            return qualifiers[0], qualifiers[1]
+        (name,) = qualifiers
+        rows = self._connection.execute(_SCHEMAS).fetchall()
+        known = {(d.lower(), s.lower()): (d, s) for d, s in rows}
+        wanted = [*((d, name) for d, _ in self.home), (name, "main")]
+        found = (known.get((d.lower(), s.lower())) for d, s in wanted)
+        return next((place for place in found if place is not None), (self.database, name))
 
     def qualified(self, text: str) -> str:
         """A query with its tables called in full: what it means here it means everywhere."""

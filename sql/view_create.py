@@ -64,6 +64,8 @@ class Creation(Epochs):
         home = self.home()
         names = self._present().at(home.path)
         relation, key, target = self._name(parsed, names)
+        if len(parsed.parts) > 1:
+            self.in_use(key, statement, parsed)
         replaced = key in self._maintainer.views
         if relation is not None:
             if parsed.if_not_exists:
@@ -264,9 +266,8 @@ class Creation(Epochs):
         relation = names.made(parsed.parts)
         if relation is not None:
             return relation, relation.key, relation.quoted
-        *qualifiers, name = parsed.parts
-        schema = qualifiers[-1] if qualifiers else names.schema
-        database = qualifiers[0] if len(qualifiers) == 2 else names.database
+        database, schema = names.target(parsed.parts)
+        name = parsed.parts[-1]
         target = ".".join(map(quoted, (database, schema, name)))
         return None, f"{database}.{schema}.{name}".lower(), target
 

@@ -29,6 +29,7 @@ from tidewheel.sql.whole_view import WholeViews
 
 if TYPE_CHECKING:
     from tidewheel.planner.logical import Node
+    from tidewheel.sql import view_text
     from tidewheel.sql.catalog import Catalog
     from tidewheel.sql.dbapi import Connection
 
@@ -270,6 +271,23 @@ class Registry:
                 length=len(parts[-1]),
             )
         return relation.key
+
+    def in_use(
+        self, key: str, statement: Statement, parsed: view_text.CreateView | view_text.ViewName
+    ) -> None:
+        """An error if a view is not of the database in use, which alone keeps what is made of it.
+
+        (One transaction of DuckDB's can write to one database.)
+        """
+        used, asked = Names(self.host.connection).database, key.split(".", 1)[0]
+        if used.lower() != asked:
+            raise errors.NotSupportedError(
+                f"maintained views are made and dropped in the database in use, {used}",
+                hint=f"USE {asked} first",
+                text=statement.script,
+                position=parsed.name_at,
+                length=parsed.name_length,
+            )
 
     def _near(self, name: str) -> str | None:
         from difflib import get_close_matches

@@ -51,6 +51,8 @@ class Views(Creation):
                     position=parsed.name_at,
                     length=parsed.name_length,
                 )
+            if len(parsed.parts) > 1:
+                self.in_use(relation.key, statement, parsed)
             dependents = self._maintainer.readers([relation.key])
             if dependents and not parsed.cascade:
                 self._refuse_dependents(relation.key, statement, parsed.name_at)

@@ -52,3 +52,17 @@ def test_attached_after_the_file_was_opened(tmp_path: Path) -> None:
         assert sorted(rows) == [(-1, 1), (1, 1), (1, 2)]
         with pytest.raises(tidewheel.Error, match=r"main\.v"):
             con.execute("DROP TABLE q.t")
+
+
+def test_made_in_the_database_in_use() -> None:
+    with tidewheel.connect() as con:
+        con.execute("ATTACH ':memory:' AS q")
+        con.execute("CREATE TABLE q.t AS SELECT 1 AS x")
+        with pytest.raises(tidewheel.NotSupportedError, match="the database in use, memory"):
+            con.execute("CREATE MATERIALIZED VIEW q.v AS FROM q.t")
+        con.execute("USE q")
+        con.execute("CREATE MATERIALIZED VIEW q.v AS FROM t")
+        con.execute("USE memory")
+        assert con.execute("FROM q.v").fetchall() == [(1,)]
+        with pytest.raises(tidewheel.NotSupportedError, match="USE q"):
+            con.execute("DROP MATERIALIZED VIEW q.v")

@@ -203,3 +203,29 @@ def test_a_proof_through_a_view_of_another_schema() -> None:
         ((_, text),) = con.execute("EXPLAIN ROW (v, 4)").fetchall()
         assert "<- e (4, 1)" in text
         assert "<- e (1, 4)" in text
+
+
+def test_plain_recursions_of_a_schema_that_is_not_in_use() -> None:
+    """Their names are looked for in the view's own schema first, also when they are made."""
+    con = tidewheel.connect()
+    with con:
+        con.execute("CREATE SCHEMA s")
+        con.execute("CREATE TABLE s.own AS SELECT 1 AS a")
+        con.execute("CREATE TABLE e AS SELECT 'x' AS a")
+        con.execute("CREATE TABLE s.e AS SELECT 2 AS a")
+        con.execute(
+            "CREATE VIEW s.linear AS WITH RECURSIVE r(a) AS (SELECT a FROM own UNION "
+            "SELECT r.a + e.a FROM r, e WHERE r.a < 5) FROM r"
+        )
+        con.execute(
+            "CREATE VIEW s.mutual AS WITH RECURSIVE p(a) AS (SELECT a FROM own UNION "
+            "SELECT q.a + e.a FROM q, e WHERE q.a < 5), q(a) AS (SELECT a FROM p) FROM q"
+        )
+        con.execute("CREATE MATERIALIZED VIEW v AS SELECT * FROM s.linear JOIN s.mutual USING (a)")
+        for view in ("s.linear", "s.mutual", "v"):
+            assert sorted(con.execute(f"FROM {view}").fetchall()) == [(1,), (3,), (5,)]
+        con.execute("INSERT INTO s.own VALUES (2)")
+        for view in ("s.linear", "s.mutual", "v"):
+            assert len(con.execute(f"FROM {view}").fetchall()) == 6
+        con.execute("USE s")
+        assert len(con.execute("FROM mutual").fetchall()) == 6
