@@ -94,7 +94,9 @@ class Names:
     def __init__(self, connection: duckdb.DuckDBPyConnection, home: Path | None = None) -> None:
         rows = connection.execute(_RELATIONS).fetchall()
         self.relations = [Relation(*row) for *row, internal, _ in rows if not internal]
-        self._collated = any(collated for *_, internal, collated in rows if not internal)
+        self._collated = {
+            Relation(*row).key for *row, internal, collated in rows if collated and not internal
+        }
         self._own = {(row[1], row[2]) for row in rows if row[-2]}
         self._by_name: dict[str, list[Relation]] = {}
         for relation in self.relations:
@@ -114,10 +116,17 @@ class Names:
         return self._queries.get((view.database, view.schema, view.name), "")
 
     def collated(self, text: str) -> bool:
-        """Does a table mention a collation, or a view, if `text` may read one?"""
-        views = any(r.kind == "view" for r in self.mentioned(text))
-        return self._collated or (
-            views and any("collate" in sql.lower() for sql in self._queries.values())
+        """Has what `text` reads a collation? Under a view, any of the catalog counts."""
+        if any(r.kind == "view" for r in self.mentioned(text)):
+            written = any("collate" in sql.lower() for sql in self._queries.values())
+            return bool(self._collated) or written
+        if not self._collated:
+            return False
+        found, views, texts = self._followed(text, frozenset())
+        return (
+            bool(views)
+            or not self._collated.isdisjoint(found)
+            or any("collate" in each.lower() for each, _ in texts)
         )
 
     @property
