@@ -5,6 +5,7 @@ Nothing here needs sqlglot or the scheduler, so a program that asks only such qu
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Any
@@ -99,6 +100,7 @@ class Direct:
         self._reader.close()
 
 
+_DECIMAL = re.compile(r"DECIMAL\(\d+,\d+\)")
 _PLAIN = {
     "BOOLEAN": "bool_", "VARCHAR": "string",
     "TINYINT": "int8", "SMALLINT": "int16", "INTEGER": "int32", "BIGINT": "int64",
@@ -217,7 +219,7 @@ def plain_columns(columns: Iterable[Sequence[Any]]) -> list[tuple[str, str]] | N
     Each begins with its name and DuckDB's type, as those of a cursor's description do.
     """
     found = [(name, str(kind)) for name, kind, *_ in columns]
-    return found if all(t in _PLAIN or t.startswith("DECIMAL(") for _, t in found) else None
+    return found if all(t in _PLAIN or _DECIMAL.fullmatch(t) for _, t in found) else None
 
 
 def executed_plain(

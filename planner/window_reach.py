@@ -86,7 +86,7 @@ def looking(named: L.Named, type_of: TypeOf) -> Looking | None:
 
 def _exact(call: exp.Expr, type_of: TypeOf) -> bool:
     kind = type_of(call.this)
-    return kind in _EXACT or kind.startswith("DECIMAL(")
+    return kind in _EXACT or (kind.startswith("DECIMAL(") and kind.endswith(")"))
 
 
 def _number(literal: exp.Expr) -> int | None:

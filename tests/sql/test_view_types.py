@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from pathlib import Path
 
 import duckdb
@@ -90,3 +91,17 @@ def test_a_variant_is_refused(query: str, begin: str) -> None:
         with pytest.raises(tidewheel.NotSupportedError, match="which is a VARIANT") as caught:
             con.execute(f"{begin} CREATE MATERIALIZED VIEW w AS {query}")
         assert "cast it" in (caught.value.hint or "")
+
+
+def test_lists_of_decimals_beside_a_collation() -> None:
+    """A view that is recomputed, for it: its few rows come from DuckDB as values."""
+    with tidewheel.connect() as con:
+        con.execute("CREATE TABLE t(x VARCHAR COLLATE NOCASE, w DECIMAL(18, 3))")
+        con.execute("INSERT INTO t VALUES ('a', 1)")
+        con.execute(
+            "CREATE MATERIALIZED VIEW v AS SELECT x, list(w ORDER BY w) AS l FROM t GROUP BY x"
+        )
+        con.execute("INSERT INTO t VALUES ('A', 2.5)")
+        ((x, values),) = con.execute("FROM v").fetchall()
+        assert x.lower() == "a"
+        assert values == [Decimal(1), Decimal("2.5")]
