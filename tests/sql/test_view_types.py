@@ -95,13 +95,12 @@ def test_a_variant_is_refused(query: str, begin: str) -> None:
 
 def test_lists_of_decimals_beside_a_collation() -> None:
     """A view that is recomputed, for it: its few rows come from DuckDB as values."""
+    query = "SELECT list(w ORDER BY w) AS l FROM t"
     with tidewheel.connect() as con:
         con.execute("CREATE TABLE t(x VARCHAR COLLATE NOCASE, w DECIMAL(18, 3))")
         con.execute("INSERT INTO t VALUES ('a', 1)")
-        con.execute(
-            "CREATE MATERIALIZED VIEW v AS SELECT x, list(w ORDER BY w) AS l FROM t GROUP BY x"
-        )
+        for _ in range(3):  # what is asked again has its columns known
+            assert con.execute(query).fetchall() == [([Decimal(1)],)]
+        con.execute(f"CREATE MATERIALIZED VIEW v AS {query}")
         con.execute("INSERT INTO t VALUES ('A', 2.5)")
-        ((x, values),) = con.execute("FROM v").fetchall()
-        assert x.lower() == "a"
-        assert values == [Decimal(1), Decimal("2.5")]
+        assert con.execute("FROM v").fetchall() == [([Decimal(1), Decimal("2.5")],)]
