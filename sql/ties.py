@@ -61,7 +61,8 @@ def settled(sql: str, way: int) -> str | None:
             [sqlglot.parse_one(which.format(text, number), dialect=Tidewheel) for text in texts]
             for texts in (_rows(select), _groups(select))
         )
-        for more, orders in ((groups, _orders(select)), (rows, _within(select))):
+        picked = list(_picked(select)) if groups else []
+        for more, orders in ((groups, [*_orders(select), *picked]), (rows, _within(select))):
             for order in orders if more else ():
                 for item in more:
                     order.append("expressions", exp.Ordered(this=item.copy(), nulls_first=False))
@@ -138,6 +139,24 @@ def _orders(select: exp.Select) -> Iterator[exp.Expr]:
             yield order
 
 
+def _picked(select: exp.Select) -> Iterator[exp.Expr]:
+    """An order in each call that picks a row of a frame: more in OVER would make other frames."""
+    windows = [w for w in select.find_all(exp.Window) if w.parent_select is select]
+    named = {w.this.name: w for w in windows if isinstance(w.this, exp.Identifier)}
+    for window in windows:
+        over = window if window.args.get("order") else named.get(window.text("alias"), window)
+        if not _picks(window, over) or over.args.get("order") is None:
+            continue
+        call = call_of(window.this)
+        order = call.find(exp.Order)
+        if order is None:
+            last = "offset" if call.args.get("offset") is not None else "this"
+            items = [item.copy() for item in over.args["order"].expressions]
+            order = exp.Order(this=call.args[last], expressions=items)
+            call.set(last, order)
+        yield order
+
+
 def _within(select: exp.Select) -> Iterator[exp.Expr]:
     """Each ORDER BY of an aggregate of a SELECT on whose ties its value depends."""
     for call in select.find_all(exp.ArrayAgg, exp.GroupConcat, exp.First, exp.Last, exp.Anonymous):
@@ -157,7 +176,14 @@ def _by_row(window: exp.Window) -> bool:
     """Does the function tell rows apart that tie? (One over RANGE does not, most of the time.)"""
     alone = window.copy()
     alone.set("order", None)
-    return window_by_place(alone) and call_of(window.this).key not in ("lastvalue", "nthvalue")
+    return window_by_place(alone) and not _picks(window, window)
+
+
+def _picks(window: exp.Expr, over: exp.Expr) -> bool:
+    """Does it give the value of one row of a frame that peers enter and leave together?"""
+    spec = over.args.get("spec")
+    rows = spec is not None and spec.text("kind").upper() == "ROWS"
+    return not rows and call_of(window.this).key in ("firstvalue", "lastvalue", "nthvalue")
 
 
 def accepted(kept: pa.Table, answer: Callable[[int], pa.Table], run: Run) -> bool:

@@ -20,6 +20,13 @@ QUERIES = (
     "SELECT id FROM t QUALIFY row_number() OVER (PARTITION BY p ORDER BY y DESC) <= 3",
     "SELECT t.id, u.id AS other, first_value(u.id) OVER (PARTITION BY t.p ORDER BY t.y) AS f"
     " FROM t JOIN u ON t.p = u.p",
+    "SELECT id, y, last_value(id) OVER (ORDER BY y) AS l FROM t",
+    "SELECT id, nth_value(x, p + 1) OVER w AS v, last_value(id IGNORE NULLS) OVER w AS l,"
+    " sum(id) OVER w AS s FROM t WINDOW w AS (PARTITION BY p ORDER BY y DESC NULLS FIRST)",
+    "SELECT id, y, first_value(id) OVER (ORDER BY y GROUPS BETWEEN UNBOUNDED PRECEDING"
+    " AND UNBOUNDED FOLLOWING EXCLUDE GROUP) AS f FROM t",
+    "SELECT id, last_value(x) OVER (ORDER BY y ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING) AS l"
+    " FROM t",
     "SELECT DISTINCT ON (p) t.id, u.id AS other FROM t JOIN u USING (p) ORDER BY y",
     "SELECT t.p, arg_max(u.id, y), list(t.id ORDER BY y) FROM t JOIN u USING (p) GROUP BY t.p",
     "SELECT p, count(*) AS n, row_number() OVER (ORDER BY count(*) DESC) AS r FROM t GROUP BY p",
@@ -96,6 +103,19 @@ def test_without_ties_nothing_is_accepted() -> None:
     assert settled("SELECT sum(x) OVER (ORDER BY y), rank() OVER (ORDER BY y) FROM t", 0) is None
     # as w is for both, an order of more would be another RANGE for the sum
     assert settled("SELECT lag(x) OVER w, sum(x) OVER w FROM t WINDOW w AS (ORDER BY y)", 0) is None
+
+
+def test_the_last_value_is_that_of_a_peer() -> None:
+    con = duckdb.connect()
+    con.execute("CREATE TABLE t AS SELECT i // 4 AS y, i AS id FROM range(20) r(i)")
+    for call in ("last_value(id)", "nth_value(id, 1)"):
+        query = f"SELECT y, {call} OVER (PARTITION BY y > 2 ORDER BY y DESC) AS l FROM t"
+        found = [set(con.execute(settled(query, way) or "").fetchall()) for way in range(6)]
+        assert len(set(map(frozenset, found))) > 1
+        assert all(len(rows) == 5 for rows in found)
+        group = "id // 4 = y" if "last" in call else "id // 4 = CASE WHEN y > 2 THEN 4 ELSE 2 END"
+        allowed = con.execute(f"FROM (SELECT DISTINCT y FROM t), (SELECT id FROM t) WHERE {group}")
+        assert set().union(*found) <= set(allowed.fetchall())
 
 
 @pytest.mark.parametrize("on", ["ON a.k = b.k AND a.t >= b.t", "USING (k, t)"])
