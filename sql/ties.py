@@ -88,8 +88,9 @@ def _one_each(join: exp.Join, which: str) -> bool:
         return False
     alias = exp.to_identifier(name, quoted=True).sql(dialect=Tidewheel)
     places = [f"{alias}.{c.sql(dialect=Tidewheel)}" for c in join.args.get("using") or ()]
-    for condition in [] if on is None else on.flatten():
-        for side in (condition.this, condition.expression):
+    for condition in on.flatten() if isinstance(on, exp.And) else [on] if on else []:
+        compared = condition.unnest()
+        for side in compared.iter_expressions() if isinstance(compared, exp.Binary) else ():
             tables = {c.table.lower() for c in side.find_all(exp.Column)}
             if tables == {name.lower()}:
                 places.append(side.sql(dialect=Tidewheel))

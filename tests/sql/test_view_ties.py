@@ -32,6 +32,8 @@ QUERIES = (
     "SELECT p, count(*) AS n, row_number() OVER (ORDER BY count(*) DESC) AS r FROM t GROUP BY p",
     "SELECT count(*), sum(id) FROM (SELECT id FROM t ORDER BY y LIMIT 20)",
     "SELECT u.id, t.id AS other FROM u ASOF JOIN t ON u.p = t.p AND u.id >= t.y",
+    "SELECT u.id, t.id AS other FROM u ASOF JOIN t ON u.id >= t.y",
+    "SELECT u.id, t.id AS other FROM u ASOF LEFT JOIN t ON (u.p = t.p) AND (u.id >= t.y)",
     "FROM u ASOF LEFT JOIN (SELECT p, y + 1 AS id, x FROM t) AS l USING (p, id)",
     "SELECT u.p, sum(l.x) FROM u ASOF JOIN t AS l ON l.y * 2 <= u.id AND u.p = l.p GROUP BY u.p",
 )
