@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -24,7 +25,16 @@ from tidewheel.planner.logical import (
 )
 from tidewheel.planner.text import column, identifier, substituted, to_sql
 
+from .bind_items import (
+    alias_of_item,
+    holds_joins,
+    join_kind_of,
+    relation,
+    rows_of_item,
+    to_their_items,
+)
 from .bind_names import conjuncts, waits
+from .bind_own_rows import OwnRows
 from .bind_pivot import pivoted
 from .bind_query import BoundQuery, names_of, split_conditions, with_outer
 from .bind_scope import NotTaken, Relation, Scope, Visible, deduplicated
@@ -54,13 +64,38 @@ class FromBinder:
     def bind(self, item: exp.Expr, joins: Sequence[exp.Join]) -> From:
         """An item and what is joined to it."""
         left = self._item(item)
-        for join in (*(item.args.get("joins") or ()), *_to_their_items(joins)):
+        for join in (*(item.args.get("joins") or ()), *to_their_items(joins)):
             left = self._join(left, join)
         return left
 
     # -- items
 
     def _item(self, item: exp.Expr) -> From:
+        try:
+            return self._alone(item)
+        except (NotTaken, duckdb.Error):
+            with suppress(NotTaken, duckdb.Error):
+                return self._of_own_rows(item)
+            raise
+
+    def _of_own_rows(self, item: exp.Expr) -> From:
+        """An item that reads no table but values of a SELECT around: beside these."""
+        if self.around is None or item.args.get("joins"):
+            raise NotTaken("a FROM item with nothing around it")
+        bare = item
+        if isinstance(item, exp.Lateral):
+            bare = item.this.copy()
+            bare.set("alias", item.args.get("alias"))
+        rows = OwnRows(self.binder, self.select.aggregates)
+        node, labels, columns, met = rows.around(bare, self.around)
+        self.select.around |= met.keys()
+        self.conditions += [
+            exp.NullSafeEQ(this=value.copy(), expression=column(name))
+            for name, value in met.items()
+        ]
+        return node, [rows_of_item(item, labels, columns)]
+
+    def _alone(self, item: exp.Expr) -> From:
         if item.args.get("laterals"):
             raise NotTaken("LATERAL VIEW")
         pivots = item.args.get("pivots") or []
@@ -82,7 +117,7 @@ class FromBinder:
         if isinstance(item, exp.Subquery):
             if special or item.args.get("with_"):
                 return self._opaque(item, ", ".join(special).upper() or "WITH around a FROM item")
-            if _holds_joins(item):
+            if holds_joins(item):
                 return self._parenthesized(item)
             return self._subquery(item)
         if isinstance(item, exp.Lateral):
@@ -379,65 +414,6 @@ class FromBinder:
         return node, [*left[1], *right[1]]
 
 
-def _to_their_items(joins: Sequence[exp.Join]) -> list[exp.Join]:
-    """``FROM a, b RIGHT JOIN c`` joins c to b alone; sqlglot has all joins of a FROM in one list.
-
-    Where it makes no difference they are left so: a LATERAL may then read what is before a comma.
-    """
-    found: list[exp.Join] = []
-    start = 0
-    while start < len(joins):
-        end = start + 1
-        while end < len(joins) and not _is_comma(joins[end]):
-            end += 1
-        first, rest = joins[start], joins[start + 1 : end]
-        if _is_comma(first) and any(map(_tells_sides, rest)):
-            item = first.this.copy()
-            item.set("joins", [*(item.args.get("joins") or ()), *(j.copy() for j in rest)])
-            found.append(exp.Join(this=item))
-        else:
-            found += joins[start:end]
-        start = end
-    return found
-
-
-def _holds_joins(item: exp.Subquery) -> bool:
-    """Are there FROM items in the parentheses, and no query?"""
-    inner = item.this
-    if isinstance(inner, exp.Subquery):
-        return bool(inner.alias or inner.args.get("joins")) or _holds_joins(inner)
-    return isinstance(inner, exp.Table)
-
-
-def _is_comma(join: exp.Join) -> bool:
-    return not any(join.args.get(k) for k in ("kind", "side", "method", "on", "using"))
-
-
-def _tells_sides(join: exp.Join) -> bool:
-    """Does it matter which items are on the left of a join?"""
-    sided = (join.args.get("side") or "").upper() in ("RIGHT", "FULL")
-    return sided or bool(join.args.get("method") or join.args.get("using"))
-
-
-def alias_of_item(item: exp.Expr) -> tuple[str, tuple[str, ...]]:
-    alias = item.args.get("alias")
-    if not isinstance(alias, exp.TableAlias):
-        return "", ()
-    return alias.name, tuple(c.name for c in alias.columns)
-
-
-def relation(
-    path: tuple[str, ...],
-    labels: Sequence[str],
-    columns: Sequence[Column],
-    renamed: Sequence[str],
-) -> Relation:
-    if len(renamed) > len(columns):
-        raise NotTaken("more column aliases than columns")
-    names = [*renamed, *labels[len(renamed) :]]
-    return Relation(path, [Visible(name, c, c) for name, c in zip(names, columns, strict=True)])
-
-
 def _common(left: Sequence[Relation], right: Sequence[Relation]) -> list[str]:
     theirs = {v.label.lower() for r in right for v in r.columns if v.merged is not None}
     found = [v.label for r in left for v in r.columns if v.merged is not None]
@@ -463,23 +439,3 @@ def _coalesced(a: str, b: str) -> exp.Expr:
 def _all_of(condition: exp.Expr, names: set[str]) -> bool:
     used = {c.name for c in condition.find_all(exp.Column)}
     return bool(used) and used <= names
-
-
-def join_kind_of(side: str, kind: str) -> JoinKind:
-    kinds: dict[tuple[str, str], JoinKind] = {
-        ("", ""): "inner",
-        ("", "INNER"): "inner",
-        ("", "CROSS"): "cross",
-        ("LEFT", ""): "left",
-        ("LEFT", "OUTER"): "left",
-        ("RIGHT", ""): "right",
-        ("RIGHT", "OUTER"): "right",
-        ("FULL", ""): "full",
-        ("FULL", "OUTER"): "full",
-        ("", "SEMI"): "semi",
-        ("", "ANTI"): "anti",
-    }
-    try:
-        return kinds[side, kind]
-    except KeyError:
-        raise NotTaken(f"{side} {kind} JOIN".strip()) from None

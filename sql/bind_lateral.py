@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 
+import duckdb
 from sqlglot import exp
 
 from tidewheel.planner.logical import Column, Filter, JoinKind, Named, Node, Project, Unnest
 from tidewheel.planner.text import column, substituted, to_sql
 
-from .bind_from import From, FromBinder, alias_of_item, join_kind_of, relation
+from .bind_from import From, FromBinder
+from .bind_items import alias_of_item, join_kind_of, relation, rows_of_item
 from .bind_names import conjuncts
+from .bind_own_rows import OwnRows, reads_values_alone
 from .bind_query import BoundQuery, names_of, split_conditions, with_aggregates
 from .bind_scope import NotTaken, Relation, Scope, Visible, deduplicated
 
@@ -35,14 +39,39 @@ class Lateral:
         kind = join_kind_of(*((join.args.get(k) or "").upper() for k in ("side", "kind")))
         if kind not in ("inner", "cross", "left"):
             return None
+        if (series := self._series(left, join, join.this, kind, join.args.get("on"))) is not None:
+            return series
         item = join.this.this if isinstance(join.this, exp.Lateral) else join.this
-        if isinstance(item, exp.Subquery):
-            if item.args.get("with_") or not isinstance(item.this, exp.Query | exp.Values):
-                return None
-            if kind != "left" and (rows := self._rows(left, join, item.this)) is not None:
+        query = item.this if isinstance(item, exp.Subquery) else None
+        if kind != "left" and query is not None and not item.args.get("with_"):
+            rows = self._rows(left, join, query)
+            if rows is not None:
                 return rows
-            return self._query(left, join, item.this, kind)
-        return self._series(left, join, join.this, kind, join.args.get("on"))
+        if reads_values_alone(item):
+            with suppress(NotTaken, duckdb.Error):
+                return self._of_own_rows(left, join, kind)
+        if not isinstance(query, exp.Query | exp.Values) or item.args.get("with_"):
+            return None
+        return self._query(left, join, query, kind)
+
+    def _of_own_rows(self, left: From, join: exp.Join, kind: JoinKind) -> From:
+        """An item that reads no table but values of those before it."""
+        on = conjuncts(join.args.get("on"))
+        conditions = [c for c in on if to_sql(c).lower() != "true"]
+        if conditions and kind == "left":
+            raise NotTaken("an outer join with rows of a value, and a condition")
+        item = join.this
+        if isinstance(item, exp.Lateral):
+            item = item.this.copy()
+            item.set("alias", join.this.args.get("alias"))
+        select, binder = self._from.select, self._from.binder
+        rows = OwnRows(binder, select.aggregates)
+        around = Scope(left[1], self._from.around)
+        node, labels, columns = rows.item(item, left[0], around, kind == "left")
+        made = rows_of_item(join.this, labels, columns)
+        whole = Scope([*left[1], made], select.scope.parent)
+        self._from.conditions += [select.resolve_in(whole, c) for c in conditions]
+        return node, whole.relations
 
     def _series(
         self,
@@ -55,12 +84,22 @@ class Lateral:
         """An UNNEST or a series of numbers or times; None for anything else."""
         inner = item.this if isinstance(item, exp.Lateral) else item
         inner = inner.this if isinstance(inner, exp.Table) else inner
-        if isinstance(inner, exp.Unnest):
-            return self._unnest(left, item, inner.expressions, "unnest", kind, on)
         if isinstance(inner, exp.GenerateSeries):
             name = "range" if inner.args.get("is_end_exclusive") else "generate_series"
-            return self._unnest(left, item, [inner], name, kind, on)
-        return None
+            lists = [inner]
+        elif isinstance(inner, exp.Unnest):
+            name, lists = "unnest", inner.expressions
+        else:
+            return None
+        if on is not None and to_sql(on).lower() != "true":
+            return None
+        if (
+            item.args.get("offset")
+            or item.args.get("ordinality")
+            or (kind == "left" and len(lists) > 1)
+        ):
+            return None
+        return self._unnest(left, item, lists, name, kind)
 
     def _rows(self, left: From, join: exp.Join, tree: exp.Expr) -> From | None:
         """``LATERAL (SELECT unnest(t.list) AS x)``, ``LATERAL (SELECT k FROM range(t.n) s(k))``:
@@ -189,18 +228,11 @@ class Lateral:
         lists: Sequence[exp.Expr],
         name: str,
         kind: JoinKind,
-        on: exp.Expr | None,
     ) -> From:
         """``FROM t, UNNEST(t.list)``: a row per element; a left join keeps rows without one."""
-        if on is not None and to_sql(on).lower() != "true":
-            raise NotTaken("a lateral UNNEST with a condition")
         alias, renamed = alias_of_item(item)
         scope = Scope(left[1], self._from.select.scope.parent)
         values = [self._from.select.resolve_in(scope, e, pure=True) for e in lists]
-        if item.args.get("offset") or item.args.get("ordinality"):
-            raise NotTaken("UNNEST WITH ORDINALITY")
-        if kind == "left" and len(values) > 1:
-            raise NotTaken("an outer join with a lateral UNNEST of several lists")
         if kind == "left":
             values = [_padded(v) for v in values]
         calls = [exp.Explode(this=v) for v in values]

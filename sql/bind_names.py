@@ -143,7 +143,7 @@ def conjuncts(expression: exp.Expr | None) -> Iterator[exp.Expr]:
     work = [expression]
     while work:
         node = work.pop()
-        if isinstance(node, exp.Paren):
+        if isinstance(node, exp.Paren) and not isinstance(node.this, exp.Subquery):
             work.append(node.this)
         elif isinstance(node, exp.And):
             work += [node.expression, node.this]

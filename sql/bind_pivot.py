@@ -13,6 +13,7 @@ from sqlglot import exp
 
 from tidewheel.planner.text import identifier
 
+from .bind_items import relation
 from .bind_names import Aggregates
 from .bind_scope import NotTaken, Relation
 
@@ -24,8 +25,6 @@ _WHOLE = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT")
 
 def pivoted(binder: FromBinder, item: exp.Expr, pivot: exp.Pivot) -> From:
     """The rows of `item`, a group of them in one row. `pivot` may be a statement's."""
-    from .bind_from import relation
-
     source = (pivot.this or item).copy()
     source.set("pivots", None)
     source.set("joins", None)

@@ -37,7 +37,7 @@ from .bind_query import BoundQuery, names_of
 from .bind_scope import FURTHER_OUT, NotTaken, Scope, parts_of
 from .bind_star import by_columns, expanded
 from .bind_subquery import Subqueries
-from .bind_subquery_forms import as_list, of_the_extreme
+from .bind_subquery_forms import SubqueryForms
 from .bind_types import is_volatile
 
 if TYPE_CHECKING:
@@ -61,6 +61,7 @@ class SelectBinder:
         self._windows: dict[str, exp.Window] = {}
         self._clauses = Clauses([])
         self._aliases: dict[str, Item] = {}
+        self._forms = SubqueryForms(binder, self._subqueries, self.aggregates, self._aliases)
         self._correlation = Correlation(binder, outer, late)
         self._late = late
         self._put_off: list[Named] = []
@@ -149,9 +150,12 @@ class SelectBinder:
             return found
 
         def subquery(node: exp.Expr, walk: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
-            if pure or around:
+            if not pure and not around:
+                return self._forms.bound(node, walk, scope)
+            value = self._forms.of_own_rows(node, walk, scope)
+            if value is None or (pure and references(value) - _columns(scope)):
                 raise NotTaken("a subquery in the condition of an outer join")
-            return self._on_subquery(node, walk, scope)
+            return value
 
         return resolve(expression, lookup, subquery, self._windows)
 
@@ -187,50 +191,8 @@ class SelectBinder:
             return found
 
         return resolve(
-            expression, lookup, lambda n, w: self._on_subquery(n, w, self.scope), self._windows
+            expression, lookup, lambda n, w: self._forms.bound(n, w, self.scope), self._windows
         )
-
-    def _on_subquery(
-        self,
-        node: exp.Expr,
-        walk: Callable[[exp.Expr], exp.Expr],
-        scope: Scope,
-    ) -> exp.Expr:
-        if isinstance(node, exp.Exists):
-            query = self.binder.query(node.this, scope, for_exists=True)
-            return self._subqueries.add("exists", query, ())
-        if isinstance(node, exp.In):
-            query = self.binder.query(node.args["query"], scope)
-            operands = node.this.expressions if isinstance(node.this, exp.Tuple) else [node.this]
-            bound = [walk(o) for o in operands]
-            if len(bound) != len(query.columns):
-                raise NotTaken("IN compares a row with a subquery of another width")
-            return self._subqueries.add("in", query, bound)
-        if isinstance(node, exp.Binary):
-            return self._quantified(node, walk, scope)
-        if isinstance(node, exp.Array):
-            return walk(as_list(node.expressions[0], self.aggregates))
-        query = self.binder.query(node, scope)
-        if len(query.columns) != 1:
-            raise NotTaken("a scalar subquery with several columns")
-        return self._subqueries.add("scalar", query, ())
-
-    def _quantified(
-        self,
-        node: exp.Binary,
-        walk: Callable[[exp.Expr], exp.Expr],
-        scope: Scope,
-    ) -> exp.Expr:
-        """``= ANY`` is IN, ``<> ALL`` is NOT IN; ``> ALL`` compares with the greatest."""
-        is_any = isinstance(node, exp.EQ) and isinstance(node.expression, exp.Any)
-        is_not_all = isinstance(node, exp.NEQ) and isinstance(node.expression, exp.All)
-        if not is_any and not is_not_all:
-            return walk(of_the_extreme(node))
-        query = self.binder.query(node.expression.this, scope)
-        if len(query.columns) != 1:
-            raise NotTaken("ANY over several columns")
-        found = self._subqueries.add("in", query, [walk(node.this)])
-        return found if is_any else exp.Not(this=found)
 
     # -- the clauses
 
@@ -478,3 +440,7 @@ def _refuse_unusual(select: exp.Select) -> None:
     for key, value in select.args.items():
         if key not in _KNOWN and value:
             raise NotTaken(f"{key.strip('_').upper()} in a SELECT")
+
+
+def _columns(scope: Scope) -> set[str]:
+    return {v.column.name for v in scope.visible()}

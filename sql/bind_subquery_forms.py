@@ -1,18 +1,120 @@
-"""Subqueries that are written as scalar aggregates: comparisons with ANY and ALL, ARRAY."""
+"""What is written as a subquery: EXISTS, IN, comparisons with ANY and ALL, ARRAY, one value."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import duckdb
 from sqlglot import exp
 
 from tidewheel.planner.text import atomic, column
 
 from .bind_names import Aggregates
-from .bind_scope import NotTaken
+from .bind_own_rows import OwnRows, operand, reads_values_alone
+from .bind_scope import NotTaken, Scope
 
+if TYPE_CHECKING:
+    from .bind_subquery import Subqueries
+    from .binder import Binder
+
+Walk = Callable[[exp.Expr], exp.Expr]
 _VALUES, _VALUE = "__tw_values", "__tw_value"
 
 
-def of_the_extreme(node: exp.Binary) -> exp.Expr:
+class SubqueryForms:
+    """Binds the subqueries of one SELECT."""
+
+    def __init__(
+        self,
+        binder: Binder,
+        subqueries: Subqueries,
+        aggregates: Aggregates,
+        aliases: Collection[str],
+    ) -> None:
+        self._binder = binder
+        self._subqueries = subqueries
+        self._aggregates = aggregates
+        self._aliases = aliases
+
+    def bound(
+        self,
+        node: exp.Expr,
+        walk: Walk,
+        scope: Scope,
+    ) -> exp.Expr:
+        """The expression that stands for a subquery; `walk` binds what it is compared with."""
+        return self.of_own_rows(node, walk, scope) or self._joined(node, walk, scope)
+
+    def of_own_rows(
+        self,
+        node: exp.Expr,
+        walk: Walk,
+        scope: Scope,
+    ) -> exp.Expr | None:
+        """One that reads no table, but rows of a value, as an expression."""
+        if not reads_values_alone(node):
+            return None
+        operands: list[exp.Expr] = []
+        if isinstance(node, exp.In):
+            row = isinstance(node.this, exp.Tuple)
+            operands = list(node.this.expressions) if row else [node.this]
+            marks = [operand(i) for i in range(len(operands))]
+            left = exp.Tuple(expressions=marks) if row else marks[0]
+            node = exp.In(this=left, query=node.args["query"].copy())
+        elif isinstance(node, exp.Binary):
+            operands = [node.this]
+            node = type(node)(this=operand(0), expression=node.expression.copy())
+        rows = OwnRows(self._binder, self._aggregates)
+        with suppress(NotTaken, duckdb.Error):
+            return rows.value(node, scope, self._aliases, [walk(o) for o in operands])
+        return None
+
+    def _joined(
+        self,
+        node: exp.Expr,
+        walk: Walk,
+        scope: Scope,
+    ) -> exp.Expr:
+        if isinstance(node, exp.Exists):
+            query = self._binder.query(node.this, scope, for_exists=True)
+            return self._subqueries.add("exists", query, ())
+        if isinstance(node, exp.In):
+            query = self._binder.query(node.args["query"], scope)
+            operands = node.this.expressions if isinstance(node.this, exp.Tuple) else [node.this]
+            bound = [walk(o) for o in operands]
+            if len(bound) != len(query.columns):
+                raise NotTaken("IN compares a row with a subquery of another width")
+            return self._subqueries.add("in", query, bound)
+        if isinstance(node, exp.Binary):
+            return self._quantified(node, walk, scope)
+        if isinstance(node, exp.Array):
+            return walk(_as_list(node.expressions[0], self._aggregates))
+        query = self._binder.query(node, scope)
+        if len(query.columns) != 1:
+            raise NotTaken("a scalar subquery with several columns")
+        return self._subqueries.add("scalar", query, ())
+
+    def _quantified(
+        self,
+        node: exp.Binary,
+        walk: Walk,
+        scope: Scope,
+    ) -> exp.Expr:
+        """``= ANY`` is IN, ``<> ALL`` is NOT IN; ``> ALL`` compares with the greatest."""
+        is_any = isinstance(node, exp.EQ) and isinstance(node.expression, exp.Any)
+        is_not_all = isinstance(node, exp.NEQ) and isinstance(node.expression, exp.All)
+        if not is_any and not is_not_all:
+            return walk(_of_the_extreme(node))
+        query = self._binder.query(node.expression.this, scope)
+        if len(query.columns) != 1:
+            raise NotTaken("ANY over several columns")
+        found = self._subqueries.add("in", query, [walk(node.this)])
+        return found if is_any else exp.Not(this=found)
+
+
+def _of_the_extreme(node: exp.Binary) -> exp.Expr:
     """``x > ALL (query)``: TRUE over no rows, FALSE unless x > max, and unknown where a NULL is.
 
     ``x = ALL (query)`` is FALSE unless x is the least and the greatest, ``<> ANY`` the reverse.
@@ -43,7 +145,7 @@ def of_the_extreme(node: exp.Binary) -> exp.Expr:
     return exp.Paren(this=exp.Case(ifs=cases, default=exp.Boolean(this=every)))
 
 
-def as_list(query: exp.Expr, aggregates: Aggregates) -> exp.Expr:
+def _as_list(query: exp.Expr, aggregates: Aggregates) -> exp.Expr:
     """``ARRAY(SELECT e FROM … ORDER BY …)``: the list of e, empty where there are no rows."""
     if not isinstance(query, exp.Select) or len(query.expressions) != 1:
         raise NotTaken("ARRAY over several columns, or set operations")

@@ -13,6 +13,7 @@ from sqlglot import exp
 from tidewheel.planner.logical import Filter, Named, Node, Unnest
 from tidewheel.planner.text import column, identifier
 
+from .bind_items import relation
 from .bind_scope import NotTaken
 
 if TYPE_CHECKING:
@@ -56,8 +57,6 @@ def _chosen(fields: Sequence[exp.Expr], labels: Collection[str]) -> list[exp.Exp
 
 def unpivoted(binder: FromBinder, item: exp.Expr, pivot: exp.Pivot) -> From:
     """The rows of `item`, each as often as it has columns with a value among those of `pivot`."""
-    from .bind_from import relation
-
     plain = item.copy()
     plain.set("pivots", None)
     plain.set("joins", None)

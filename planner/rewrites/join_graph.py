@@ -78,7 +78,7 @@ def _filtered(node: Node, predicates: list[exp.Expr]) -> Node:
 
 def conjuncts(expression: exp.Expr) -> list[exp.Expr]:
     """The parts of an AND; what all branches of an OR have in common is taken out of it."""
-    if isinstance(expression, exp.Paren):
+    if isinstance(expression, exp.Paren) and not isinstance(expression.this, exp.Subquery):
         return conjuncts(expression.this)
     if isinstance(expression, exp.And):
         return [*conjuncts(expression.this), *conjuncts(expression.expression)]
