@@ -39,30 +39,52 @@ def run(views: Views, statement: Statement, ddl: Callable[[], Any]) -> Any:
                 for key in reversed(keys):
                     views.drop_one(key)
                 return ddl()
-            before = _schemas(views, keys)
+            before = _schemas_that_bind(views, keys)
             result = ddl()
             views.database.catalog_version += 1
             _check(views, statement, keys, before)
-        except errors.Error:
+        except (errors.Error, duckdb.Error) as error:
             functions.changed()  # what was read of them in the meantime is undone
             views.host.catalog_changed()
             if views.host.in_transaction:
                 # What DuckDB has done already must not be committed.
                 with suppress(duckdb.Error):
                     views.host.connection.execute("SELECT error('undone')").fetchall()
-            raise
+            clearer = _across(statement, keys, error)
+            if clearer is None:
+                raise
+            raise clearer from None
         views.make_anew(keys)
         return result
+
+
+def _across(statement: Statement, keys: list[str], error: Exception) -> errors.Error | None:
+    """A clearer error where DDL of one database would write to the catalog of another's views."""
+    if "single attached database" not in str(error):
+        return None
+    return errors.NotSupportedError(
+        f"maintained views of another database read what this statement changes: {', '.join(keys)}",
+        hint="drop those views first: one transaction can write to one database only",
+        text=statement.script,
+        position=statement.start,
+        length=len(statement.words[0]),
+    )
 
 
 def attached(views: Views) -> None:
     """After ATTACH and DETACH: other tables may have the names that views read, or none.
 
     What those views hold is forgotten. They are filled again when they are read, if they can be.
+    Views of a database that was detached went with it.
     """
     with views.writing():
         names = Names(views.host.connection)
         registry = views.registry
+        rows = views.host.rows("SELECT lower(database_name) || '.' FROM duckdb_databases()")
+        there = tuple(prefix for (prefix,) in rows)
+        for key in [k for k in registry.views if not k.startswith(there)]:
+            views.forget([key])
+            registry.remove(key)
         keys = frozenset(registry.views)
         for view in list(registry.views.values()):
             reads = frozenset(names.at(view.home.path).reads(view.sql, keys))
@@ -159,6 +181,18 @@ def _schemas(views: Views, keys: list[str]) -> dict[str, pa.Schema]:
     return {key: schema(key) for key in keys}
 
 
+def _schemas_that_bind(views: Views, keys: list[str]) -> dict[str, pa.Schema]:
+    """`_schemas`, without the views that can't be read anyway: what they read may be detached."""
+    try:
+        return _schemas(views, keys)
+    except (errors.Error, duckdb.Error):
+        found: dict[str, pa.Schema] = {}
+        for key in keys:
+            with suppress(errors.ProgrammingError, duckdb.Error):
+                found |= _schemas(views, [key])
+        return found
+
+
 def _check(
     views: Views, statement: Statement, keys: list[str], before: dict[str, pa.Schema]
 ) -> None:
@@ -181,6 +215,8 @@ def _check(
             if unstable is not None:
                 why = f"{unstable[1]} changes while no table does"
                 raise refusal(statement, [key], why)
+        if key not in before:
+            continue
         try:
             after = _schemas(views, [key])[key]
         except (errors.Error, duckdb.Error) as error:

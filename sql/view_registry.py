@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import duckdb
 
 from tidewheel.engine.arrow import Exchanged, pa
+from tidewheel.engine.quoting import quoted
 from tidewheel.planner import maintain
 from tidewheel.planner.maintain import Home, MaintainedView, Maintainer
 from tidewheel.planner.meaning import Meaning
@@ -191,6 +192,11 @@ class Registry:
         own = self._own + "."
         return key[len(own) - 1 :] if key.startswith(own) else key
 
+    def _catalog_of(self, relation: Relation | None) -> str:
+        """The catalog that has a view: the one of its database, be that in use or not."""
+        database = "" if relation is None else f"{quoted(relation.database)}."
+        return f"{database}{SCHEMA}.views"
+
     def _names(self) -> Names:
         """The catalog, read once for each version of it; not within what changes it."""
         version = self.host.catalog.version, self.database.catalog_version
@@ -217,12 +223,14 @@ class Registry:
         relation = self._relation(key)
         if relation is not None:
             self._do(f"DROP VIEW {relation.quoted}")
-        self._do(f"DELETE FROM {SCHEMA}.views WHERE key = ?", [self._stored(key)])
+        self._do(f"DELETE FROM {self._catalog_of(relation)} WHERE key = ?", [self._stored(key)])
         self._change_registry().remove(key)
 
     def rewrite(self, key: str, sql: str) -> None:
         """Give a view a query with the same columns."""
-        self._do(f"UPDATE {SCHEMA}.views SET sql = ? WHERE key = ?", [sql, self._stored(key)])
+        stored = [sql, self._stored(key)]
+        kept = self._catalog_of(self._relation(key))
+        self._do(f"UPDATE {kept} SET sql = ? WHERE key = ?", stored)
         registry = self._change_registry()
         old = registry.views[key]
         names = Names(self.host.connection)

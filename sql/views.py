@@ -22,7 +22,7 @@ from tidewheel.sql.statements import Statement
 from tidewheel.sql.subscribe import Subscription, Update, snapshot
 from tidewheel.sql.view_create import Creation
 from tidewheel.sql.view_reading import Maintenance
-from tidewheel.sql.view_registry import SCHEMA, row_name
+from tidewheel.sql.view_registry import row_name
 
 if TYPE_CHECKING:
     from tidewheel.sql.compare import Comparison
@@ -75,7 +75,8 @@ class Views(Creation):
                 self._do(f"ALTER VIEW {relation.quoted} RENAME TO {quoted(new)}")
                 key = f"{view.key.rsplit('.', 1)[0]}.{new.lower()}"
                 old = [self._stored(key), self._stored(view.key)]
-                self._do(f"UPDATE {SCHEMA}.views SET key = ? WHERE key = ?", old)
+                kept = self._catalog_of(relation)
+                self._do(f"UPDATE {kept} SET key = ? WHERE key = ?", old)
                 registry = self._change_registry()
                 registry.remove(view.key)
                 registry.add(replace(view, key=key))

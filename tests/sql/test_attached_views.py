@@ -66,3 +66,64 @@ def test_made_in_the_database_in_use() -> None:
         assert con.execute("FROM q.v").fetchall() == [(1,)]
         with pytest.raises(tidewheel.NotSupportedError, match="USE q"):
             con.execute("DROP MATERIALIZED VIEW q.v")
+
+
+def test_views_of_a_database_go_with_it() -> None:
+    """They were left, and made DDL after DETACH fail where it asked for their place."""
+    with tidewheel.connect() as con:
+        con.execute("ATTACH ':memory:' AS q")
+        con.execute("USE q")
+        con.execute("CREATE TABLE t AS SELECT 1 AS x")
+        con.execute("CREATE MATERIALIZED VIEW v AS FROM t")
+        con.execute("USE memory")
+        con.execute("CREATE TABLE own AS SELECT 2 AS x")
+        con.execute("CREATE MATERIALIZED VIEW w AS SELECT * FROM q.v UNION ALL FROM own")
+        con.execute("CREATE MATERIALIZED VIEW kept AS FROM own")
+        con.execute("DETACH q")
+        listed = con.execute("SELECT view_name FROM tidewheel_views() ORDER BY ALL").fetchall()
+        assert listed == [("kept",), ("w",)]
+        with pytest.raises(tidewheel.ProgrammingError, match=r"q\.v"):
+            con.execute("FROM w")
+        con.execute("CREATE SCHEMA s")
+        con.execute("SET schema = 's'")
+        con.execute("CREATE MACRO one() AS TABLE FROM main.own")
+        con.execute("INSERT INTO main.own VALUES (3)")
+        assert sorted(con.execute("FROM main.kept").fetchall()) == [(2,), (3,)]
+        con.execute("DROP MATERIALIZED VIEW main.kept")
+        with pytest.raises(tidewheel.ProgrammingError, match=r"maintained views.*: main\.w"):
+            con.execute("DROP TABLE main.own")
+        con.execute("DROP MATERIALIZED VIEW main.w")
+
+
+def test_ddl_of_a_database_that_is_not_in_use() -> None:
+    """The catalog of views was looked for in the database in use."""
+    with tidewheel.connect() as con:
+        con.execute("ATTACH ':memory:' AS q")
+        con.execute("USE q")
+        con.execute("CREATE SCHEMA s")
+        con.execute("CREATE TABLE s.t AS SELECT 1 AS x")
+        con.execute("CREATE MATERIALIZED VIEW v AS FROM s.t")
+        con.execute("USE memory")
+        con.execute("ALTER TABLE q.s.t ADD COLUMN y INTEGER")
+        con.execute("INSERT INTO q.s.t VALUES (2, 3)")
+        assert sorted(con.execute("FROM q.v").fetchall()) == [(1,), (2,)]
+        con.execute("DROP SCHEMA q.s CASCADE")
+        with pytest.raises(tidewheel.ProgrammingError, match="v does not exist"):
+            con.execute("FROM q.v")
+
+
+@pytest.mark.parametrize("ddl", ["DROP TABLE q.t CASCADE", "ALTER TABLE q.t ADD COLUMN y INTEGER"])
+@pytest.mark.parametrize("begun", [False, True])
+def test_ddl_across_databases_says_what_stands_against_it(ddl: str, begun: bool) -> None:
+    with tidewheel.connect() as con:
+        con.execute("ATTACH ':memory:' AS q")
+        con.execute("CREATE TABLE q.t AS SELECT 1 AS x")
+        con.execute("CREATE MATERIALIZED VIEW v AS FROM q.t")
+        if begun:
+            con.execute("BEGIN")
+        with pytest.raises(tidewheel.NotSupportedError, match=r"of another database.*main\.v"):
+            con.execute(ddl)
+        if begun:
+            con.execute("ROLLBACK")
+        con.execute("INSERT INTO q.t VALUES (2)")
+        assert sorted(con.execute("FROM v").fetchall()) == [(1,), (2,)]
