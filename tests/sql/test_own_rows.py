@@ -111,6 +111,8 @@ select id, (select avg(x + 0.5::double) from unnest(l) q(x)) from t
 select id, (select x from unnest(l) q(x) order by -x limit 1) is null from t
 """.strip().splitlines()  # noqa: E501
 ANEW = (
+    "select id, (select mode(x) from unnest(l) q(x)) is null from t",
+    "select id, len((select list(distinct x) from unnest(l) q(x))) from t",
     "select id, (select list(x + y) from unnest(l) q(x), unnest(l) r(y)) is null from t",
     "select id, (select max(n) from (select row_number() over () n from unnest(l))) from t",
     "select id, a + 1 as z, (select max(x + z) from unnest(l) q(x)) from t",
