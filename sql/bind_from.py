@@ -105,7 +105,7 @@ class FromBinder:
             return self._pivoted(item, pivots[0])
         if isinstance(item, exp.Subquery) and isinstance(item.this, exp.Pivot):
             if item.this.args.get("unpivot"):
-                return unpivoted(self, *as_item(item))
+                return unpivoted(self, *as_item(item), statement=True)
             return self._pivoted(item, item.this)
         special = [
             k for k in ("pivots", "sample", "version", "when", "ordinality") if item.args.get(k)

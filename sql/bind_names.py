@@ -86,8 +86,11 @@ def resolve(
                     "expressions": [p.copy() for p in node.expressions],
                 }
             )
-        if function_name(node) in _BY_NAME and not _all_named(node):
-            raise NotTaken(f"{function_name(node)} asks for the names of its arguments")
+        called = function_name(node)
+        if called in _BY_NAME and not _all_named(node):
+            raise NotTaken(f"{called} asks for the names of its arguments")
+        if called == "bitstring_agg" and len(node.expressions) == 1:
+            raise NotTaken("bitstring_agg without bounds asks for the statistics of a table")
         if isinstance(node, _LEFT_ALONE):
             raise NotTaken(f"{type(node).__name__.upper()} in an expression")
         if isinstance(node, exp.In) and any(map(is_query, node.expressions)):

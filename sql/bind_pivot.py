@@ -77,9 +77,10 @@ def _check(calls: list[exp.Expr], aggregates: Aggregates) -> None:
 
 def _conditions(field: exp.Expr, relations: list[Relation]) -> list[exp.Expr]:
     """Per value of a list, that a column has it."""
-    if not isinstance(field, exp.In) or not isinstance(field.this, exp.Column) or field.this.table:
+    on = field.this.unnest() if isinstance(field, exp.In) else None  # DuckDB's views have it in ()
+    if not isinstance(on, exp.Column) or on.table:
         raise NotTaken("PIVOT on more than a column")
-    name = field.this.name.lower()
+    name = on.name.lower()
     kinds = {
         v.merged.type
         for r in relations
@@ -96,7 +97,7 @@ def _conditions(field: exp.Expr, relations: list[Relation]) -> list[exp.Expr]:
         )
         if not fits and not isinstance(value, exp.Null):
             raise NotTaken("PIVOT on other values than texts and whole numbers")
-        found.append(exp.NullSafeEQ(this=field.this.copy(), expression=value.copy()))
+        found.append(exp.NullSafeEQ(this=on.copy(), expression=value.copy()))
     if not found or field.args.get("query"):
         raise NotTaken("PIVOT on values of a query")
     return found

@@ -1,6 +1,7 @@
 """``FROM t UNPIVOT (value FOR name IN (a, b))``: a row per column, as an UNNEST of two lists.
 
 The statement ``UNPIVOT t ON a, b INTO NAME name VALUE value`` is the same.
+``UNPIVOT ((x, y) FOR name IN ((a, b), (c, d)))`` makes a row per list of columns.
 """
 
 from __future__ import annotations
@@ -55,7 +56,9 @@ def _chosen(fields: Sequence[exp.Expr], labels: Collection[str]) -> list[exp.Exp
     return found
 
 
-def unpivoted(binder: FromBinder, item: exp.Expr, pivot: exp.Pivot) -> From:
+def unpivoted(
+    binder: FromBinder, item: exp.Expr, pivot: exp.Pivot, statement: bool = False
+) -> From:
     """The rows of `item`, each as often as it has columns with a value among those of `pivot`."""
     plain = item.copy()
     plain.set("pivots", None)
@@ -68,31 +71,44 @@ def unpivoted(binder: FromBinder, item: exp.Expr, pivot: exp.Pivot) -> From:
         if v.merged is not None
     }
     fields = pivot.args["fields"]
-    (value,) = pivot.expressions if len(pivot.expressions) == 1 else (None,)
-    if not isinstance(value, exp.Identifier) or len(fields) != 1:
-        raise NotTaken("UNPIVOT into several columns")
-    names: list[exp.Expr] = []
-    values: list[exp.Expr] = []
+    given = [name for v in pivot.expressions for name in _parts(v)]
+    if not all(isinstance(v, exp.Identifier) for v in given) or len(fields) != 1:
+        raise NotTaken("UNPIVOT into other than names")
+    texts: list[exp.Expr] = []
+    values: list[list[exp.Expr]] = [[] for _ in given]
+    used: set[str] = set()
     for e in _chosen(fields[0].expressions, columns.keys()):
-        known = e.this if isinstance(e, exp.PivotAlias) else e
-        found = columns.pop(known.name.lower(), None) if isinstance(known, exp.Column) else None
-        if found is None:
+        parts = _parts(e.this if isinstance(e, exp.PivotAlias) else e)
+        keys = [part.name.lower() for part in parts if isinstance(part, exp.Column)]
+        found = [columns[key] for key in keys if key in columns]
+        if len(found) != len(parts) or len(parts) != len(given):
             raise NotTaken("UNPIVOT of what is no column")
-        label = e.args["alias"].name if isinstance(e, exp.PivotAlias) else found[0]
-        names.append(exp.Literal.string(label))
-        values.append(column(found[1].name))
-    calls = [exp.Explode(this=exp.Array(expressions=part)) for part in (names, values)]
+        text = "_".join(label for label, _ in found)
+        texts.append(
+            exp.Literal.string(e.args["alias"].name if isinstance(e, exp.PivotAlias) else text)
+        )
+        for of, (_, known) in zip(values, found, strict=True):
+            of.append(column(known.name))
+        used.update(keys)
+    calls = [exp.Explode(this=exp.Array(expressions=part)) for part in (texts, *values)]
     types = binder.binder.oracle.types(calls, node.schema)
-    labels = [fields[0].this.name, value.name]
+    labels = [fields[0].this.name, *(v.name for v in given)]
     fresh = [binder.binder.names.fresh(n, t) for n, t in zip(labels, types, strict=True)]
     rows: Node = Unnest(node, tuple(Named(c, e) for c, e in zip(fresh, calls, strict=True)))
     if not pivot.args.get("include_nulls"):
-        none = exp.Is(this=column(fresh[1].name), expression=exp.null())
-        rows = Filter(rows, exp.Not(this=none))
+        for c in fresh[1:]:
+            none = exp.Is(this=column(c.name), expression=exp.null())
+            rows = Filter(rows, exp.Not(this=none))
+    kept = [known for key, known in columns.items() if key not in used]
+    labels = [*(label for label, _ in kept), *labels]
     alias = pivot.args.get("alias")
-    if alias is not None and alias.columns:
+    renamed = () if alias is None else tuple(c.name for c in alias.columns)
+    if renamed and not statement:  # DuckDB gives them before it leaves NULLs out, and again after
         raise NotTaken("UNPIVOT with names for its columns")
     path = (alias.name,) if alias is not None else ("__unnamed_pivot",)
-    kept = list(columns.values())
-    labels = [*(label for label, _ in kept), *labels]
-    return rows, [relation(path, labels, [*(c for _, c in kept), *fresh], ())]
+    return rows, [relation(path, labels, [*(c for _, c in kept), *fresh], renamed)]
+
+
+def _parts(written: exp.Expr) -> list[exp.Expr]:
+    """What stands in parentheses, or the one thing that stands without."""
+    return list(written.expressions) if isinstance(written, exp.Tuple) else [written]
