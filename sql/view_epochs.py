@@ -303,11 +303,6 @@ class Epochs(Reading):
         with self.database.reading:
             self._forget(set(self._maintainer.readers(changed)))
 
-    def _forget(self, keys: set[str]) -> None:
-        self.database.lapsed |= {k for k in keys if self._maintainer.views[k].hot}
-        self._maintainer.cool(keys)
-        self.database.catalog_version += 1
-
     def recover(self) -> None:
         """Fill the views that a failed epoch emptied, before a change that they must take part in.
 

@@ -6,6 +6,7 @@ readers see the last epoch.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from itertools import islice, pairwise
@@ -16,6 +17,7 @@ import duckdb
 from tidewheel.engine.arrow import Exchanged, decoded, pa
 from tidewheel.engine.kernels.duckdb import table_of
 from tidewheel.engine.operators.shared import KEYS
+from tidewheel.engine.operators.sink import Unsound
 from tidewheel.planner.maintain import MaintainedView
 from tidewheel.sql import errors, introspection, view_text
 from tidewheel.sql.reads import Names
@@ -188,7 +190,34 @@ class Reading(Homes):
         if not view.hot and (view.plain or not self._heat(key)):
             return self._run(view)
         assert view.plan is not None
-        return view.plan.rows()
+        try:
+            return view.plan.rows()
+        except Unsound:
+            return self._mended(view)
+
+    def _mended(self, view: MaintainedView) -> pa.Table:
+        """The rows of a view whose changes did not add up: it is filled again from its tables."""
+        warnings.warn(
+            f"the changes of maintained view {view.key} did not add up; it is computed anew. "
+            "Its query may call what gives different values for the same row; if not, this is "
+            "a mistake of Tidewheel's: please report the query.",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+        writer = self.database.writer
+        if writer.held_by(self) or writer.try_acquire(self):
+            try:
+                self._forget({view.key, *self._maintainer.readers([view.key])})
+            finally:
+                if not self.host.in_transaction:
+                    writer.release(self)
+        return self._rows(view.key) if view.plan is None else self._run(view)
+
+    def _forget(self, keys: set[str]) -> None:
+        """Let go of what views hold: it is filled again from their tables."""
+        self.database.lapsed |= {k for k in keys if self._maintainer.views[k].hot}
+        self._maintainer.cool(keys)
+        self.database.catalog_version += 1
 
     def _stale_here(self, view: MaintainedView) -> bool:
         """Must this session run the view's query, because its transaction sees other tables?"""

@@ -20,6 +20,10 @@ PARTS: Final = 64
 _BATCH: Final = 1 << 17  # rows that a thread of DuckDB's reads at once
 
 
+class Unsound(ValueError):
+    """Changes did not add up: some expression gave another value when its row went than before."""
+
+
 class _Leaf:
     """Rows of one range of hashes, and what DuckDB reads of them (made when asked for)."""
 
@@ -143,7 +147,7 @@ class Sink(Operator):
             self._leaves = leaves
         for leaf in self._leaves:
             if leaf.batches is None and (leaf.rows.weights < 0).any():
-                raise ValueError(f"{self.name}: a row was taken away that was not there")
+                raise Unsound(f"{self.name}: a row was taken away that was not there")
         firsts = [int(leaf.rows.keys[0]) for leaf in self._leaves[1:]]
         self._bounds = np.array(firsts, np.int64)
 
