@@ -7,7 +7,7 @@ Such a one is a function of the row around it, and stays an expression, as it is
 becomes, over the columns ``a_1`` and ``l_2`` of the plan,
 
     (SELECT (SELECT max(x) FROM unnest(t.l) AS u(x) WHERE x < t.a)
-     FROM (SELECT a_1 AS "a", l_2 AS "l") AS "t")
+     FROM (SELECT a_1, l_2) AS "t"("a", "l"))
 
 in which DuckDB finds the names as it would in the query. One of a FROM item becomes the list of its
 rows, which is then unnested. What might give another value for the same row, next to other rows, is
@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from tidewheel.planner.logical import Column, Named, Node, Project, Unnest
-from tidewheel.planner.text import alias_of, cast_to, column, identifier, to_sql
+from tidewheel.planner.text import cast_to, column, identifier, to_sql
 
 from .bind_names import Aggregates
 from .bind_query import around_of, names_of
@@ -276,15 +276,20 @@ def _check_first_rows(select: exp.Select) -> None:
             raise NotTaken("first rows of a subquery over a value, where others may be equal")
 
 
-def _source(relation: Relation, values: Sequence[exp.Expr]) -> exp.Subquery:
-    alias = exp.TableAlias(this=identifier(relation.path[-1])) if relation.path else None
+def _source(name: str, labels: Sequence[str], values: Sequence[exp.Expr]) -> exp.Subquery:
+    """``(SELECT values) AS name(labels)``: a value never sees a label as the name of another."""
+    alias = exp.TableAlias(this=identifier(name), columns=[identifier(x) for x in labels])
     return exp.Subquery(this=exp.Select(expressions=list(values)), alias=alias)
+
+
+def _name(relation: Relation) -> str:
+    return relation.path[-1] if relation.path else f"{_ROWS}_unnamed"
 
 
 def _shown(text: str, level: Level) -> str:
     """The columns of a query over a row of a level, whatever is in it."""
     sources = [
-        _source(r, [alias_of(cast_to(exp.null(), v.column.type), v.label) for v in vs])
+        _source(_name(r), [v.label for v in vs], [cast_to(exp.null(), v.column.type) for v in vs])
         for r, vs in level
     ]
     listed = ", ".join(map(to_sql, sources))
@@ -292,18 +297,26 @@ def _shown(text: str, level: Level) -> str:
 
 
 def _wrapped(text: str, levels: Sequence[Level], operands: Sequence[exp.Expr]) -> exp.Expr:
-    """``(SELECT text FROM (SELECT a_1 AS "a") AS "t")``, one in the other for each level."""
-    value: exp.Expr = exp.Var(this=text)
-    given = [alias_of(o, operand(i).name) for i, o in enumerate(operands)]
-    for level in levels:
-        sources = [
-            _source(r, [alias_of(column(v.column.name), v.label) for v in vs]) for r, vs in level
-        ]
-        if given:
-            sources.append(_source(Relation((_OPERANDS,), []), given))
-            given = []
+    """``(SELECT text FROM (SELECT a_1) AS "t"("a"))``, one in the other for each level."""
+    taken = {v.label.lower() for level in levels for _, vs in level for v in vs}
+    if any(v.column.name.lower() in taken for level in levels for _, vs in level for v in vs):
+        raise NotTaken("a column that is called as another one is in the plan")
+    result: exp.Expr = exp.Var(this=text)
+    for i, level in enumerate(levels):
+        sources = []
+        for relation, visible in level:
+            labels = [v.label for v in visible]
+            values: list[exp.Expr] = [column(v.column.name) for v in visible]
+            if operands and i == 0 and not sources:
+                labels += [operand(k).name for k in range(len(operands))]
+                values += operands
+            sources.append(_source(_name(relation), labels, values))
+        if operands and i == 0 and not sources:
+            sources.append(
+                _source(_OPERANDS, [operand(k).name for k in range(len(operands))], operands)
+            )
         if sources:
-            select = exp.Select(expressions=[value], from_=exp.From(this=sources[0]))
+            select = exp.Select(expressions=[result], from_=exp.From(this=sources[0]))
             select.set("joins", [exp.Join(this=s) for s in sources[1:]])
-            value = exp.Paren(this=exp.Subquery(this=select))
-    return value
+            result = exp.Paren(this=exp.Subquery(this=select))
+    return result

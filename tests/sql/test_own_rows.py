@@ -190,6 +190,20 @@ def test_kept_by_their_changes() -> None:
             assert ("query recompute" in told) == (query in ANEW), query
 
 
+def test_columns_called_like_those_of_the_plan() -> None:
+    query = (
+        "SELECT x.id, (SELECT max(i) + x.a_2 + y.a FROM unnest(x.l) q(i)) AS one, "
+        "(SELECT max(i) + y.a_2 + x.a FROM unnest(y.l_3) q(i)) AS two FROM x, x y"
+    )
+    with tidewheel.connect() as con:
+        con.execute("CREATE TABLE x(id INT, a_2 INT, a INT, l_3 INT[], l INT[])")
+        con.execute("INSERT INTO x VALUES (1, 100, 1, [5], [7, 1])")
+        con.execute(f"CREATE MATERIALIZED VIEW v AS {query}")
+        con.execute("SET fusion = off")
+        for read in (query, "FROM v"):
+            assert con.execute(read).fetchall() == [(1, 108, 106)]
+
+
 def test_a_second_row_is_an_error_that_changes_nothing() -> None:
     with tidewheel.connect() as con:
         for statement in SETUP:
