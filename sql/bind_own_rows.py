@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from tidewheel.planner.logical import Column, Named, Node, Project, Unnest
+from tidewheel.planner.logical import Column, Named, Node, Project, Unnest, references
 from tidewheel.planner.text import cast_to, column, identifier, to_sql
 
 from .bind_names import Aggregates
@@ -298,24 +298,23 @@ def _shown(text: str, level: Level) -> str:
 
 def _wrapped(text: str, levels: Sequence[Level], operands: Sequence[exp.Expr]) -> exp.Expr:
     """``(SELECT text FROM (SELECT a_1) AS "t"("a"))``, one in the other for each level."""
-    taken = {v.label.lower() for level in levels for _, vs in level for v in vs}
-    if any(v.column.name.lower() in taken for level in levels for _, vs in level for v in vs):
+    shown = [v for level in levels for _, visible in level for v in visible]
+    read = {v.column.name for v in shown}.union(*map(references, operands))
+    if {n.lower() for n in read} & {v.label.lower() for v in shown}:
         raise NotTaken("a column that is called as another one is in the plan")
+    marks = [operand(i).name for i in range(len(operands))]
     result: exp.Expr = exp.Var(this=text)
-    for i, level in enumerate(levels):
-        sources = []
-        for relation, visible in level:
-            labels = [v.label for v in visible]
-            values: list[exp.Expr] = [column(v.column.name) for v in visible]
-            if operands and i == 0 and not sources:
-                labels += [operand(k).name for k in range(len(operands))]
-                values += operands
-            sources.append(_source(_name(relation), labels, values))
-        if operands and i == 0 and not sources:
-            sources.append(
-                _source(_OPERANDS, [operand(k).name for k in range(len(operands))], operands)
-            )
-        if sources:
+    for level in levels:
+        items = [
+            (_name(r), [v.label for v in vs], [column(v.column.name) for v in vs])
+            for r, vs in level
+        ]
+        sources: list[exp.Expr] = []
+        for name, labels, values in items or [(_OPERANDS, [], [])]:
+            # (beside the first item's columns: one item is simpler for DuckDB than two)
+            sources.append(_source(name, [*labels, *marks], [*values, *operands]))
+            marks, operands = [], []
+        if items or sources[0].this.expressions:
             select = exp.Select(expressions=[result], from_=exp.From(this=sources[0]))
             select.set("joins", [exp.Join(this=s) for s in sources[1:]])
             result = exp.Paren(this=exp.Subquery(this=select))
