@@ -64,6 +64,8 @@ class TableInfo:
     """A foreign key refers to it: DuckDB lets UPDATE touch such rows, UPDATE … RETURNING not."""
     watched: bool = True
     """Do views read it? If not it is known for its triggers, which may write what views read."""
+    alike: tuple[int, ...] = ()
+    """Columns whose values may be equal and not the same, as -0.0 and 0.0, a month and 30 days."""
 
     @property
     def places(self) -> str:
@@ -227,7 +229,7 @@ class Capture:
         old = self._rows(before, used(before, params), info)
         theirs = cut.text[end + len("RETURNING") :] if returning is not None else ""
         rest: pa.Table | None = None
-        if old.num_rows <= _FEW:
+        if old.num_rows <= _FEW and not _may_stay(old, cut.assigned, info):
             list_ = f"{alias}.*,{theirs}" if theirs else f"{alias}.*"
             got = self._rows(f"{text} RETURNING {list_}", params, info)
             width = len(info.columns)
@@ -305,6 +307,8 @@ class Capture:
             return Outcome({target: self._since_commit(info)}, rest, got.num_rows)
         rows = got.select(range(1, 1 + width))
         updated = rows.filter(pc.equal(action, "UPDATE"))
+        if _may_stay(updated, cut.assigned, info):
+            updated = _by_key(self.connection, info, updated)
         deleted = rows.filter(pc.equal(action, "DELETE"))
         inserted = rows.filter(pc.equal(action, "INSERT"))
         parts = [weighted(inserted, 1), weighted(updated, 1), weighted(deleted, -1)]
@@ -352,6 +356,24 @@ class Capture:
         if rows is not None and rows.column_names == ["Count"]:
             outcome.rows, outcome.count = None, _count(rows)
         return outcome
+
+
+def _may_stay(rows: pa.Table, assigned: Callable[[], set[str] | None], info: TableInfo) -> bool:
+    """May an UPDATE of rows, as they were or are, leave a value as it is for an equal one?
+
+    DuckDB then does so where it updates in place, and RETURNING has the value that was assigned.
+    """
+    for i in info.alike:
+        column = rows.column(i)
+        if pa.types.is_floating(column.type):
+            found = 0.0 in column.to_pylist()  # to_numpy imports pandas
+        else:
+            found = column.null_count < len(column)
+        if found:
+            names = assigned()
+            if names is None or info.columns[i].lower() in names:
+                return True
+    return False
 
 
 def _by_key(connection: duckdb.DuckDBPyConnection, info: TableInfo, rows: pa.Table) -> pa.Table:

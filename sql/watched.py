@@ -60,6 +60,7 @@ def table_info(
             Schema.of(arrow) if plain else None,
             key in referenced,
             key in wanted,
+            tuple(i for i, t in enumerate(arrow.types) if _has_alike(t)),
         )
     return found
 
@@ -73,3 +74,10 @@ def _is_plain(t: pa.DataType) -> bool:
         or pa.types.is_decimal128(t)
         or pa.types.is_date32(t)
     )
+
+
+def _has_alike(t: pa.DataType) -> bool:
+    """Has a type values that are equal and yet not the same, and that are updated in place?"""
+    if pa.types.is_struct(t):
+        return any(_has_alike(t.field(i).type) for i in range(t.num_fields))
+    return bool(pa.types.is_floating(t) or pa.types.is_interval(t))

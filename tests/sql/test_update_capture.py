@@ -150,3 +150,44 @@ def test_an_error_in_where_has_its_place(con: tidewheel.Connection) -> None:
         con.execute(sql)
     line, caret = str(caught.value).splitlines()[1:3]
     assert caret.index("^") == line.index("nosuch")
+
+
+_ZERO, _MONTH = ("0.0::DOUBLE", "'-0.0'::DOUBLE"), ("INTERVAL 1 MONTH", "INTERVAL 30 DAY")
+
+
+@pytest.mark.parametrize(
+    ("kind", "first", "second", "shown"),
+    [
+        ("DOUBLE", *_ZERO, "x::VARCHAR"),
+        ("FLOAT", *_ZERO, "1 / x"),
+        ("INTERVAL", *_MONTH, "(DATE '2020-01-31' + x)::DATE"),
+        ("STRUCT(a DOUBLE, b INTEGER)", *(f"{{'a': {z}, 'b': 1}}" for z in _ZERO), "x::VARCHAR"),
+        ("DOUBLE[]", *(f"[{z}]" for z in _ZERO), "x::VARCHAR"),
+    ],
+)
+@pytest.mark.parametrize("key", ["", "PRIMARY KEY"])
+def test_equal_values_that_are_not_the_same(
+    kind: str, first: str, second: str, shown: str, key: str
+) -> None:
+    """DuckDB leaves a value as it is for an equal one, and RETURNING has the one assigned."""
+    con = tidewheel.connect(threads=2)
+    con.execute(f"CREATE TABLE t (id INTEGER {key}, x {kind}, y INTEGER)")
+    con.execute(f"INSERT INTO t VALUES (1, {first}, 1), (2, {second}, 1), (3, NULL, 1)")
+    query = f"SELECT id, {shown} AS s, y FROM t"
+    con.execute(f"CREATE MATERIALIZED VIEW v AS {query}")
+    changes = [
+        f"UPDATE t SET x = {second} WHERE id = 1",
+        f"UPDATE t SET x = {first}, y = 2",
+        "UPDATE t SET y = 3 WHERE id < 3",
+        f"UPDATE t SET x = s.x FROM (VALUES (1, {first}), (2, {second})) s(i, x) WHERE s.i = id",
+    ]
+    if key:
+        change = f"VALUES (1, {second}, 4), (2, {first}, 4), (4, {first}, 4)"
+        changes += [
+            f"INSERT INTO t {change} ON CONFLICT DO UPDATE SET x = excluded.x",
+            f"MERGE INTO t USING ({change}) s(id, x, y) USING (id) WHEN MATCHED THEN UPDATE",
+        ]
+    for statement in (*changes, "DELETE FROM t WHERE id = 1", "DELETE FROM t"):
+        con.execute(statement)
+        want = con.execute(query).fetchall()
+        assert sorted(con.execute("FROM v").fetchall()) == sorted(want), statement
