@@ -183,8 +183,11 @@ def _by_row(window: exp.Window) -> bool:
 def _picks(window: exp.Expr, over: exp.Expr) -> bool:
     """Does it give the value of one row of a frame that peers enter and leave together?"""
     spec = over.args.get("spec")
-    rows = spec is not None and spec.text("kind").upper() == "ROWS"
-    return not rows and call_of(window.this).key in ("firstvalue", "lastvalue", "nthvalue")
+    if spec is not None and spec.text("kind").upper() == "ROWS":
+        ends = {str(spec.args.get(k)).upper() for k in ("start", "end")}
+        if ends != {"UNBOUNDED"} or spec.text("exclude").upper() not in ("GROUP", "TIES"):
+            return False
+    return call_of(window.this).key in ("firstvalue", "lastvalue", "nthvalue")
 
 
 def accepted(kept: pa.Table, answer: Callable[[int], pa.Table], run: Run) -> bool:
