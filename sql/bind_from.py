@@ -251,19 +251,32 @@ class FromBinder:
         scope = Scope(relations, self.select.scope.parent)
         on = join.args.get("on")
         if join_kind == "left" and not method:
-            resolved = [self.select.resolve_in(scope, c, around=True) for c in conjuncts(on)]
+            resolved = [
+                self.select.resolve_in(scope, c, around=True, beside=True) for c in conjuncts(on)
+            ]
             if any(map(waits, self.conditions[waiting:])):
                 raise NotTaken("a subquery in a condition below an outer join")
+            left, right, resolved = self._beside_sides(left, right, resolved)
             resolved += self.conditions[waiting:]
             del self.conditions[waiting:]
             left, resolved = self._beside_outer(left, right, resolved, join is self.last)
         elif join_kind == "inner" and not method:
             resolved = [self.select.resolve_in(scope, c) for c in conjuncts(on)]
         else:
-            resolved = [self.select.resolve_in(scope, c, pure=True) for c in conjuncts(on)]
+            beside = not method and join_kind not in ("semi", "anti")
+            resolved = [
+                self.select.resolve_in(scope, c, pure=True, beside=beside) for c in conjuncts(on)
+            ]
+            left, right, resolved = self._beside_sides(left, right, resolved)
         if join_kind in ("semi", "anti"):
             relations = left[1]
         return self.finish(left, right, relations, join_kind, resolved, method)
+
+    def _beside_sides(
+        self, left: From, right: From, conditions: Sequence[exp.Expr]
+    ) -> tuple[From, From, list[exp.Expr]]:
+        one, two, found = self.select.beside_sides(left[0], right[0], conditions)
+        return (one, left[1]), (two, right[1]), found
 
     def _beside_outer(
         self, left: From, right: From, conditions: Sequence[exp.Expr], last: bool

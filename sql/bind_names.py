@@ -93,9 +93,11 @@ def resolve(
             raise NotTaken("bitstring_agg without bounds asks for the statistics of a table")
         if isinstance(node, _LEFT_ALONE):
             raise NotTaken(f"{type(node).__name__.upper()} in an expression")
-        if isinstance(node, exp.In) and any(map(is_query, node.expressions)):
-            if len(node.expressions) > 1:
-                raise NotTaken("a subquery in a list of IN")
+        if (
+            isinstance(node, exp.In)
+            and len(node.expressions) == 1
+            and is_query(node.expressions[0])
+        ):
             return on_subquery(exp.In(this=node.this, query=node.expressions[0]), inner)
         if isinstance(node, exp.Array) and any(isinstance(e, exp.Query) for e in node.expressions):
             return on_subquery(node, inner)

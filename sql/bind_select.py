@@ -28,6 +28,7 @@ from .bind_names import (
     Aggregates,
     conjuncts,
     is_placeholder,
+    rebuilt,
     resolve,
     waits,
 )
@@ -133,11 +134,16 @@ class SelectBinder:
     # -- names
 
     def resolve_in(
-        self, scope: Scope, expression: exp.Expr, pure: bool = False, around: bool = False
+        self,
+        scope: Scope,
+        expression: exp.Expr,
+        pure: bool = False,
+        around: bool = False,
+        beside: bool = False,
     ) -> exp.Expr:
         """An ON condition; `pure`: over the FROM items alone, no subquery, no outer column.
 
-        `around`: no subquery.
+        `around`: no subquery. `beside`: subqueries all the same, for `beside_sides`.
         """
 
         def lookup(parts: list[str], node: exp.Column) -> exp.Expr:
@@ -153,11 +159,35 @@ class SelectBinder:
             if not pure and not around:
                 return self._forms.bound(node, walk, scope)
             value = self._forms.of_own_rows(node, walk, scope)
+            if value is None and beside:
+                return self._forms.bound(node, walk, scope)
             if value is None or (pure and references(value) - _columns(scope)):
                 raise NotTaken("a subquery in the condition of an outer join")
             return value
 
         return resolve(expression, lookup, subquery, self._windows)
+
+    def beside_sides(
+        self, left: Node, right: Node, conditions: Sequence[exp.Expr]
+    ) -> tuple[Node, Node, list[exp.Expr]]:
+        """The sides of an outer join with the values of the subqueries in its conditions.
+
+        Each is a value of the rows of one side, so it can be had before the join.
+        """
+        sides = [left, right]
+
+        def walk(part: exp.Expr) -> exp.Expr:
+            if not is_placeholder(part):
+                return rebuilt(part, walk)
+            read = references(part)
+            for i, side in enumerate(sides):
+                if read <= names_of(side):
+                    value, sides[i] = self._subqueries.attached(side, part)
+                    return value
+            raise NotTaken("a subquery over both sides of an outer join, in its condition")
+
+        found = [walk(c) for c in conditions]
+        return sides[0], sides[1], found
 
     def _reads_outer(self, expression: exp.Expr) -> bool:
         """Is there a subquery in it that reads columns of the SELECTs around this one?"""

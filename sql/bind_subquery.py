@@ -4,6 +4,7 @@
 * x IN (S) as a conjunct: semi join on x = s.
 * x NOT IN (S) as a conjunct: anti join on x = s, and a filter on S's counts, since a NULL in S or x
   makes it unknown unless S is empty.
+* (x, y) NOT IN (S): likewise; where there are NULLs, an anti join on what may be equal.
 * EXISTS and IN as values: left join with the distinct keys and a marker column.
 * A scalar subquery of one row for sure: cross join. Any other: its rows are counted, a second is
   an error, as in DuckDB.
@@ -34,6 +35,7 @@ from tidewheel.planner.logical import (
     Named,
     Node,
     Project,
+    SetOp,
     TopK,
     references,
 )
@@ -137,8 +139,12 @@ class Subqueries:
             raise NotTaken("IN over a correlated ungrouped aggregate")
         if not negated:
             return Join(node, query.node, "semi", (*keys, *equal), _and(rest))
+        if len(equal) > 1 and not correlated:
+            left_out = Join(node, query.node, "anti", tuple(equal))
+            maybe, found = self._maybe(left_out, query, operands)
+            return Filter(found, exp.Not(this=column(maybe)))
         if len(equal) > 1:
-            raise NotTaken("NOT IN over several columns")
+            raise NotTaken("a correlated NOT IN over several columns")  # nor does DuckDB take it
         operand, value = operands[0], column(query.columns[0].name)
         if correlated:
             unknown = exp.Coalesce(
@@ -157,16 +163,54 @@ class Subqueries:
         return Filter(node, certain)
 
     def _counts(self, query: BoundQuery, keys: Sequence[Named] = ()) -> tuple[Node, str, str]:
-        """How many rows a subquery has (per key), and in how many its value is not NULL."""
+        """How many rows a subquery has (per key), and in how many none of its values is NULL."""
         names = self._binder.names
         all_, known = names.fresh("rows", "BIGINT"), names.fresh("known", "BIGINT")
-        value = column(query.columns[0].name)
+        first, *more = (column(c.name) for c in query.columns)
+        value: exp.Expr = first
+        if more:
+            value = exp.Case(ifs=[exp.If(this=_no_null([first, *more]), true=exp.true())])
         counted = Aggregate(
             query.node,
             tuple(keys),
             (Named(all_, exp.Count(this=exp.Star())), Named(known, exp.Count(this=value))),
         )
         return counted, all_.name, known.name
+
+    def _maybe(
+        self, node: Node, query: BoundQuery, operands: Sequence[exp.Expr]
+    ) -> tuple[str, Node]:
+        """A column that tells whether a subquery has a row that differs from `operands` in none.
+
+        NULL differs from nothing. Only rows with a NULL, or all while the subquery has one, are
+        compared with each of its rows: there `a = 1 AND b = 2` may be what `(1, NULL)` is.
+        """
+        counted, all_, known = self._counts(query)
+        joined = Join(node, counted, "cross")
+        sure = exp.and_(_no_null(operands), exp.EQ(this=column(known), expression=column(all_)))
+        pairs = zip(operands, query.columns, strict=True)
+        near = exp.and_(
+            *(
+                exp.Coalesce(
+                    this=exp.EQ(this=atomic(o.copy()), expression=column(c.name)),
+                    expressions=[exp.true()],
+                )
+                for o, c in pairs
+            )
+        )
+        maybe = self._binder.names.fresh("maybe", "BOOLEAN")
+        unsure = Filter(joined, exp.Not(this=exp.Paren(this=sure)))
+        kept = [Named(c, column(c.name)) for c in node.schema]
+        parts: list[tuple[Node, exp.Expr]] = [
+            (Filter(joined, sure.copy()), exp.false()),
+            (Join(unsure, query.node, "semi", (), near), exp.true()),
+            (Join(unsure, query.node, "anti", (), near.copy()), exp.false()),
+        ]
+        first, *more = (Project(part, (*kept, Named(maybe, told))) for part, told in parts)
+        found: Node = first
+        for part in more:
+            found = SetOp("union", True, found, part, first.schema)
+        return maybe.name, found
 
     # -- values
 
@@ -226,8 +270,10 @@ class Subqueries:
         operands: list[exp.Expr],
         correlated: list[exp.Expr],
     ) -> tuple[exp.Expr, Node]:
-        if len(operands) != 1:
-            raise NotTaken("an IN of several columns, used as a value")
+        if len(operands) > 1:
+            if correlated:
+                raise NotTaken("a correlated IN over several columns, used as a value")
+            return self._in_rows(node, query, operands)
         value = column(query.columns[0].name)
         query, keys = self._by_keys(node, query, correlated)
         inner = [k.right for k in keys]
@@ -257,6 +303,19 @@ class Subqueries:
             default=exp.false(),
         )
         return exp.Paren(this=result), joined
+
+    def _in_rows(
+        self, node: Node, query: BoundQuery, operands: Sequence[exp.Expr]
+    ) -> tuple[exp.Expr, Node]:
+        """Several columns: TRUE where there is such a row, else NULL where one may be."""
+        (groups, names), marker = self._marked(query.node, [column(c.name) for c in query.columns])
+        equal = tuple(EquiKey(o, column(n)) for o, n in zip(operands, names, strict=True))
+        maybe, joined = self._maybe(Join(node, groups, "left", equal), query, operands)
+        ifs = [
+            exp.If(this=column(marker), true=exp.true()),
+            exp.If(this=column(maybe), true=exp.Null()),
+        ]
+        return exp.Paren(this=exp.Case(ifs=ifs, default=exp.false())), joined
 
     def _scalar(
         self, node: Node, query: BoundQuery, correlated: list[exp.Expr]
@@ -339,6 +398,12 @@ class Subqueries:
             Named(self._binder.names.fresh("key", t), e)
             for e, t in zip(expressions, types, strict=True)
         ]
+
+
+def _no_null(values: Sequence[exp.Expr]) -> exp.Expr:
+    return exp.and_(
+        *(exp.Not(this=exp.Is(this=atomic(v.copy()), expression=exp.Null())) for v in values)
+    )
 
 
 def _renamed(keys: Sequence[EquiKey], names: Sequence[str]) -> tuple[EquiKey, ...]:
