@@ -14,6 +14,7 @@ from . import reads
 from .bind_scope import NotTaken
 from .bind_types import Oracle
 from .statements import mentions_recursion
+from .view_text import bare_lambdas
 
 Path = tuple[str, ...]
 _FRAME = re.compile(r"python_.*_scan\(", re.IGNORECASE | re.DOTALL)
@@ -92,7 +93,8 @@ class Catalog:
         if mentions_recursion(self._oracle.names.sql(relation)):
             return relation, reads.body(self._oracle.names.sql(relation))
         try:
-            statement = sqlglot.parse_one(self._oracle.names.sql(relation), read="duckdb")
+            text = bare_lambdas(self._oracle.names.sql(relation))
+            statement = sqlglot.parse_one(text, read="duckdb")
         except sqlglot.errors.SqlglotError:
             return None
         if not isinstance(statement, exp.Create) or not isinstance(statement.expression, exp.Query):

@@ -17,6 +17,7 @@ from . import functions, introspection
 from .bind_scope import FURTHER_OUT, NotTaken, parts_of
 from .bind_types import Oracle
 from .functions import Macro
+from .view_text import bare_lambdas
 
 Parse = Callable[[str], "exp.Query | str"]
 
@@ -146,7 +147,7 @@ def _table(call: exp.Anonymous, macro: Macro, parse: Parse) -> exp.Expr:
 
 
 def _body(text: str, macro: Macro, parse: Parse) -> exp.Query:
-    tree = parse(text)
+    tree = parse(bare_lambdas(text))
     if isinstance(tree, str):
         raise NotTaken(f"it calls the macro {macro.name}: {tree}")
     return tree

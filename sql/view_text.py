@@ -325,3 +325,20 @@ def _skip_ctes(cursor: _Cursor) -> None:
         elif depth == 0 and closed and word in verbs:
             return
         cursor.at += 1
+
+
+def bare_lambdas(text: str) -> str:
+    """SQL of DuckDB's catalog without the parentheses around its lambdas: sqlglot knows none."""
+    if "(lambda " not in text:
+        return text
+    parts, begun = list(tokens(text)), list[int]()
+    characters = list(text)
+    for i, token in enumerate(parts[:-1]):
+        if token.text == "(":
+            begun.append(i)
+        elif token.text == ")" and begun:
+            at = begun.pop()
+            alone = parts[at - 1].text in ("(", ",") and parts[i + 1].text in (")", ",")
+            if alone and parts[at + 1].text == "lambda":
+                characters[parts[at].start] = characters[token.start] = " "
+    return "".join(characters)
