@@ -8,7 +8,16 @@ from contextlib import suppress
 import duckdb
 from sqlglot import exp
 
-from tidewheel.planner.logical import Column, Filter, JoinKind, Named, Node, Project, Unnest
+from tidewheel.planner.logical import (
+    Column,
+    Filter,
+    JoinKind,
+    Named,
+    Node,
+    Project,
+    Unnest,
+    references,
+)
 from tidewheel.planner.text import column, substituted, to_sql
 
 from .bind_from import From, FromBinder
@@ -182,6 +191,8 @@ class Lateral:
             left, right, relations, "inner" if inner else kind, conditions, ""
         )
         if query.late:
+            if not set().union(*map(references, late.values())) <= names_of(node):
+                raise NotTaken("a lateral subquery that refers further out")
             same = (Named(c, column(c.name)) for c in node.schema)
             node = Project(node, (*same, *query.late))
         return node, relations

@@ -46,34 +46,52 @@ def _parsed(sql: str) -> exp.Expr | None:
         return None
 
 
-def settled(sql: str, way: int) -> str | None:
+def settled(sql: str, way: int, equal: bool = False) -> str | None:
     """The query with its ties settled by a hash of the rows of its FROM items, another each `way`.
 
     None if none of its windows, aggregates, DISTINCT ON and LIMITs go by an order of rows.
+    `equal`: equal rows are told apart by their places, in each ORDER BY otherwise; None if no
+    SELECT has several. DuckDB runs that only where the FROM items are tables.
     """
     tree = _parsed(sql)
     if tree is None:
         return None
-    changed = False
+    changed = several = False
     which, number = _WAYS[way % 2], way // 2
     for select in list(tree.find_all(exp.Select)):
         rows, groups = (
             [sqlglot.parse_one(which.format(text, number), dialect=Tidewheel) for text in texts]
             for texts in (_rows(select), _groups(select))
         )
-        picked = list(_picked(select)) if groups else []
-        for more, orders in ((groups, [*_orders(select), *picked]), (rows, _within(select))):
+        by_row = [*_orders(select), *_picked(select)] if groups else []
+        for more, orders in ((groups, by_row), (rows, _within(select))):
             for order in orders if more else ():
                 for item in more:
                     order.append("expressions", exp.Ordered(this=item.copy(), nulls_first=False))
                 changed = True
+        if equal and not select.args.get("group"):
+            several = _told_by_place(by_row, _rows(select), way) or several
         for join in _joins(select):
             changed = _one_each(join, which.format("{}", number)) or changed
         for call in select.find_all(exp.ArgMin, exp.ArgMax) if rows else ():
             if call.parent_select is select and not call.args.get("count"):
                 call.set("expression", _told_apart(call.expression, rows))
                 changed = True
-    return tree.sql(dialect=Tidewheel) if changed else None
+    return tree.sql(dialect=Tidewheel) if (several if equal else changed) else None
+
+
+def _told_by_place(orders: Sequence[exp.Expr], tables: Sequence[str], way: int) -> bool:
+    """Let each way of ordering rows settle equal ones by itself; False if there is only one."""
+    over: dict[tuple[str, ...], int] = {}
+    for order in orders:
+        parts = order.parent.args.get("partition_by") or () if order.parent else ()
+        which = over.setdefault(tuple(e.sql() for e in (*parts, order)), len(over))
+        for table in tables:
+            # As text: of numbers, hash(a, n) puts rows into much the same order for each n.
+            text = f"hash(concat({table}.rowid, '/{way}/{which}'))"
+            place = sqlglot.parse_one(text, dialect=Tidewheel)
+            order.append("expressions", exp.Ordered(this=place, nulls_first=False))
+    return len(over) > 1
 
 
 def _joins(select: exp.Select) -> list[exp.Join]:

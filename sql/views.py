@@ -168,8 +168,8 @@ class Views(Creation):
         """What differs from the answer of the same query in which no rows tie."""
         from tidewheel.sql import ties  # loads sqlglot
 
-        def answer(way: int) -> pa.Table:
-            other = replace(view, sql=ties.settled(view.sql, way) or "")
+        def answer(way: int, equal: bool = False) -> pa.Table:
+            other = replace(view, sql=ties.settled(view.sql, way, equal) or "")
             rows = self._run_naively(other).rename_columns(kept.column_names)
             return maintain.rounded(rows, self._scratch)
 
@@ -182,7 +182,10 @@ class Views(Creation):
             if ties.settled(view.sql, 0) is None:
                 return found
             scratch = self._scratch
-            right = ties.accepted(maintain.rounded(kept, scratch), answer, scratch)
+            rows = maintain.rounded(kept, scratch)
+            right = ties.accepted(rows, answer, scratch)
+            if not right and ties.settled(view.sql, 0, equal=True) is not None:
+                right = ties.accepted(rows, lambda way: answer(way, True), scratch)
         except errors.Interrupted:
             raise
         except errors.Error:  # sqlglot does not write every text so that it runs

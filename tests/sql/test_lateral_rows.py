@@ -123,3 +123,18 @@ def test_like_duckdb(part: int) -> None:
             theirs.execute(change)
             for i, query in enumerate(queries):
                 assert rows(con, f"FROM v{i}") == rows(theirs, query), (query, change)
+
+
+def test_a_value_of_two_selects_further_out_is_told_by_name() -> None:
+    """What no operator takes apart has a reason that its author can read."""
+    with tidewheel.connect(threads=1) as con:
+        for statement in SETUP:
+            con.execute(statement)
+        con.execute(
+            "CREATE MATERIALIZED VIEW v AS "
+            "SELECT t.id, q.* FROM t, LATERAL (SELECT * FROM u, LATERAL (SELECT g + y AS s) r) q"
+        )
+        (reason,) = con.execute("SELECT reason FROM tidewheel_views()").fetchone() or ()
+        assert reason == "a lateral subquery that refers further out"
+        con.execute("INSERT INTO u VALUES (2, 2); UPDATE t SET g = 4 WHERE id = 3")
+        assert con.execute("VERIFY VIEW v").fetchall() == []
