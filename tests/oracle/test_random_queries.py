@@ -135,12 +135,6 @@ def test_random_queries(seed: int) -> None:
     _run(seed)
 
 
-@pytest.mark.parametrize("seed", [3372])
-def test_what_was_found(seed: int) -> None:
-    """Longer histories that failed once."""
-    _run(seed, 16)
-
-
 @pytest.mark.long
 @pytest.mark.parametrize("seed", range(1_000, 4_000))
 def test_random_queries_long(seed: int) -> None:

@@ -204,6 +204,21 @@ def test_columns_called_like_those_of_the_plan() -> None:
             assert con.execute(read).fetchall() == [(1, 108, 106)]
 
 
+def test_measured_by_conditions_over_values() -> None:
+    """The optimizer counts what such a condition leaves of a table, by the table's own names."""
+    query = (
+        "SELECT t.id, w.id AS other FROM t CROSS JOIN u w ANTI JOIN u ON w.a <> u.b "
+        "WHERE EXISTS (SELECT 1 FROM range(0, 2) AS q(i) WHERE q.i::INT = w.a)"
+    )
+    with tidewheel.connect() as con:
+        for statement in SETUP[:2]:
+            con.execute(statement)
+        con.execute(f"CREATE MATERIALIZED VIEW v AS {query}")
+        con.execute("INSERT INTO t (id) VALUES (1)")
+        con.execute("INSERT INTO u VALUES (5, 1, 1), (6, 2, 1)")
+        assert con.execute("FROM v").fetchall() == [(1, 5)]
+
+
 def test_a_second_row_is_an_error_that_changes_nothing() -> None:
     with tidewheel.connect() as con:
         for statement in SETUP:

@@ -183,6 +183,8 @@ class Queries:
                 (0.8, lambda: self._exists(scope)),
                 (0.8, lambda: self._in(kind, scope)),
                 (0.2, lambda: self._quantified(kind, scope)),
+                (0.3, lambda: self._of_values(kind, scope)),
+                (0.2, lambda: self._rows_in(kind, scope)),
             ]
         return f"({self._one(*ways)})"
 
@@ -232,6 +234,33 @@ class Queries:
         )
         left = self.expression(kind, Scope(scope.columns), 1)
         return f"{left} {self.rng.choice(['', 'NOT '])}IN (SELECT {given} FROM {text}{where})"
+
+    def _of_values(self, kind: str, scope: Scope) -> str:
+        """A condition on rows of the values of a row."""
+        name, e = self._name("q"), lambda: self.expression(kind, Scope(scope.columns), 0)
+        rows = self._one(
+            (1, lambda: f"unnest([{e()}, {e()}, {value(self.rng, kind)}]) AS {name}(x)"),
+            (1, lambda: f"(VALUES ({e()}), ({e()})) AS {name}(x)"),
+        )
+        operator = self.rng.choice(["=", "<", ">=", "<>"]) if kind != "bool" else "="
+        negated = self.rng.choice(["", "NOT "])
+        return self._one(
+            (2, lambda: f"{negated}EXISTS (SELECT 1 FROM {rows} WHERE {name}.x {operator} {e()})"),
+            (1, lambda: f"{e()} {negated}IN (SELECT x FROM {rows} WHERE x {operator} {e()})"),
+            (1, lambda: f"(SELECT max(x) FROM {rows} WHERE x IS NOT NULL) {operator} {e()}"),
+        )
+
+    def _rows_in(self, kind: str, scope: Scope) -> str:
+        """IN over two columns, which DuckDB takes without correlation alone."""
+        inner = self._inner()
+        text, columns = inner._from()
+        made = Scope(columns)
+        other = self.rng.choice(_COMPARED)
+        left, given = (
+            ", ".join(self.expression(k, s, 0) for k in (kind, other))
+            for s in (Scope(scope.columns), made)
+        )
+        return f"({left}) {self.rng.choice(['', 'NOT '])}IN (SELECT {given} FROM {text})"
 
     def _quantified(self, kind: str, scope: Scope) -> str:
         text, made, where = self._source_of(scope)
@@ -331,7 +360,9 @@ class Queries:
             operator = self.rng.choice(["="] * 8 + ["<", ">=", "<>", "IS NOT DISTINCT FROM"])
             conditions.append(f"{a} {operator} {b}")
         if self._chance(0.2):
-            depth, self.depth = self.depth, 0  # no subqueries in ON
+            depth = self.depth
+            if self._chance(0.7):
+                self.depth = 0
             conditions.append(self.predicate(both, 1))
             self.depth = depth
         return " AND ".join(conditions)
