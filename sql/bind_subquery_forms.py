@@ -78,6 +78,9 @@ class SubqueryForms:
         scope: Scope,
     ) -> exp.Expr:
         if isinstance(node, exp.Exists):
+            met = _of_one_group(node.this, self._aggregates, exp.true())
+            if met is not None:
+                return walk(exp.Coalesce(this=met, expressions=[exp.false()]))
             query = self._binder.query(node.this, scope, for_exists=True)
             return self._subqueries.add("exists", query, ())
         if isinstance(node, exp.In):
@@ -91,7 +94,7 @@ class SubqueryForms:
             return self._quantified(node, walk, scope)
         if isinstance(node, exp.Array):
             return walk(_as_list(node.expressions[0], self._aggregates))
-        query = self._binder.query(node, scope)
+        query = self._binder.query(_of_one_group(node, self._aggregates) or node, scope)
         if len(query.columns) != 1:
             raise NotTaken("a scalar subquery with several columns")
         return self._subqueries.add("scalar", query, ())
@@ -163,6 +166,35 @@ def _as_list(query: exp.Expr, aggregates: Aggregates) -> exp.Expr:
     return exp.Subquery(this=select)
 
 
+def _of_one_group(
+    query: exp.Expr, aggregates: Aggregates, value: exp.Expr | None = None
+) -> exp.Subquery | None:
+    """``(SELECT e FROM … HAVING c)`` has e of its one group, or no row, which is NULL here:
+
+        (SELECT CASE WHEN c THEN e END FROM …)
+
+    `value`: instead of e. None for anything else.
+    """
+    select = query.unnest()
+    if not isinstance(select, exp.Select) or any(select.args.get(k) for k in _MORE):
+        return None
+    having, items = select.args.get("having"), select.expressions
+    if having is None or len(items) != 1 or not aggregates.found_in(having.this):
+        return None
+    names = {c.name.lower() for c in having.find_all(exp.Column) if not c.table}
+    if items[0].alias.lower() in names or items[0].find(*_NOT_ONE):
+        return None
+    if any(not isinstance(star.parent, exp.Count) for star in items[0].find_all(exp.Star)):
+        return None
+    select = select.copy()
+    select.set("having", None)
+    branch = exp.If(this=having.this.copy(), true=value or items[0].unalias().copy())
+    select.set("expressions", [exp.Case(ifs=[branch])])
+    return exp.Subquery(this=select)
+
+
+_NOT_ONE = (exp.Columns, exp.Window, exp.Explode, exp.Unnest)
+_MORE = ("group", "qualify", "distinct", "limit", "offset", "order", "windows")
 _NOT_ROWS = ("group", "having", "qualify", "distinct", "limit", "offset", "with_")
 
 
