@@ -235,6 +235,11 @@ class SelectBinder:
         joins = select.args.get("joins") or ()
         binder.where, binder.last = _this(select, "where"), joins[-1] if joins else None
         self._node, relations = binder.bind(from_.this, joins)
+        first = from_.this
+        merged = any(j.args.get("using") or j.args.get("method") for j in joins)
+        if isinstance(first, exp.Subquery) and not first.alias and not merged:
+            # DuckDB's name for the first one without a name; recursions of rows around use it
+            relations[0].path = relations[0].path or ("unnamed_subquery",)
         self.scope.relations = relations
         for condition in binder.conditions:
             self._filter(condition)

@@ -242,3 +242,29 @@ def test_values_of_two_queries_around_it(connection: tidewheel.Connection, view:
         met = connection.execute(text.format(*known)).fetchall()
         found[value] = sum((a,) in met for (a,) in connection.execute("SELECT a FROM w").fetchall())
     assert rows(connection, query) == sorted(found.items(), key=repr)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT bound, (WITH MUTUALLY RECURSIVE n (x INTEGER) AS (VALUES (1) UNION ALL "
+        "(WITH m AS (SELECT * FROM n) SELECT DISTINCT p.x + q.x FROM m p, m q "
+        "WHERE p.x <= bound AND q.x <= bound)) SELECT count(*) FROM n) "
+        "FROM (SELECT b AS bound FROM t WHERE b > 0)",
+        "SELECT unnamed_subquery.b, x, (SELECT count(*) FROM t WHERE t.b < unnamed_subquery.b) "
+        "FROM (SELECT b FROM t) JOIN (VALUES (1), (2)) v(x) ON x < b",
+    ],
+)
+def test_rows_of_a_subquery_without_a_name(query: str) -> None:
+    """DuckDB's name for it is what a recursion made for all of its rows asks for."""
+    with tidewheel.connect(threads=1) as con, tidewheel.connect(fusion="off") as plain:
+        for each in (con, plain):
+            each.execute("CREATE TABLE t (b INTEGER); INSERT INTO t VALUES (1), (3), (3), (7)")
+        con.execute(f"CREATE MATERIALIZED VIEW v AS {query}")
+        found = con.execute("SELECT maintenance, reason FROM tidewheel_views()").fetchall()
+        assert found == [("incremental", None)]
+        for change in ("INSERT INTO t VALUES (5), (NULL)", "DELETE FROM t WHERE b = 3"):
+            for each in (con, plain):
+                each.execute(change)
+            right = sorted(plain.execute(query).fetchall())
+            assert sorted(con.execute("FROM v").fetchall()) == right
