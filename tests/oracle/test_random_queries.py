@@ -55,7 +55,7 @@ class _Pair:
         self.con.execute(text)
 
     def theirs(self, query: str) -> list[tuple[Any, ...]]:
-        """DuckDB's answer; a mistake of its own, after which it answers nothing more, ends a run."""
+        """DuckDB's answer. A mistake of its own, after which it answers nothing, ends a run."""
         try:
             return self.duck.execute(query).fetchall()
         except duckdb.InternalException:
