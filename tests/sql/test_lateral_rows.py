@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import random
 
-import duckdb
 import pytest
 
 import tidewheel
+from oracle.kept_queries import like_duckdb
 
 SETUP = (
     "CREATE TABLE t(id INT, g INT, l INT[], ll INT[][], z INT, k INT, st STRUCT(a INT, b INT[]))",
@@ -98,31 +98,10 @@ def edit(drawn: random.Random) -> str:
     )
 
 
-def rows(con: tidewheel.Connection | duckdb.DuckDBPyConnection, query: str) -> list[str]:
-    return sorted(map(repr, con.execute(query).fetchall()))
-
-
 @pytest.mark.parametrize("part", range(PARTS))
 def test_like_duckdb(part: int) -> None:
     drawn = random.Random(part)
-    theirs = duckdb.connect()
-    with tidewheel.connect() as con:
-        for statement in SETUP:
-            con.execute(statement)
-            theirs.execute(statement)
-        queries = QUERIES[part::PARTS]
-        con.execute("SET fusion = off")
-        for query in queries:
-            assert rows(con, query) == rows(theirs, query), query
-        con.execute("RESET fusion")
-        for i, query in enumerate(queries):
-            con.execute(f"CREATE MATERIALIZED VIEW v{i} AS {query}")
-        for _ in range(20):
-            change = edit(drawn)
-            con.execute(change)
-            theirs.execute(change)
-            for i, query in enumerate(queries):
-                assert rows(con, f"FROM v{i}") == rows(theirs, query), (query, change)
+    like_duckdb(SETUP, QUERIES[part::PARTS], edit, drawn, 20)
 
 
 def test_a_value_of_two_selects_further_out_is_told_by_name() -> None:

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import random
 
-import duckdb
 import pytest
 
 import tidewheel
+from oracle.kept_queries import like_duckdb
 
 SETUP = (
     "CREATE TABLE t(id INT, a INT, b INT, l INT[], tags VARCHAR[], d DOUBLE, js JSON, "
@@ -148,36 +148,18 @@ def edit(drawn: random.Random) -> str:
     )
 
 
-def rows(con: tidewheel.Connection | duckdb.DuckDBPyConnection, query: str) -> list[str]:
-    return sorted(map(repr, con.execute(query).fetchall()))
-
-
 @pytest.mark.parametrize("part", range(PARTS))
 def test_like_duckdb(part: int) -> None:
     drawn = random.Random(part)
-    theirs = duckdb.connect()
-    with tidewheel.connect() as con:
-        for statement in (*SETUP, *(edit(drawn) for _ in range(6))):
-            con.execute(statement)
-            theirs.execute(statement)
-        queries = (*QUERIES, *ANEW)[part::PARTS]
-        con.execute("SET fusion = off")
-        for query in queries:
-            assert rows(con, query) == rows(theirs, query), query
-        con.execute("RESET fusion")
-        for i, query in enumerate(queries):
-            con.execute(f"CREATE MATERIALIZED VIEW v{i} AS {query}")
-        for _ in range(15):
-            change = edit(drawn)
-            con.execute(change)
-            theirs.execute(change)
-            for i, query in enumerate(queries):
-                assert rows(con, f"FROM v{i}") == rows(theirs, query), (query, change)
-        for change in ("DELETE FROM u", "DELETE FROM t"):
-            con.execute(change)
-            theirs.execute(change)
-            for i, query in enumerate(queries):
-                assert rows(con, f"FROM v{i}") == rows(theirs, query), (query, change)
+    setup = (*SETUP, *(edit(drawn) for _ in range(6)))
+    like_duckdb(
+        setup,
+        (*QUERIES, *ANEW)[part::PARTS],
+        edit,
+        drawn,
+        15,
+        last=("DELETE FROM u", "DELETE FROM t"),
+    )
 
 
 def test_kept_by_their_changes() -> None:
