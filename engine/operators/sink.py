@@ -99,6 +99,8 @@ class Sink(Operator):
                 batches = table.to_batches(_BATCH)
             for leaf in self._leaves:
                 if leaf.batches is None:
+                    if (leaf.rows.weights < 0).any():
+                        raise Unsound(f"{self.name}: a row was taken away that was not there")
                     table = leaf.rows.delta().repeated().to_arrow(weight=None)
                     leaf.batches = table.to_batches()
                 batches.extend(leaf.batches)
@@ -145,9 +147,6 @@ class Sink(Operator):
                     merged = concat_rows([leaf.rows, change.slice(begin, end)])
                     leaves.extend(self._split(sort_rows(merged)))
             self._leaves = leaves
-        for leaf in self._leaves:
-            if leaf.batches is None and (leaf.rows.weights < 0).any():
-                raise Unsound(f"{self.name}: a row was taken away that was not there")
         firsts = [int(leaf.rows.keys[0]) for leaf in self._leaves[1:]]
         self._bounds = np.array(firsts, np.int64)
 
