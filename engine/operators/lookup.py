@@ -61,6 +61,11 @@ class Relation:
     def __len__(self) -> int:
         return int(self.starts[-1])
 
+    @property
+    def degree(self) -> float:
+        """How many rows a key has, on average; 1 if there are none."""
+        return max(1.0, len(self) / max(1, int(np.count_nonzero(self.counts))))
+
     def told_by(self, columns: Iterable[int]) -> bool:
         """Is one of the columns beside the key different in each row?"""
         return any(_differ(self.columns[i]) for i in columns)

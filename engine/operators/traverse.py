@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import duckdb
@@ -41,6 +42,10 @@ from tidewheel.engine.state.delta import unique
 _SMALL = 1 << 22  # a bitmap that is made at once
 _THIN = 7  # runs become a bitmap when there are more rows than one in 2^7 of the space
 _ARRAYS = 5_000  # rows of a relation that are prepared for small steps in the time of one step
+
+
+STEP = 1 << 25
+"""How many rows one step is to make at once, where there are columns to divide it by."""
 
 
 @dataclass(frozen=True)
@@ -135,12 +140,14 @@ class Traverse(Vertex):
         once = inverse is not None and all(
             r.told_by(columns) for r, columns in zip(relations, inverse, strict=True)
         )
-        if space.size <= BITMAP or carried is None:
+        pairs = 1.0 if once else prod(r.degree for r in relations)  # that a row makes, on average
+        at_once = BITMAP if pairs == 1 else int(STEP / pairs)
+        if carried is None or space.size <= at_once:
             found = self._run(inputs[0], relations, space, nulls, meter, once)
             self._told(found, schema, nulls)
             return found
         # Rows that differ in the carried column never meet: one part of its values at a time.
-        part = max(1, BITMAP // (space.size // space.sizes[carried]))
+        part = max(1, at_once // (space.size // space.sizes[carried]))
         chunks: list[list[Ints]] = []
         values = inputs[0][carried]
         order = np.argsort(values, kind="stable")
