@@ -17,7 +17,7 @@ import duckdb
 from tidewheel.engine.arrow import Exchanged, decoded, pa
 from tidewheel.engine.kernels.duckdb import table_of
 from tidewheel.engine.operators.shared import KEYS
-from tidewheel.engine.operators.sink import Unsound
+from tidewheel.engine.operators.unsound import Unsound
 from tidewheel.planner.maintain import MaintainedView
 from tidewheel.sql import errors, introspection, view_text
 from tidewheel.sql.reads import Names

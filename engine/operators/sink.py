@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidewheel.engine.operators.operator import Emission, Operator
+from tidewheel.engine.operators.unsound import Unsound
 from tidewheel.engine.state.arrangement import Counters
 from tidewheel.engine.state.delta import Delta, Schema, concat, consolidate
 from tidewheel.engine.state.run import Layout, Rows, concat_rows
@@ -18,10 +19,6 @@ from tidewheel.engine.state.sorting import sort_rows
 LEAF: Final = 4096
 PARTS: Final = 64
 _BATCH: Final = 1 << 17  # rows that a thread of DuckDB's reads at once
-
-
-class Unsound(ValueError):
-    """Changes did not add up: some expression gave another value when its row went than before."""
 
 
 class _Leaf:
