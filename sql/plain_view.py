@@ -14,6 +14,7 @@ from tidewheel.engine.arrow import empty, pa
 
 from . import errors, view_text
 from .reads import Names
+from .search_path import lowered
 from .statements import Statement, mentions_recursion, split
 
 if TYPE_CHECKING:
@@ -103,7 +104,8 @@ def _home(views: Views, parsed: view_text.CreateView) -> Home:
     if len(parsed.parts) < 2:
         return home
     names = Names(views.host.connection, home.path)
-    return dataclasses.replace(home, path=names.within(names.target(parsed.parts)).home)
+    own = names.target(parsed.parts)
+    return dataclasses.replace(home, path=lowered((own, *names.path)))
 
 
 def _columns(

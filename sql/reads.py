@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from tidewheel.engine.quoting import quoted
 from tidewheel.planner.maintain import Path
 from tidewheel.sql import functions, introspection
 from tidewheel.sql.recursion_outline import MUTUALLY, outline
+from tidewheel.sql.search_path import SearchPath, lowered, search_path
 from tidewheel.sql.statements import Token, tokens
 
 if TYPE_CHECKING:
@@ -32,13 +32,6 @@ _QUERIES = """
 SELECT database_name, schema_name, view_name, sql FROM duckdb_views() WHERE NOT internal
 """
 _SCHEMAS = "SELECT database_name, schema_name FROM duckdb_schemas()"
-_PLACE = """
-SELECT current_database(), current_schemas(false), current_schema(), current_setting('search_path')
-"""
-
-
-_ENTRY = re.compile(r'(?:"(?:[^"]|"")*"|[^,"])+')
-"""One place of a search path, as DuckDB writes it: ``db.schema``, ``db."a,b"``, ``schema``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,30 +54,6 @@ class Relation:
         return ".".join(map(quoted, (self.database, self.schema, self.name)))
 
 
-def place(connection: duckdb.DuckDBPyConnection) -> tuple[Path, str]:
-    """Where names are looked for now, as (database, schema), each once; the setting behind it."""
-    ((database, schemas, schema, setting),) = connection.execute(_PLACE).fetchall()
-    entries = _ENTRY.findall(setting)
-    databases = [database] * len(schemas)
-    if len(entries) == len(schemas):  # else nobody knows which is whose
-        for i, (entry, name) in enumerate(zip(entries, schemas, strict=True)):
-            for written in (f".{name}", f".{quoted(name)}"):
-                if entry.endswith(written):
-                    of = entry.removesuffix(written)
-                    databases[i] = of[1:-1].replace('""', '"') if of[:1] == '"' else of
-    found = (*zip(databases, schemas, strict=True), (database, schema))
-    return tuple(dict.fromkeys(found)), setting
-
-
-def search_path(connection: duckdb.DuckDBPyConnection) -> Path:
-    """Where a name without a qualifier is looked for, after temporary objects."""
-    return _with_main(place(connection)[0])
-
-
-def _with_main(home: Path) -> Path:
-    return tuple(dict.fromkeys((*home, (home[0][0], "main"))))
-
-
 class Names:
     """The catalog's relations and macros at one moment, looked up by what a query calls them.
 
@@ -98,12 +67,18 @@ class Names:
             Relation(*row).key for *row, internal, collated in rows if collated and not internal
         }
         self._own = {(row[1], row[2]) for row in rows if row[-2]}
-        self._by_name: dict[str, list[Relation]] = {}
-        for relation in self.relations:
-            self._by_name.setdefault(relation.name.lower(), []).append(relation)
+        self._by_name = {_full(relation): relation for relation in self.relations}
+        self._databases = {"temp"} | {relation.database.lower() for relation in self.relations}
         self._connection = connection
-        self.home = place(connection)[0] if home is None else home
-        self.database, self.schema = self.home[0]
+        if home is None:
+            self._go(*search_path(connection))
+        else:
+            self._go(home, SearchPath(lowered(home)))
+
+    def _go(self, home: Path, search_path: SearchPath) -> None:
+        self.home = home
+        self.database, self.schema = home[0]
+        self._search_path = search_path
 
     @cached_property
     def _queries(self) -> dict[tuple[str, str, str], str]:
@@ -136,55 +111,45 @@ class Names:
 
     def find(self, parts: Sequence[str]) -> Relation | None:
         """The relation that `name`, `schema.name`, `database.name` or all three mean here."""
-        *qualifiers, name = [p.lower() for p in parts]
-        candidates = self._by_name.get(name, [])
-        if not qualifiers:
-            # temporary objects come first, then the search path
-            order = [c for c in candidates if c.temporary] + [
-                c
-                for database, schema in self.path
-                for c in candidates
-                if c.schema == schema and c.database == database
-            ]
-            return order[0] if order else None
-        databases = dict.fromkeys(database for database, _ in self.home)
-        for c in candidates:
-            place = [c.database.lower(), c.schema.lower()]
-            if qualifiers == place or (qualifiers == place[:1] and c.schema == "main"):
-                return c
-        for database in databases:
-            for c in candidates:
-                if qualifiers == [c.schema.lower()] and c.database == database:
-                    return c
+        for full in self._search_path.candidates(parts, self._databases):
+            found = self._by_name.get(full)
+            if found is not None:
+                return found
         return None
+
+    def has(self, name: str) -> bool:
+        """Is a relation of this name anywhere?"""
+        return any(relation.name.lower() == name.lower() for relation in self.relations)
 
     def made(self, parts: Sequence[str]) -> Relation | None:
         """What stands where CREATE would make a relation of this name."""
-        if len(parts) > 1:
-            return self.find(parts)
-        return self.find([self.database, self.schema, *parts])
+        return self.find([*self.target(parts), parts[-1]])
 
     @property
     def path(self) -> Path:
-        """Where a name without a qualifier is looked for, after temporary objects."""
-        return _with_main(self.home)
+        """Where a name without a qualifier is looked for, after temporary objects; lower case."""
+        return self._search_path.places
 
     def at(self, home: Path) -> Names:
         """The same catalog, seen from other schemas."""
         other = copy(self)
-        other.home = home
-        other.database, other.schema = home[0]
+        other._go(home, SearchPath(lowered(home)))
         return other
 
     def inside(self, view: Relation) -> Names:
-        """The same catalog as a plain view's query sees it: the view's own schema comes first."""
-        return self if view.temporary else self.within((view.database, view.schema))
+        """The same catalog as a plain view's query sees it: the view's own schema comes first.
 
-    def within(self, own: tuple[str, str]) -> Names:
-        """The same with a database's schema first."""
-        if own == self.home[0]:
+        Behind it comes what the connection's path says, also in a view that another one reads.
+        """
+        if view.temporary:
             return self
-        return self.at((own, *(place for place in self.path if place != own)))
+        home, own = self._search_path.home, (view.database.lower(), view.schema.lower())
+        inside = SearchPath(home, own)
+        if self._search_path in (SearchPath((own,)), inside):
+            return self
+        other = copy(self)
+        other._search_path = inside
+        return other
 
     def target(self, parts: Sequence[str]) -> tuple[str, str]:
         """The database and the schema in which CREATE makes a relation of this name."""
@@ -194,21 +159,24 @@ class Names:
         if len(qualifiers) > 1:
             return qualifiers[0], qualifiers[1]
         (name,) = qualifiers
-        rows = self._connection.execute(_SCHEMAS).fetchall()
-        known = {(d.lower(), s.lower()): (d, s) for d, s in rows}
-        wanted = [*((d, name) for d, _ in self.home), (name, "main")]
-        found = (known.get((d.lower(), s.lower())) for d, s in wanted)
-        return next((place for place in found if place is not None), (self.database, name))
+        schemas = self._connection.execute(_SCHEMAS).fetchall()
+        if any(database.lower() == name.lower() for database, _ in schemas):
+            return name, self._search_path.schemas(name.lower())[0]
+        of = (d for d in self._search_path.databases(name.lower()) if d != "temp")
+        return next(of), name
 
     def qualified(self, text: str) -> str:
         """A query with its tables called in full: what it means here it means everywhere."""
         from .recursion_scan import scan
 
         scanned = scan(text)
-        for reference in sorted(scanned.references, key=lambda r: -r.name.start):
-            found = None if scanned.resolve(reference) else self.find([reference.label])
-            if found is not None and not (found.temporary or reference.recurring):
-                span = reference.name
+        named = dict(scanned.qualified)
+        for reference in scanned.references:
+            if not (reference.recurring or scanned.resolve(reference)):
+                named[reference.name] = (reference.label,)
+        for span in sorted(named, key=lambda s: -s.start):
+            found = self.find(named[span])
+            if found is not None and not found.temporary:
                 text = f"{text[: span.start]}{found.quoted}{text[span.end :]}"
         return text
 
@@ -220,8 +188,7 @@ class Names:
         for name in tables:
             relation = Relation("temp", "main", name, "table", True)
             other.relations.append(relation)
-            known = self._by_name.get(name.lower(), [])
-            other._by_name[name.lower()] = [relation, *known]
+            other._by_name[_full(relation)] = relation
         return other
 
     def mentioned(self, text: str) -> list[Relation]:
@@ -233,6 +200,13 @@ class Names:
         else:
             named = [parts for parts, _, surely in found if not surely]
         return [r for r in (self.find(parts) for parts in named if all(parts)) if r is not None]
+
+    def unlike(self, text: str, other: Names) -> str | None:
+        """The first name in `text` that means something else to `other`, as it is written."""
+        for parts, cte, _ in () if self._search_path == other._search_path else _tables(text) or ():
+            if not cte and all(parts) and self.find(parts) != other.find(parts):
+                return ".".join(parts)
+        return None
 
     def reads(self, text: str, stop: frozenset[str] = frozenset()) -> dict[str, Relation]:
         """Tables, and views whose key is in `stop`, that a query depends on, through plain views.
@@ -294,15 +268,15 @@ class Names:
         found: dict[str, Relation] = {}
         views: dict[Relation, str] = {}
         texts: list[tuple[str, Names]] = []
-        seen: set[tuple[str, Path]] = set()
+        seen: set[tuple[str, SearchPath]] = set()
         todo: list[tuple[str, Names]] = [(text, self)]
         while todo:
             current, names = todo.pop()
             texts.append((current, names))
             called = self.macros and {t.text.strip('"').lower() for t in tokens(current)}
             for name in set(called or ()) & set(self.macros):
-                if (name, names.home) not in seen:  # it reads what its caller would
-                    seen.add((name, names.home))
+                if (name, names._search_path) not in seen:  # it reads what its caller would
+                    seen.add((name, names._search_path))
                     todo += ((body_, names) for body_ in self.macros[name])
             for relation in names.mentioned(current):
                 if relation.key in found:
@@ -311,8 +285,8 @@ class Names:
                     found[relation.key] = relation
                     continue
                 inside = names.inside(relation)
-                if (relation.key, inside.home) not in seen:
-                    seen.add((relation.key, inside.home))
+                if (relation.key, inside._search_path) not in seen:
+                    seen.add((relation.key, inside._search_path))
                     views[relation] = body(self.sql(relation))
                     todo.append((views[relation], inside))
         return found, views, texts
@@ -336,6 +310,10 @@ def body(create_view: str) -> str:
         if token.kind == "word" and token.text.upper() == "AS":
             return create_view[token.start + 2 :].rstrip().rstrip(";")
     return create_view
+
+
+def _full(relation: Relation) -> tuple[str, ...]:
+    return relation.database.lower(), relation.schema.lower(), relation.name.lower()
 
 
 @lru_cache(maxsize=256)

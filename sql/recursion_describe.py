@@ -13,7 +13,7 @@ from tidewheel.engine.quoting import quoted
 from ..engine.kernels.duckdb import relation
 from ..planner.text import numbered_parameters
 from . import functions, hidden
-from .reads import search_path
+from .search_path import search_path
 from .statements import tokens
 
 
@@ -42,9 +42,12 @@ class Describer:
             "WHERE lower(table_name) = lower(?)"
         )
         found = self._connection.execute(query, [name]).fetchall()
-        places = (("temp", "main"), *search_path(self._connection)) if found else ()
-        first = next((f for place in places for f in found if f[:2] == place), None)
-        return None if first is None else ".".join(map(quoted, first))
+        if not found:
+            return None
+        known = {tuple(map(str.lower, parts)): parts for parts in found}
+        _, path = search_path(self._connection)
+        first = next((full for full in path.candidates([name], ()) if full in known), None)
+        return None if first is None else ".".join(map(quoted, known[first]))
 
     def is_steady(self, text: str) -> bool:
         """Does what a query calls, macros included, give the same each time?"""

@@ -164,9 +164,10 @@ class _Scanner:
             return last + 1
         if len(parts) == 2 and parts[0].lower() == "recurring":
             recurring, label = True, parts[1]
-        elif len(parts) > 1:
-            return last + 1
         span = Span(self.tokens[start].start, self.end_of(last))
+        if len(parts) > 1 and not recurring:
+            self.found.qualified[span] = tuple(parts)
+            return last + 1
         self.found.references.append(
             Reference(label, span, recurring, aliased=self.alias_follows(last + 1))
         )

@@ -114,6 +114,8 @@ class Scan:
     tokens: list[Token]
     withs: list[With] = field(default_factory=list)
     references: list[Reference] = field(default_factory=list)
+    qualified: dict[Span, tuple[str, ...]] = field(default_factory=dict)
+    """Names in FROM clauses that are no tables of WITH: ``schema.name``, by their parts."""
     written_out: bool = False
     """Had the statement SEARCH and CYCLE clauses, which `text` has not? DuckDB knows none."""
 

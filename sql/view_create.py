@@ -62,7 +62,8 @@ class Creation(Epochs):
     ) -> None:
         con = self.host.connection
         home = self.home()
-        names = self._present().at(home.path)
+        present = self._present()
+        names = present.at(home.path)
         relation, key, target = self._name(parsed, names)
         if len(parsed.parts) > 1:
             self.in_use(key, statement, parsed)
@@ -85,6 +86,14 @@ class Creation(Epochs):
             if self._maintainer.readers([key]):
                 self._refuse_dependents(key, statement, parsed.name_at)
         self._check_query(parsed, statement, names, plain is not None)
+        unlike = present.unlike(parsed.query, names)
+        if unlike is not None:  # the path names no database, which that of the view will
+            raise errors.NotSupportedError(
+                f"a view can't keep what {unlike} means under this search_path",
+                hint="name the schema, too: database.schema.table",
+                text=statement.script,
+                position=parsed.query_at,
+            )
         with self.implicitly():
             if replaced:
                 self.drop_one(key)

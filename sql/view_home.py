@@ -18,7 +18,8 @@ from tidewheel.planner import meaning
 from tidewheel.planner.maintain import Home, MaintainedView
 from tidewheel.planner.meaning import Meaning
 from tidewheel.sql import errors
-from tidewheel.sql.reads import Names, place
+from tidewheel.sql.reads import Names
+from tidewheel.sql.search_path import is_said, place
 from tidewheel.sql.view_registry import Registry
 
 
@@ -119,6 +120,8 @@ class Homes(Registry):
         statements = [meaning.statement(settings)] if settings else []
         if moves:
             path = place.search_path.replace("'", "''")
+            if not is_said(place.search_path):  # what does not name its database follows the last
+                statements.append("RESET search_path")
             statements.append(f"SET search_path = '{path}'")
         self._found_path = self._found_meaning = None
         if statements:
