@@ -51,7 +51,7 @@ class Grouping:
         self._input, self._subqueries = node, subqueries
         for new, expression in self._carried:
             self._keys.append(Named(new, expression))
-        sets = self._grouping_sets(items)
+        sets = self.sets(items)
         expressions: dict[str, exp.Expr] = {}
         for one in sets:
             for e in one:
@@ -127,14 +127,14 @@ class Grouping:
 
     # -- the keys
 
-    def _grouping_sets(self, items: Sequence[Item]) -> Sets:
+    def sets(self, items: Sequence[Item]) -> Sets:
         group = self._group
         if group is None:
             return [()]
         if group.args.get("all"):
             keys = [i.expr for i in items if not self._functions.found_in(i.expr)]
             keys += self._asked()
-            return [tuple(_bare(k) for k in keys if reads_column(k))]
+            return [tuple(bare(k) for k in keys if reads_column(k))]
         if group.args.get("totals"):
             raise NotTaken("GROUP BY … WITH TOTALS")
         parts: list[Sets] = []
@@ -190,17 +190,17 @@ class Grouping:
                 raise NotTaken("GROUP BY a position that is none")
             bound = items[int(expression.name) - 1].expr.copy()
         else:
-            bound = self._select._clause(expression)
+            bound = self._select.clause(expression)
         if self._functions.found_in(bound):
             raise NotTaken("GROUP BY an aggregate")
-        bound = _bare(bound)
+        bound = bare(bound)
         # DuckDB groups twice by what has two names; a set may have it under one of them.
-        text = to_sql(_bare(expression))
+        text = to_sql(bare(expression))
         self._two_names |= self._written.setdefault(to_sql(bound), text) != text
         return bound
 
 
-def _bare(expression: exp.Expr) -> exp.Expr:
+def bare(expression: exp.Expr) -> exp.Expr:
     while isinstance(expression, exp.Paren):
         expression = expression.this
     return expression

@@ -14,6 +14,7 @@ from sqlglot import exp
 from tidewheel.planner.text import identifier, to_sql
 
 from . import functions, introspection
+from .bind_names import parameters
 from .bind_scope import FURTHER_OUT, NotTaken, parts_of
 from .bind_types import Oracle
 from .functions import Macro
@@ -200,10 +201,10 @@ _ATOMS = (exp.Column, exp.Literal, exp.Null, exp.Boolean, exp.Paren)
 
 
 def _hidden(node: exp.Expr, name: str) -> bool:
-    """Is a name that of a parameter of a lambda around?"""
-    around = node.find_ancestor(exp.Lambda)
+    """Is a name that of an element of a list, in a lambda or a comprehension around?"""
+    around = node.find_ancestor(exp.Lambda, exp.Comprehension)
     while around is not None:
-        if any(p.name.lower() == name for p in around.expressions):
+        if name in parameters(around):
             return True
-        around = around.find_ancestor(exp.Lambda)
+        around = around.find_ancestor(exp.Lambda, exp.Comprehension)
     return False

@@ -16,7 +16,7 @@ from .bind_types import Oracle, function_name, is_volatile
 SUBQUERY = "__tw_subquery"
 """Stands for a subquery inside an expression: its number, operands and outer columns."""
 
-_LEFT_ALONE = (exp.Columns, exp.PositionalColumn, exp.Comprehension)
+_LEFT_ALONE = (exp.Columns, exp.PositionalColumn)
 _BY_NAME = {"alias", "struct_pack", "struct_insert", "struct_update"}
 _WRAPPERS = (exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)
 
@@ -74,16 +74,25 @@ def resolve(
             if isinstance(node.this, exp.Star):
                 raise NotTaken("a star inside an expression")
             parts = parts_of(node)
-            if parts[0].lower() in hidden:
-                return node.copy()
+            if parts[0].lower() in hidden:  # as sqlglot has it in a lambda
+                names = [part.copy() for part in node.parts]
+                return exp.Dot.build(names) if len(names) > 1 else names[0]
             return lookup(parts, node)
         if isinstance(node, exp.Lambda):
-            names = {p.name.lower() for p in node.expressions}
             return exp.Lambda(
                 **{
                     **node.args,
-                    "this": walk(node.this, hidden | names),
+                    "this": walk(node.this, hidden | set(parameters(node))),
                     "expressions": [p.copy() for p in node.expressions],
+                }
+            )
+        if isinstance(node, exp.Comprehension):
+            within = hidden | set(parameters(node))
+            return exp.Comprehension(
+                **{
+                    key: walk(child, within if key in ("this", "condition") else hidden)
+                    for key, child in node.args.items()
+                    if child is not None
                 }
             )
         called = function_name(node)
@@ -115,6 +124,14 @@ def resolve(
         return rebuilt(node, inner)
 
     return walk(expression, frozenset())
+
+
+def parameters(node: exp.Expression) -> list[str]:
+    """The names, in lower case, that a lambda or a comprehension gives to an element of a list."""
+    if isinstance(node, exp.Lambda):
+        return [p.name.lower() for p in node.expressions]
+    both = node.args.get("expression"), node.args.get("position")
+    return [p.name.lower() for p in both if p is not None]
 
 
 def _all_named(node: exp.Expr) -> bool:

@@ -23,6 +23,7 @@ from .bind_calls import unnested, with_windows
 from .bind_clauses import Clauses, Item, reads_column
 from .bind_correlated import Carried, Correlation, lifted
 from .bind_from import FromBinder
+from .bind_having import HavingNames
 from .bind_limit import first_rows, limited, limits, row_numbers
 from .bind_names import (
     Aggregates,
@@ -81,10 +82,11 @@ class SelectBinder:
         first_of = self._distinct_on(select, order)
         # what DISTINCT ON groups by goes the way of what ORDER BY orders by
         clauses.order = [*first_of, *order]
-        clauses.having = [self._clause(c, True) for c in conjuncts(_this(select, "having"))]
-        clauses.qualify = [self._clause(c, True) for c in conjuncts(_this(select, "qualify"))]
-        self._correlation.check(clauses, names_of(self._node), self.aggregates)
         group = select.args.get("group")
+        names = HavingNames(self, group)
+        clauses.having = [self.clause(c, names) for c in conjuncts(_this(select, "having"))]
+        clauses.qualify = [self.clause(c) for c in conjuncts(_this(select, "qualify"))]
+        self._correlation.check(clauses, names_of(self._node), self.aggregates)
         aggregated = any(map(self.aggregates.found_in, clauses.exprs()))
         if group is not None and group.args.get("all") and not aggregated and not clauses.having:
             # by nothing: DuckDB does not group then
@@ -198,8 +200,15 @@ class SelectBinder:
         """Is it a condition over `visible` columns alone, without subqueries?"""
         return references(condition) <= visible and not waits(condition)
 
-    def _clause(self, expression: exp.Expr, aliases_first: bool = False) -> exp.Expr:
-        """An expression of this SELECT; what is no column may be an alias of the SELECT list."""
+    def items(self) -> Sequence[Item]:
+        """The SELECT list."""
+        return self._clauses.items
+
+    def clause(self, expression: exp.Expr, having: HavingNames | None = None) -> exp.Expr:
+        """An expression of this SELECT; what is no column may be an alias of the SELECT list.
+
+        `having`: it is a condition there, where some names are aliases though columns have them.
+        """
 
         def lookup(parts: list[str], node: exp.Column) -> exp.Expr:
             self.scope.check(node, parts)
@@ -207,12 +216,12 @@ class SelectBinder:
             alias = self._aliases.get(parts[0].lower()) if len(parts) == 1 else None
             if alias is not None and FURTHER_OUT in node.meta:
                 raise NotTaken(f"{parts[0]} is an alias in the subquery of a macro")
-            if alias is not None and (found is None or aliases_first):
-                if found is not None and found != alias.expr:
-                    raise NotTaken(f"{parts[0]} is a column and an alias")
+            if alias is not None and found is not None and found != alias.expr:
+                alias = alias if having is not None and having.is_alias(node) else None
+            if alias is not None and alias.expr != found:
                 if is_volatile(alias.expr):
                     raise NotTaken(f"the alias {parts[0]} gives another value each time")
-                return exp.Paren(this=alias.expr.copy()) if found is None else found
+                return exp.Paren(this=alias.expr.copy())
             found = found or self.scope.row(parts)
             if found is None and self.scope.parent is not None:
                 found = self.scope.parent.find_around(parts)
@@ -255,7 +264,7 @@ class SelectBinder:
             self._correlation.conditions.append(condition)
 
     def _bind_where(self, select: exp.Select) -> None:
-        conditions = [self._clause(c) for c in conjuncts(_this(select, "where"))]
+        conditions = [self.clause(c) for c in conjuncts(_this(select, "where"))]
         plain = [c for c in conditions if self.is_local(c, names_of(self._node))]
         for condition in plain:
             if any(isinstance(p, exp.Window) for p in condition.walk()):
@@ -269,7 +278,7 @@ class SelectBinder:
     def _select_list(self, expressions: Sequence[exp.Expr]) -> list[Item]:
         items: list[Item] = []
         for expression in expressions:
-            star = expanded(expression, self.scope, self._clause)
+            star = expanded(expression, self.scope, self.clause)
             if star is not None:
                 items += [Item(label, e, False) for label, e in star]
                 continue
@@ -283,7 +292,7 @@ class SelectBinder:
                 label = parts_of(bare)[-1]
             else:
                 label = to_sql(bare)
-            item = Item(label, self._clause(bare), aliased)
+            item = Item(label, self.clause(bare), aliased)
             items.append(item)
             if aliased:
                 self._aliases.setdefault(label.lower(), item)
@@ -335,7 +344,7 @@ class SelectBinder:
             return [selected[0].copy()]
         if isinstance(expression, exp.Collate):
             raise NotTaken("ORDER BY … COLLATE")
-        return [self._clause(expression)]
+        return [self.clause(expression)]
 
     # -- aggregation
 

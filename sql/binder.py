@@ -27,21 +27,19 @@ from tidewheel.planner.logical import (
     Node,
     PlanError,
     Project,
-    SetOp,
-    SortKey,
 )
 from tidewheel.planner.text import alias_of, column, identifier, shallow, to_sql, typed_nulls
 
 from . import reads
 from .bind_catalog import Catalog
-from .bind_limit import lets_one_through, limited, limits
+from .bind_limit import lets_one_through
 from .bind_macros import expanded
 from .bind_names import Aggregates
 from .bind_parameters import by_name, marked, unmarked
 from .bind_query import BoundQuery
 from .bind_scope import FURTHER_OUT, Cte, Names, NotTaken, Scope, deduplicated
 from .bind_select import SelectBinder
-from .bind_settled import outer_columns, outer_names, reads_tables, settled, told_apart
+from .bind_set import SetOperations
 from .bind_types import Oracle, first_line
 from .parse_trees import same_query
 from .statements import mentions_recursion, tokens
@@ -158,6 +156,13 @@ class Binder:
 
         NotTaken if neither its parts nor the whole can be bound without the SELECT around it.
         """
+        if isinstance(tree, exp.Subquery) and tree.args.get("with_"):
+            if tree.unnest().args.get("with_"):
+                raise NotTaken("WITH before and in parentheses")  # DuckDB forgets the second one
+            with self._with(tree.args["with_"], outer):
+                bare = tree.copy()
+                bare.set("with_", None)
+                return self.query(bare, outer, for_exists, late)
         tree = _by_expression(_unwrapped(tree))
         with self._with(tree.args.get("with_"), outer):
             try:
@@ -165,7 +170,7 @@ class Binder:
                     select = self._for_exists(tree) if for_exists else tree
                     return SelectBinder(self, outer, late).bind(select)
                 if isinstance(tree, exp.SetOperation):
-                    return self._set_operation(tree, outer)
+                    return SetOperations(self, outer).bind(tree)
                 if isinstance(tree, exp.Values) and outer is not None:
                     return self.query(_selects(tree), outer, for_exists, late)
                 raise NotTaken(f"{type(tree).__name__} as a query")
@@ -241,110 +246,6 @@ class Binder:
             self.ctes = before
         query.columns = _relabelled(query.columns, cte.labels)
         return query
-
-    def _set_operation(self, tree: exp.SetOperation, outer: Scope | None) -> BoundQuery:
-        for key in ("side", "kind", "on"):
-            if tree.args.get(key):
-                raise NotTaken("a set operation with options")
-        left = self.query(tree.this, outer, late=outer is not None)
-        right = self.query(tree.expression, outer, late=outer is not None)
-        met = outer_columns(outer, outer_names(left) | outer_names(right))
-        keys: list[list[Column]] = [[], []]
-        if met:
-            for side in (left, right):
-                if side.empty is not None:
-                    raise NotTaken("an aggregate as a side of a correlated set operation")
-                if not outer_names(side) and reads_tables(side.node):
-                    raise NotTaken("a correlated set operation with a side that is not")
-            left, keys[0] = settled(left, met, self.names)
-            right, keys[1] = settled(right, met, self.names)
-        distinct = bool(tree.args.get("distinct"))
-        if tree.args.get("by_name"):
-            columns, pairs = self._by_name(left.columns, right.columns)
-        else:
-            if len(left.columns) != len(right.columns):
-                raise NotTaken("sides of different width")
-            columns = self._merged(left.columns, right.columns, "UNION ALL")
-            pairs = list(zip(left.columns, right.columns, strict=True))
-        self._refuse_double_casts(tree, columns, pairs)
-        apart = tuple(self.names.fresh(c.label, c.type) for c in met)
-        op = {exp.Union: "union", exp.Except: "except", exp.Intersect: "intersect"}[type(tree)]
-        node: Node = SetOp(
-            op,  # type: ignore[arg-type]  # the three literals above
-            not distinct,
-            self._cast(left.node, [*keys[0], *(a for a, _ in pairs)], (*apart, *columns)),
-            self._cast(right.node, [*keys[1], *(b for _, b in pairs)], (*apart, *columns)),
-            (*apart, *columns),
-        )
-        each = [column(c.name) for c in apart] if limits(tree) else []
-        node = limited(node, tree, self._output_order(tree, columns), each, self.names)
-        around = tuple(c.name for c in met)
-        return BoundQuery(node, columns, told_apart(apart, met), around=around)
-
-    def _refuse_double_casts(
-        self,
-        tree: exp.SetOperation,
-        columns: Sequence[Column],
-        pairs: Sequence[tuple[Column | None, Column | None]],
-    ) -> None:
-        """DuckDB casts the values of a chain of set operations once, to the type of all; what is
-        taken apart would cast them at each step, and ``1``, ``1.5``, ``'2'`` make 1 into 1.0."""
-        for side, part in ((0, tree.this), (1, tree.expression)):
-            if isinstance(part.unnest(), exp.SetOperation) and any(
-                own is not None and own.type != c.type
-                for own, c in zip((pair[side] for pair in pairs), columns, strict=True)
-            ):
-                raise NotTaken("a chain of set operations over several types")
-
-    def _merged(
-        self, left: Sequence[Column], right: Sequence[Column], word: str
-    ) -> tuple[Column, ...]:
-        a = ", ".join(f"CAST(NULL AS {c.type}) AS {_quoted(c.label)}" for c in left)
-        b = ", ".join(f"CAST(NULL AS {c.type}) AS {_quoted(c.label)}" for c in right)
-        described = self.oracle.describe(f"SELECT {a} {word} SELECT {b}")
-        return tuple(self.names.fresh(label, type_) for label, type_ in described)
-
-    def _by_name(
-        self, left: Sequence[Column], right: Sequence[Column]
-    ) -> tuple[tuple[Column, ...], list[tuple[Column | None, Column | None]]]:
-        columns = self._merged(left, right, "UNION ALL BY NAME")
-        mine = {c.label.lower(): c for c in left}
-        theirs = {c.label.lower(): c for c in right}
-        if len(mine) != len(left) or len(theirs) != len(right):
-            raise NotTaken("BY NAME with a name twice")
-        return columns, [(mine.get(c.label.lower()), theirs.get(c.label.lower())) for c in columns]
-
-    def _cast(
-        self, node: Node, sources: Sequence[Column | None], targets: Sequence[Column]
-    ) -> Node:
-        exprs: list[Named] = []
-        for source, target in zip(sources, targets, strict=True):
-            new = self.names.fresh(target.label, target.type)
-            value: exp.Expr = exp.null() if source is None else column(source.name)
-            if source is None or source.type != target.type:
-                value = exp.Cast(this=value, to=exp.Var(this=target.type))
-            exprs.append(Named(new, value))
-        return Project(node, tuple(exprs))
-
-    def _output_order(self, tree: exp.Expr, columns: Sequence[Column]) -> list[SortKey]:
-        """ORDER BY of a set operation: positions and names of its columns."""
-        keys: list[SortKey] = []
-        for ordered in tree.args["order"].expressions if tree.args.get("order") else ():
-            key = ordered.this
-            if isinstance(key, exp.Literal) and key.name.isdigit():
-                found = [columns[int(key.name) - 1]] if int(key.name) <= len(columns) else []
-            elif isinstance(key, (exp.Column, exp.Var)) and not getattr(key, "table", ""):
-                found = [c for c in columns if c.label.lower() == key.name.lower()][:1]
-                if not found and key.name.lower() == "all":
-                    found = list(columns)
-            else:
-                found = []
-            if not found or ordered.args.get("with_fill"):
-                raise NotTaken("a set operation ordered by an expression")
-            descending = bool(ordered.args.get("desc"))
-            nulls_first = bool(ordered.args.get("nulls_first"))
-            keys += [SortKey(column(c.name), descending, nulls_first) for c in found]
-        return keys
 
     # -- leaves
 
