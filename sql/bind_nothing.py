@@ -12,8 +12,10 @@ from tidewheel.planner.text import substituted
 from .bind_scope import NotTaken
 from .bind_types import function_name
 
-_ZERO_ON_NOTHING = {"count", "count_star", "count_if", "countif", "approx_count_distinct"}
+_ZERO_ON_NOTHING = {"count", "count_star", "approx_count_distinct"}
+# count_if is 0 over an empty table, but DuckDB's join for such a subquery leaves it NULL
 _NULL_ON_NOTHING = {
+    "count_if", "countif",
     "sum", "avg", "mean", "min", "max", "first", "last", "any_value", "list", "array_agg",
     "string_agg", "group_concat", "listagg", "bool_and", "bool_or", "bit_and", "bit_or",
     "bit_xor", "product", "median", "mode", "stddev", "stddev_samp", "stddev_pop", "variance",

@@ -59,6 +59,7 @@ def settled(sql: str, way: int, equal: bool = False) -> str | None:
     changed = several = False
     which, number = _WAYS[way % 2], way // 2
     for select in list(tree.find_all(exp.Select)):
+        _name_subqueries(select)
         rows, groups = (
             [sqlglot.parse_one(which.format(text, number), dialect=Tidewheel) for text in texts]
             for texts in (_rows(select), _groups(select))
@@ -133,13 +134,25 @@ def _groups(select: exp.Select) -> list[str]:
     return [e.sql(dialect=Tidewheel) for e in plain]
 
 
-def _rows(select: exp.Select) -> list[str]:
-    """The names of a SELECT's FROM items: each is a whole row of it."""
+def _items(select: exp.Select) -> list[exp.Expr]:
+    """A SELECT's FROM items."""
     first = select.args.get("from_")
     items = [] if first is None else [first.this]
-    items += [join.this for join in _joins(select)]
+    return items + [join.this for join in _joins(select)]
+
+
+def _rows(select: exp.Select) -> list[str]:
+    """The names of a SELECT's FROM items: each is a whole row of it."""
     return [exp.to_identifier(i.alias_or_name, quoted=True).sql(dialect=Tidewheel)
-            for i in items if i.alias_or_name]  # fmt: skip
+            for i in _items(select) if i.alias_or_name]  # fmt: skip
+
+
+def _name_subqueries(select: exp.Select) -> None:
+    """Let each subquery in FROM have a name: those without one have DuckDB's."""
+    unnamed = [i for i in _items(select) if isinstance(i, exp.Subquery) and not i.alias_or_name]
+    for place, item in enumerate(unnamed):
+        name = f"unnamed_subquery{place + 1 if place else ''}"
+        item.set("alias", exp.TableAlias(this=exp.to_identifier(name)))
 
 
 def _orders(select: exp.Select) -> Iterator[exp.Expr]:

@@ -32,6 +32,8 @@ QUERIES = (
     " EXCLUDE TIES)",
     "SELECT id, last_value(x) OVER (ORDER BY y ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING) AS l"
     " FROM t",
+    "SELECT * FROM (SELECT id, p, count(*) OVER (PARTITION BY y) AS n FROM t)"
+    " QUALIFY row_number() OVER (PARTITION BY p ORDER BY n) <= 2",
     "SELECT DISTINCT ON (p) t.id, u.id AS other FROM t JOIN u USING (p) ORDER BY y",
     "SELECT t.p, arg_max(u.id, y), list(t.id ORDER BY y) FROM t JOIN u USING (p) GROUP BY t.p",
     "SELECT p, count(*) AS n, row_number() OVER (ORDER BY count(*) DESC) AS r FROM t GROUP BY p",
