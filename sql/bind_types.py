@@ -102,9 +102,11 @@ class Oracle:
 
     def _typed(self, sql: str) -> list[tuple[str, str]]:
         """`describe` for expressions over typed NULLs: only functions and types are asked for."""
-        if _MORE.search(sql) or self.parameters:
+        known = self._functions
+        lower = sql.lower() if known.types else ""  # which one a name means depends on the path
+        if _MORE.search(sql) or self.parameters or any(t in lower for t in known.types):
             return self.describe(sql)
-        kept = self._functions.typed
+        kept = known.typed
         asked = sql, self.meaning
         found = kept.get(asked)
         if found is None:
@@ -125,6 +127,10 @@ class Oracle:
     def macros(self) -> frozenset[str]:
         """The names of macros that use aggregates, subqueries or UNNEST."""
         return self._functions.aggregating
+
+    def user_types(self) -> frozenset[str]:
+        """The types that somebody made, in lower case."""
+        return self._functions.types
 
     def bodies(self) -> dict[str, tuple[functions.Macro, ...]]:
         """The macros that are to be replaced by what they stand for, by their names."""

@@ -318,6 +318,10 @@ class Binder:
         return node, _relabelled(columns, [label for label, _ in described])
 
     def _view_query(self, text: str) -> tuple[Node, tuple[Column, ...]] | None:
+        if self.oracle.elsewhere:
+            types = self.oracle.user_types()  # the connection may have others of these names
+            if types and not types.isdisjoint(t.text.strip('"').lower() for t in tokens(text)):
+                return None
         if mentions_recursion(text):
             if self.recursive is None:
                 return None

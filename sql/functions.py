@@ -28,8 +28,8 @@ FROM duckdb_functions()
 WHERE function_type = 'aggregate' OR macro_definition IS NOT NULL
    OR stability IN ('VOLATILE', 'CONSISTENT_WITHIN_QUERY')
 """
-_TEMPORARY_TYPES = """
-SELECT lower(type_name) FROM duckdb_types() WHERE NOT internal AND database_name = 'temp'
+_TYPES = """
+SELECT lower(type_name), database_name = 'temp' FROM duckdb_types() WHERE NOT internal
 """
 _RELATIONS = frozenset({"TABLE", "VIEW", "INDEX", "SEQUENCE"})
 _UNSAID = {"current_localtime", "current_localtimestamp", "query", "query_table"}
@@ -64,6 +64,8 @@ class Functions:
     """The definitions of the macros that somebody made: one name may have several."""
     temporary: frozenset[str]
     """Those of them that only this connection has."""
+    types: frozenset[str]
+    """The types that somebody made."""
     temporary_types: frozenset[str]
     internal: dict[str, tuple[str, ...]]
     """The definitions of DuckDB's own."""
@@ -198,6 +200,7 @@ def _read(connection: duckdb.DuckDBPyConnection) -> Functions:
     while more := {name for name, used in words if used & wanted} - aggregating:
         aggregating |= more
         wanted |= more
+    own_types = connection.sql(_TYPES).fetchall()
     bodies: dict[str, tuple[Macro, ...]] = {}
     for name, kind, text, internal, *_, place in rows:
         if text is not None and (name in aggregating or not internal):
@@ -210,7 +213,8 @@ def _read(connection: duckdb.DuckDBPyConnection) -> Functions:
         volatile=frozenset(row[0] for row in rows if row[4]),
         macros=definitions[0],
         temporary=frozenset(row[0] for row in rows if row[2] is not None and row[5]),
-        temporary_types=frozenset(row[0] for row in connection.sql(_TEMPORARY_TYPES).fetchall()),
+        types=frozenset(name for name, _ in own_types),
+        temporary_types=frozenset(name for name, own in own_types if own),
         internal=definitions[1],
         aggregating=frozenset(aggregating),
         bodies=bodies,

@@ -349,3 +349,15 @@ def test_a_recursion_that_is_ours_alone_over_the_catalog() -> None:
         pytest.raises(tidewheel.Error, match="can't read duckdb_schem"),
     ):
         con.execute(f"CREATE MATERIALIZED VIEW v AS WITH MUTUALLY RECURSIVE {query}")
+
+
+@pytest.mark.parametrize("fusion", ["on", "off"])
+def test_a_plain_view_means_the_types_of_its_schema(fusion: str) -> None:
+    with tidewheel.connect(fusion=fusion) as con:
+        con.execute("CREATE SCHEMA s; CREATE TYPE s.mood AS ENUM ('a', 'b', 'c')")
+        con.execute("CREATE TYPE mood AS ENUM ('c', 'b', 'a'); CREATE TABLE s.t (m VARCHAR)")
+        con.execute("USE s; CREATE VIEW p AS SELECT m, m::mood > 'b'::mood AS late FROM t")
+        con.execute("USE main; CREATE MATERIALIZED VIEW v AS FROM s.p")
+        con.execute("INSERT INTO s.t VALUES ('a'), ('c')")
+        for name in ("s.p", "v"):
+            assert sorted(con.execute(f"FROM {name}").fetchall()) == [("a", False), ("c", True)]
