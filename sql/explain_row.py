@@ -23,7 +23,7 @@ from .proof import MAX_STEPS, Prover, Step
 from .proof_select import Column, Value
 from .proof_unit import Row, literal
 from .reads import Names, Relation
-from .statements import Statement, Token, mistake
+from .statements import Statement, Token, mentions_recursion, mistake
 from .view_text import is_name, unquoted
 
 if TYPE_CHECKING:
@@ -61,7 +61,8 @@ def explain_row(
         if len(values) != len(columns):
             raise _width(statement, relation, columns, values, parts)
         given = _values(statement, values, columns, context)
-        heading = "" if unit.recursive else f"{relation.name} is not recursive.\n"
+        recursive = unit.recursive or _reads_recursion(relation, there, views)
+        heading = "" if recursive else f"{relation.name} is not recursive.\n"
         with views.at(home):
             found = _member(prover, source, columns, given)
             if found is None:
@@ -71,6 +72,22 @@ def explain_row(
     if not complete:
         text += f"\nThe derivation has more than {MAX_STEPS:,} steps; only the first are shown."
     return text
+
+
+def _reads_recursion(relation: Relation, names: Names, views: Views) -> bool:
+    """Has a view a recursion in a view that it reads, plain or maintained?"""
+    queries = views.queries()
+    todo, seen = [(relation.key, names)], {relation.key}
+    text = f"FROM {relation.quoted}"
+    while todo:
+        key, names = todo.pop()
+        for each in names.texts(queries.get(key, text), frozenset()):
+            if mentions_recursion(each):
+                return True
+            found = {r.key for r in names.mentioned(each)} & queries.keys() - seen
+            seen |= found
+            todo += [(k, names.at(views.home_of(k).path)) for k in found]
+    return False
 
 
 @contextmanager

@@ -324,6 +324,17 @@ def test_views_over_views_and_plain_views(own: tidewheel.Connection) -> None:
     assert [s.name for s in parse(explained(own, "(plain, 1, 3)"))] == ["t", "t", "plain"]
 
 
+def test_a_view_over_a_recursive_one_is_not_called_no_recursion(own: tidewheel.Connection) -> None:
+    own.execute(f"CREATE VIEW plain AS {PROGRAMS['linear'][0]}")
+    own.execute("CREATE VIEW above AS SELECT * FROM plain")
+    own.execute("CREATE MATERIALIZED VIEW kept AS SELECT * FROM above WHERE true")
+    own.execute("CREATE VIEW far AS SELECT * FROM reach")
+    for view in ("above", "kept", "far"):
+        for row in ("1, 3", "1, 77"):
+            assert "not recursive" not in explained(own, f"({view}, {row})")
+    assert parse(explained(own, "(kept, 1, 3)"))[-1].name == "kept"
+
+
 def test_it_sees_what_its_transaction_sees(own: tidewheel.Connection) -> None:
     own.execute("BEGIN; INSERT INTO e VALUES (2, 9)")
     assert parse(explained(own, "(reach, 1, 9)"))[-1].premises == [(2, "t", "1, 9")]
