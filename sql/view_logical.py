@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import fields, replace
+from itertools import count
 from typing import Any
 
 import duckdb
@@ -48,6 +49,7 @@ class _Plans:
         self.context = context
         self.recursions: list[LetRec] = []
         self._of_views: dict[str, Node] = {}  # by their texts: what is left of them
+        self._marks = count()
 
     def plan(self, sql: str, names: Names | None, mark: str = "") -> Node:
         """The plan of a query, or, with a mark that tells its variables from those of the others,
@@ -76,7 +78,7 @@ class _Plans:
         node = self._of_views.get(sql)
         if node is None:
             try:
-                node = self.plan(sql, None, f"v{len(self._of_views)}")
+                node = self.plan(sql, None, f"v{next(self._marks)}")
             except errors.Error as error:
                 raise NotTaken(error.message) from None
             while isinstance(node, LetRec):

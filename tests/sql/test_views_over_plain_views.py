@@ -33,6 +33,8 @@ CREATE VIEW s.reach AS WITH RECURSIVE r(a, b) AS (
 CREATE VIEW counted(a, c) AS SELECT a, count(*) FROM reach GROUP BY a;
 CREATE VIEW levels AS WITH RECURSIVE r(a, l) AS (
     SELECT 1, 0 UNION ALL SELECT e.b, l + 1 FROM r JOIN e USING (a) WHERE l < 4) FROM r;
+CREATE VIEW farther AS WITH RECURSIVE r(a, b) AS (
+    SELECT a, a + 3 FROM n UNION SELECT r.a, x.b FROM r JOIN reach x ON r.b = x.a) FROM r;
 """
 QUERIES = {
     "own": "SELECT * FROM own",
@@ -56,6 +58,8 @@ QUERIES = {
     "SELECT r.a, e.b FROM r JOIN e ON e.a = r.b) FROM r",
     "beside a recursion": "SELECT * FROM (WITH RECURSIVE r(a) AS (SELECT 1 UNION SELECT b FROM r "
     "JOIN e USING (a)) FROM r) JOIN reach USING (a)",
+    "a recursion over another's": "SELECT * FROM farther",
+    "both of them": "SELECT x.a, y.b FROM farther x JOIN reach y ON x.b = y.a",
     "hidden by a CTE": "WITH reach AS (SELECT a FROM n) FROM reach",
 }
 RECOMPUTED = {"kept whole"}
