@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from tidewheel.planner.logical import Aggregate, Column, Named, Node
-from tidewheel.planner.text import column, to_sql
+from tidewheel.planner.text import cast_to, column, to_sql
 
 from .bind_clauses import Item, reads_column
 from .bind_names import Aggregates
@@ -112,12 +112,12 @@ class Grouping:
             raise NotTaken("an aggregate over a column of the SELECT around")
         oracle = self._select.binder.oracle
         if function_name(call) in ("grouping", "grouping_id"):
-            if self._sets is None:
-                raise NotTaken("GROUPING without grouping sets")
             arguments = call.expressions or list(call.iter_expressions())
             if any(to_sql(a) not in self._places for a in arguments):
                 raise NotTaken("GROUPING of what is no key")
             type_ = oracle.describe("SELECT grouping(x) FROM (SELECT 1 AS x) GROUP BY x")[0][1]
+            if self._sets is None:  # each row is of a group by all keys
+                return cast_to(exp.Literal.number(0), type_)
         else:
             type_ = oracle.types([value], self._input.schema)[0]
         new = self._select.binder.names.fresh(function_name(call) or "aggregate", type_)

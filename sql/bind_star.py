@@ -34,7 +34,7 @@ def expanded(
         qualifier = [p.name for p in expression.parts[:-1]]
         found = [r for r in scope.relations if r.answers_to(qualifier)]
         if not found:
-            return _modified(expression.this, _fields(qualifier, scope), clause)
+            return _modified(expression.this, _fields(qualifier, scope), scope, clause)
         if len(found) > 1:
             raise NotTaken(f"{'.'.join(qualifier)}.* is not one FROM item")
         visible: list[Visible] = found[0].columns
@@ -45,7 +45,7 @@ def expanded(
         return _fields(parts, scope) if _struct(parts, scope) is not None else None
     else:
         return None
-    return _modified(star, columns, clause)
+    return _modified(star, columns, scope, clause)
 
 
 def _struct(parts: Sequence[str], scope: Scope) -> Column | None:
@@ -83,6 +83,9 @@ def by_columns(items: Sequence[exp.Expr], scope: Scope, oracle: Oracle) -> list[
         if not named:
             found.append(item)
             continue
+        if _is_star(item):
+            found.append(item.this)
+            continue
         texts = {to_sql(c) for c in named}
         if len(texts) > 1 or any(c.args.get("unpack") or c.find(exp.Query) for c in named):
             raise NotTaken("COLUMNS in an expression, of several kinds")
@@ -112,28 +115,52 @@ def _replaced(item: exp.Expr, one: exp.Expr) -> exp.Expr:
     return item.transform(lambda e: one.copy() if isinstance(e, exp.Columns) else e)
 
 
-def _modified(star: exp.Star, columns: Starred, clause: Callable[[exp.Expr], exp.Expr]) -> Starred:
+def _is_star(item: exp.Expr) -> bool:
+    """Is ``COLUMNS(* EXCLUDE (…))`` all of an item, and so the star?"""
+    star = item.this if isinstance(item, exp.Columns) and not item.args.get("unpack") else None
+    if isinstance(star, exp.Column):
+        star = star.this
+    return isinstance(star, exp.Star) and any(star.args.values())
+
+
+def _modified(
+    star: exp.Star, columns: Starred, scope: Scope, clause: Callable[[exp.Expr], exp.Expr]
+) -> Starred:
     for key, value in star.args.items():
         if value and key not in ("except_", "replace", "rename"):
             raise NotTaken(f"* {key.strip('_').upper()}")
-    excluded = {_plain(e) for e in star.args.get("except_") or ()}
+    excluded = {_named(e, scope) for e in star.args.get("except_") or ()}
     replaced = {e.alias.lower(): e for e in star.args.get("replace") or ()}
-    renamed = {_plain(e.this): e.alias for e in star.args.get("rename") or ()}
+    renamed = {_named(e.this, scope): e.alias for e in star.args.get("rename") or ()}
     result: Starred = []
+    done: set[str] = set()
     for label, value in columns:
         key = label.lower()
-        if key in excluded:
+        keys = [key, (value.name,)] if isinstance(value, exp.Column) else [key]
+        if not excluded.isdisjoint(keys):
             continue
-        if key in replaced:
-            result.append((replaced[key].alias, clause(replaced[key].this)))
+        if key in replaced:  # the first of those with one name; DuckDB leaves the others out
+            if key not in done:
+                result.append((replaced[key].alias, clause(replaced[key].this)))
+            done.add(key)
         else:
-            result.append((renamed.get(key, label), value))
+            other = next((renamed[k] for k in keys if k in renamed), label)
+            result.append((other, value))
     return result
 
 
-def _plain(item: exp.Expr) -> str:
-    if isinstance(item, exp.Column) and len(parts_of(item)) == 1:
-        return item.name.lower()
+def _named(item: exp.Expr, scope: Scope) -> str | tuple[str]:
+    """What an item of EXCLUDE or RENAME means: all columns of a name, or one column of the plan."""
     if isinstance(item, exp.Identifier):
         return item.name.lower()
-    raise NotTaken("a qualified column behind a star")
+    if not isinstance(item, exp.Column):
+        raise NotTaken("an expression behind a star")
+    parts = parts_of(item)
+    if len(parts) == 1:
+        return item.name.lower()
+    found = scope.find(parts)
+    if not isinstance(found, exp.Column) or any(
+        v.merged is not v.column and v.called(item.name.lower()) for v in scope.visible()
+    ):
+        raise NotTaken("a qualified column of USING behind a star")
+    return (found.name,)

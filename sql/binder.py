@@ -30,7 +30,7 @@ from tidewheel.planner.logical import (
 )
 from tidewheel.planner.text import alias_of, column, identifier, shallow, to_sql, typed_nulls
 
-from . import reads
+from . import join_parentheses, reads
 from .bind_catalog import Catalog
 from .bind_limit import lets_one_through
 from .bind_macros import expanded
@@ -330,7 +330,7 @@ class Binder:
                     return None
                 text = self.oracle.names.qualified(text)
             try:
-                node = self.recursive(text)
+                node = self.recursive(join_parentheses.without(text))
             except (NotTaken, duckdb.Error):
                 return None
             return None if isinstance(node, Block) else (node, node.schema)
