@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from tidewheel.engine.arrow import pa
 from tidewheel.engine.operators.shared import SharedArrangements
 from tidewheel.engine.quoting import quoted
+from tidewheel.engine.state.memory import Excess, at_most
 from tidewheel.planner import view_choice
 from tidewheel.planner.iterations import History, Iterations
 from tidewheel.planner.meaning import Meaning
@@ -63,6 +64,8 @@ class Run(Queries, Protocol):
     """The number of the last committed epoch."""
     shared: SharedArrangements
     """The arrangements that views share."""
+    ahead: bool
+    """Is the change not in the tables yet?"""
 
     def __call__(self, sql: str, keys: pa.Table | None = None) -> pa.Table:
         """The result of a query; views that it names are read at the epoch being made.
@@ -355,8 +358,8 @@ class Maintainer:
 
     def incremental(self, key: str) -> bool:
         """Can a change of a base table go through the views without a look at any table?"""
-        views = (self.views[k].plan for k in self.readers([key]))
-        return all(plan is None or not plan.looks for plan in views)
+        views = (self.views[k] for k in self.readers([key]))
+        return not any(v.plan is not None and (v.plan.looks or v.choice) for v in views)
 
     def heat(self, key: str, run: Run) -> MaintainedView:
         """Make a view hot, and before it every view that it reads."""
@@ -397,16 +400,28 @@ class Maintainer:
             if choice:
                 return self._compute_anew(readers, choice, run)
         self.shared.begin(run.committed, refused)
+        left: list[MaintainedView] = []
+        choice = ""
         for view in self.ordered():
             if view.plan is None:
+                continue
+            if view.reads & {v.key for v in left}:
+                left.append(view)
                 continue
             read = view.reads & moved.keys()
             if not read:
                 continue
             mine = {self.views[k].token if k in self.views else k: moved[k] for k in read}
             started = perf_counter()
-            with _named(view):
-                delta = view.plan.step(mine, run.of(view))
+            try:
+                with _named(view), at_most(view_choice.most(view)):
+                    delta = view.plan.step(mine, run.of(view))
+            except Excess as error:
+                if run.ahead:
+                    raise
+                left.append(view)
+                choice = str(error)
+                continue
             view.epochs += 1
             view.choice = ""
             view.last_epoch = run.epoch + 1
@@ -417,6 +432,8 @@ class Maintainer:
             if len(delta):
                 view.changed_rows += len(delta)
                 moved[view.key] = out[view.key] = delta
+        if left:
+            out |= self._compute_anew(left, choice, run)
         return out
 
     def _compute_anew(

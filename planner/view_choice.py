@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from tidewheel.engine.state.memory import LOOK
+
 if TYPE_CHECKING:
     from tidewheel.planner.maintain import Deltas, MaintainedView
 
@@ -16,6 +18,8 @@ LARGE = 10_000
 """Below so many changed rows nobody asks."""
 _COMPARED = 1e-6
 """Seconds to compare a row of the view with those before."""
+_MADE = 5e-8
+"""Seconds to make a pair of rows, at least."""
 _SURE = 1.5
 """So many times as long must the change take: the times are estimates."""
 
@@ -44,6 +48,11 @@ def choice(moved: Deltas, readers: Sequence[MaintainedView], tokens: Sequence[st
     if passing > _SURE * filling:
         return f"{rows}: some {passing:.2g} s one by one, {filling:.2g} s anew"
     return ""
+
+
+def most(view: MaintainedView) -> float:
+    """How many rows a step of its operators may make: more take longer than to fill them again."""
+    return max(LOOK, _SURE * view.fill_seconds / _MADE)
 
 
 def _filling(view: MaintainedView) -> float:

@@ -18,8 +18,10 @@ from tidewheel.engine.operators.keyed import Keyed
 from tidewheel.engine.operators.operator import Operator
 from tidewheel.engine.operators.sink import Sink
 from tidewheel.engine.operators.tally import Tally
+from tidewheel.engine.state import memory
 from tidewheel.engine.state.arrangement import Counters
 from tidewheel.engine.state.change import Change
+from tidewheel.engine.state.memory import Excess
 from tidewheel.planner import logical as L
 from tidewheel.planner import (  # noqa: F401  (rules)
     lower_view_aggregate,
@@ -253,9 +255,11 @@ class ViewPlan:
             plan = Incremental(run.bind(self._sql), run, self._rows_prefix)
             self.reason = ""
             plan.fill(run)
-        except (NoDeltaRule, RecursionError, Improving) as error:
+        except (NoDeltaRule, RecursionError, Improving, Excess) as error:
             deep = isinstance(error, RecursionError)
             self.reason = "its plan nests too deep" if deep else str(error)
+            if isinstance(error, Excess):
+                self._ensure_room(run)
             fallback = self._recompute(self.reason)
             fallback.hydrate(run)
             self._plan = fallback
@@ -275,6 +279,10 @@ class ViewPlan:
                 fallback.take_over(self._plan.rows())
                 self._plan = fallback
                 return fallback.step(changes, run)
+
+    def _ensure_room(self, run: Run) -> None:
+        """MemoryError if DuckDB's answer to the query does not fit either."""
+        memory.ensure(run.row(f"SELECT count(*) FROM (\n{self._sql}\n)")[0], 0, "rows of a view")
 
     def rows(self) -> pa.Table:
         """The view's rows after the last step."""

@@ -10,6 +10,7 @@ import duckdb
 from tidewheel.planner.maintain import failed_view
 
 from ..engine.operators.budget import RecursionInterrupted, RecursionLimitError
+from ..engine.state.memory import Excess
 from . import diagnose, error_place, errors, hidden, introspection, python_scan
 from . import safe_mode as safe
 from .statements import Statement, tokens
@@ -36,7 +37,7 @@ def translated(
         return session.interruption()
     if isinstance(error, MemoryError):
         return errors.OperationalError(
-            "out of memory",
+            f"out of memory: {error}" if isinstance(error, Excess) else "out of memory",
             hint="a maintained view, or a recursion, met more rows than fit: joins without an "
             "equality meet all pairs, and a recursion can be bounded by max_recursive_rows",
         )

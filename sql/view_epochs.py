@@ -15,6 +15,7 @@ import duckdb
 
 from tidewheel.engine.arrow import pa
 from tidewheel.engine.kernels.duckdb import roll_back
+from tidewheel.engine.state.memory import Excess
 from tidewheel.planner import maintain
 from tidewheel.sql import errors, view_text
 from tidewheel.sql.capture import Capture, Outcome, TableInfo
@@ -253,7 +254,7 @@ class Epochs(Reading):
         Returns False if DuckDB refused: then nothing has happened. The views that read the table
         must be incremental.
         """
-        maintenance = Maintenance(self)
+        maintenance = Maintenance(self, ahead=True)
         try:
             with self.database.committing:
                 self._pin([key])
@@ -268,7 +269,7 @@ class Epochs(Reading):
                     self._unpin()
                     self.database.publish(deltas)
             return True
-        except duckdb.Error:
+        except (duckdb.Error, Excess):
             self._undo([key])
             return False
         except BaseException:

@@ -305,14 +305,17 @@ class Reading(Homes):
 class Maintenance:
     """What plans may ask of the session in whose transaction they are filled and stepped."""
 
-    def __init__(self, views: Reading, view: MaintainedView | None = None) -> None:
+    def __init__(
+        self, views: Reading, view: MaintainedView | None = None, ahead: bool = False
+    ) -> None:
         self._views = views
         self._view = view
+        self.ahead = ahead
         self.epoch = views.database.epoch
         self.shared = views.database.maintainer.shared
 
     def of(self, view: MaintainedView) -> Maintenance:
-        return Maintenance(self._views, view)
+        return Maintenance(self._views, view, self.ahead)
 
     def there(self) -> AbstractContextManager[None]:
         return nullcontext() if self._view is None else self._views.there(self._view)

@@ -12,6 +12,7 @@ from tidewheel.engine.operators.slots import Slots
 from tidewheel.engine.state import columns as columns_
 from tidewheel.engine.state.columns import Col, Index
 from tidewheel.engine.state.delta import Int64s, KeySpec
+from tidewheel.engine.state.memory import ensure
 from tidewheel.engine.state.order import argsort
 from tidewheel.engine.state.run import search
 
@@ -75,6 +76,7 @@ class Members:
             ends = counts.cumsum()
             total = int(ends[-1]) if n else 0
             if total:
+                ensure(total, 0, "derivations of rows")
                 places.append(np.arange(n).repeat(counts))
                 index = (low - (ends - counts)).repeat(counts) + np.arange(total)
                 found.append(slots[index].astype(np.int64, copy=False))

@@ -15,6 +15,7 @@ import pyarrow as pa
 from tidewheel.engine.state import columns as columns_
 from tidewheel.engine.state import hashing, rowwise
 from tidewheel.engine.state.columns import Col, ColumnType, Index, Mask, column_type
+from tidewheel.engine.state.memory import ensure
 from tidewheel.engine.state.order import Int64s as Int64s
 from tidewheel.engine.state.order import argsort, ascends, begins
 from tidewheel.engine.state.rowwise import Row, RowColumns
@@ -226,6 +227,7 @@ class Delta:
             return self
         if (self.weights < 0).any():
             raise ValueError("a bag with negative weights has no rows to repeat")
+        ensure(int(self.weights.sum()), self.nbytes / len(self), "rows")
         index = np.arange(len(self)).repeat(self.weights)
         out = self.take(index)
         return Delta(self.schema, out.cols, np.ones(len(index), np.int64))

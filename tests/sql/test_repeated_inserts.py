@@ -154,7 +154,7 @@ def test_names_mean_what_they_mean_now() -> None:
         con.execute("CREATE SCHEMA s")
         for table in ("main.t", "s.t"):
             con.execute(f"CREATE TABLE {table} (x INTEGER)")
-        con.execute("CREATE MATERIALIZED VIEW v AS SELECT x FROM main.t")
+        con.execute("CREATE MATERIALIZED VIEW v AS SELECT x FROM memory.main.t")
 
         def rows(table: str) -> int:
             found = con.execute(f"SELECT count(*) FROM {table}").fetchall()

@@ -1,0 +1,72 @@
+"""Rows that a step is about to make: do they fit into memory, and are they worth it?
+
+A join counts the pairs that it meets before it makes them. Numbers of rows beyond `LOOK` are
+compared with what is free: an operating system that gives away more memory than there is kills
+who uses it, and with the process goes every database that it holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from pathlib import Path
+from typing import Final
+
+LOOK: Final = 1 << 22
+"""Fewer rows are made without a question."""
+_WORK: Final = 60
+"""Bytes of a row while it is made, beside its values: positions, keys, weights (measured)."""
+_SYSTEM: Final = Path("/proc/meminfo")
+_GROUP: Final = Path("/sys/fs/cgroup")
+
+_most: ContextVar[float | None] = ContextVar("most", default=None)
+
+
+class Excess(MemoryError):
+    """More rows than fit, or than are worth it."""
+
+
+@contextmanager
+def at_most(rows: float) -> Iterator[None]:
+    """Within the block no step may make more rows at a time."""
+    token = _most.set(rows)
+    try:
+        yield
+    finally:
+        _most.reset(token)
+
+
+def ensure(rows: int, row_bytes: float, of: str) -> None:
+    """Excess if a step is not to make `rows` rows, `of` such a kind, of `row_bytes` bytes each."""
+    if rows <= LOOK:
+        return
+    most = _most.get()
+    if most is not None and rows > most:
+        raise Excess(f"{rows:,} {of}")
+    room = free()
+    need = rows * (row_bytes + _WORK)
+    if room is not None and need > room:
+        raise Excess(
+            f"{rows:,} {of} need some {_gigabytes(need)}, of which {_gigabytes(room)} are free"
+        )
+
+
+def free() -> int | None:
+    """Bytes that can still be had, also by the limits of a container; None if nobody tells."""
+    found = []
+    try:
+        lines = dict(line.split(":") for line in _SYSTEM.read_text().splitlines())
+        found.append(int(lines["MemAvailable"].split()[0]) * 1024)
+    except (OSError, KeyError, ValueError):
+        pass
+    try:
+        limit, used = (int((_GROUP / f"memory.{n}").read_text()) for n in ("max", "current"))
+        found.append(limit - used)
+    except (OSError, ValueError):  # no control groups, or "max": no limit
+        pass
+    return max(0, min(found)) if found else None
+
+
+def _gigabytes(count: float) -> str:
+    return f"{count / (1 << 30):,.1f} GiB"
