@@ -99,6 +99,8 @@ def _parsed(text: str, oracle: Oracle) -> exp.Query | str:
     try:
         trees = sqlglot.parse(text, read=DIALECT)
     except sqlglot.errors.SqlglotError as error:
+        if "using key" in text.lower():
+            return "USING KEY with aggregates, which DuckDB runs"
         return f"sqlglot cannot parse it: {str(error).splitlines()[0]}"
     if len(trees) == 1 and isinstance(trees[0], exp.Pivot):
         return _parsed(f"SELECT * FROM ({text.rstrip().rstrip(';')}\n)", oracle)
