@@ -22,12 +22,13 @@ if TYPE_CHECKING:
 
 _RELATIONS = """
 SELECT database_name, schema_name, table_name, 'table', temporary, internal,
-       sql ILIKE '%collate%'
+       sql ILIKE '%collate%', schema_oid
 FROM duckdb_tables()
 UNION ALL
-SELECT database_name, schema_name, view_name, 'view', temporary, internal, false
+SELECT database_name, schema_name, view_name, 'view', temporary, internal, false, schema_oid
 FROM duckdb_views()
 """
+_NESTED = "SELECT oid FROM duckdb_schemas() WHERE parent_schema_oid IS NOT NULL"
 _QUERIES = """
 SELECT database_name, schema_name, view_name, sql FROM duckdb_views() WHERE NOT internal
 """
@@ -61,7 +62,10 @@ class Names:
     """
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, home: Path | None = None) -> None:
-        rows = connection.execute(_RELATIONS).fetchall()
+        every = connection.execute(_RELATIONS).fetchall()
+        inner = {oid for (oid,) in connection.execute(_NESTED).fetchall()}
+        rows = [row for *row, oid in every if oid not in inner]
+        self._nested = {(r[1].lower(), r[2].lower()) for r in every if r[-1] in inner}
         self.relations = [Relation(*row) for *row, internal, _ in rows if not internal]
         self._collated = {
             Relation(*row).key for *row, internal, collated in rows if collated and not internal
@@ -193,13 +197,7 @@ class Names:
 
     def mentioned(self, text: str) -> list[Relation]:
         """What `text` may read: its table references, or every name in it if it can't be parsed."""
-        found = _tables(text)
-        if found is None:
-            words = (t for t in tokens(text) if t.kind in ("word", "string"))
-            named: list[tuple[str, ...]] = [(t.text.strip('"'),) for t in words]
-        else:
-            named = [parts for parts, _, surely in found if not surely]
-        return [r for r in (self.find(parts) for parts in named if all(parts)) if r is not None]
+        return [r for r in map(self.find, _named(text)) if r is not None]
 
     def unlike(self, text: str, other: Names) -> str | None:
         """The first name in `text` that means something else to `other`, as it is written."""
@@ -291,6 +289,17 @@ class Names:
                     todo.append((views[relation], inside))
         return found, views, texts
 
+    def nested(self, text: str) -> str | None:
+        """The first relation of a schema in a schema that a query depends on."""
+        for each, names in self._followed(text, frozenset())[2] if self._nested else ():
+            least = 1 if _tables(each) is None else 3  # words, or names with their qualifiers
+            for parts in _named(each):
+                if len(parts) >= least and names.find(parts) is None:
+                    end = tuple(p.lower() for p in parts[-2:])
+                    if any(end == place[-len(end) :] for place in self._nested):
+                        return ".".join(parts)
+        return None
+
     def catalog(self, text: str) -> str | None:
         """The first of DuckDB's own views (``information_schema.tables``) that a query reads."""
         for written, cte, _ in _tables(text) or ():
@@ -330,6 +339,17 @@ def _tables(text: str) -> list[tuple[tuple[str, ...], bool, bool]] | None:
         less = outline(text)
         return None if less is None else _tables(less)
     return [(tuple(p.name for p in t.parts), is_cte(t), is_cte(t, surely=True)) for t in tables]
+
+
+def _named(text: str) -> list[tuple[str, ...]]:
+    """The names that may be tables in a text; every word of it if it can't be parsed."""
+    found = _tables(text)
+    if found is None:
+        words = (t for t in tokens(text) if t.kind in ("word", "string"))
+        named: list[tuple[str, ...]] = [(t.text.strip('"'),) for t in words]
+    else:
+        named = [parts for parts, _, surely in found if not surely]
+    return [parts for parts in named if all(parts)]
 
 
 def is_cte(table: exp.Table, surely: bool = False) -> bool:

@@ -255,6 +255,14 @@ class Creation(Epochs):
                 position=parsed.query_at + place.start,
                 length=len(place.text),
             )
+        nested = names.nested(parsed.query)
+        if nested is not None:
+            raise errors.NotSupportedError(
+                f"a maintained view can't read {nested}: a schema in a schema is not followed",
+                hint="use a plain view, or a table of a schema that is in no other",
+                text=statement.script,
+                position=parsed.query_at,
+            )
         own = names.catalog(parsed.query)
         for view, query in names.views(parsed.query).items():
             through = unstable_call(query, con)

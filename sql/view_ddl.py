@@ -17,7 +17,7 @@ from tidewheel.engine.arrow import empty, pa
 from tidewheel.engine.quoting import quoted
 
 from . import errors, functions
-from .reads import Names, unstable_call
+from .reads import Names, rowid, unstable_call
 from .statements import Statement, tokens
 from .view_text import is_name, unquoted
 
@@ -210,11 +210,9 @@ def _check(
             made = statement.words[0] == "CREATE"
             lost = min(view.reads - reads).split(".", 1)[1] if made else ""
             raise refusal(statement, [key] if made else keys, hides=lost)
-        for text in here.texts(view.sql, keys_now) if behind else ():
-            unstable = unstable_call(text, views.host.connection)
-            if unstable is not None:
-                why = f"{unstable[1]} changes while no table does"
-                raise refusal(statement, [key], why)
+        why = _unseen(here, view.sql, keys_now, views.host.connection) if behind else None
+        if why is not None:
+            raise refusal(statement, [key], why)
         if key not in before:
             continue
         try:
@@ -231,6 +229,23 @@ def _check(
                 raise refusal(statement, [key], f"column {old.name} would have another type")
         columns = ", ".join(map(quoted, before[key].names))
         views.rewrite(key, f"SELECT {columns} FROM ({view.sql}\n)")
+
+
+def _unseen(
+    names: Names, sql: str, keys: frozenset[str], connection: duckdb.DuckDBPyConnection
+) -> str | None:
+    """What a view's query would come to read through plain views and macros that it may not."""
+    nested = names.nested(sql)
+    if nested is not None:
+        return f"{nested} is in a schema in a schema"
+    for text in names.texts(sql, keys):
+        call = unstable_call(text, connection)
+        what = names.catalog(text) if call is None else call[1]
+        if what is None and rowid(text, connection) is not None:
+            what = "rowid"
+        if what is not None:
+            return f"{what} changes while no table does"
+    return None
 
 
 def _temporary(statement: Statement) -> bool:

@@ -233,3 +233,23 @@ def test_plain_recursions_of_a_schema_that_is_not_in_use() -> None:
             assert len(con.execute(f"FROM {view}").fetchall()) == 6
         con.execute("USE s")
         assert len(con.execute("FROM mutual").fetchall()) == 6
+
+
+@pytest.mark.parametrize(
+    ("other", "what"),
+    [
+        ("VIEW p AS SELECT rowid AS i, 'a' AS n FROM t", "rowid"),
+        ("VIEW p AS SELECT 1 AS i, table_name AS n FROM information_schema.tables", "tables"),
+        ("MACRO m(x) AS x + (SELECT count(*) FROM pg_catalog.pg_tables)::INTEGER", "pg_tables"),
+    ],
+)
+def test_a_plain_view_may_not_come_to_read_what_changes_by_itself(other: str, what: str) -> None:
+    with tidewheel.connect() as con:
+        con.execute("CREATE TABLE t (i INTEGER)")
+        con.execute("CREATE VIEW p AS SELECT i::BIGINT AS i, 'a' AS n FROM t")
+        con.execute("CREATE MACRO m(x) AS x + 1")
+        con.execute("CREATE MATERIALIZED VIEW v AS SELECT m(i) AS i, n FROM p")
+        with pytest.raises(tidewheel.Error, match=f"{what} changes while no table does"):
+            con.execute(f"CREATE OR REPLACE {other}")
+        con.execute("INSERT INTO t VALUES (1)")
+        assert con.execute("FROM v").fetchall() == [(2, "a")]
