@@ -29,19 +29,28 @@ def run(views: Views, statement: Statement, ddl: Callable[[], Any]) -> Any:
     """Run DDL with `ddl`; the result of that."""
     keys = affected(views, statement)
     views.database.catalog_version += 1
-    if not keys or _is_temporary(views, statement):
-        return ddl()
     words = {t.text.upper() for t in tokens(statement.text)}
+    cascades = statement.words[0] == "DROP" and "CASCADE" in words
+    cascades = cascades and bool(views.registry.views)
+    if not (keys or cascades) or _is_temporary(views, statement):
+        return ddl()
     with views.writing(), views.implicitly():
         views.recover()
         try:
-            if statement.words[0] == "DROP" and "CASCADE" in words and not _behind(statement):
+            behind = _relations_behind(views) if cascades else {}
+            if cascades and not _behind(statement):
                 for key in reversed(keys):
                     views.drop_one(key)
-                return ddl()
+                result = ddl()
+                for key in reversed(_bereft(views, behind)):
+                    views.drop_one(key)
+                return result
             before = _schemas_that_bind(views, keys)
             result = ddl()
             views.database.catalog_version += 1
+            bereft = [key for key in _bereft(views, behind) if key not in keys]
+            if bereft:
+                raise refusal(statement, bereft)
             _check(views, statement, keys, before)
         except (errors.Error, duckdb.Error) as error:
             functions.changed()  # what was read of them in the meantime is undone
@@ -56,6 +65,31 @@ def run(views: Views, statement: Statement, ddl: Callable[[], Any]) -> Any:
             raise clearer from None
         views.make_anew(keys)
         return result
+
+
+def _relations_behind(views: Views) -> dict[str, frozenset[str]]:
+    """By view, the tables and plain views that there are now of those that it depends on."""
+    names = Names(views.host.connection)
+    there = {relation.key for relation in names.relations}
+    found: dict[str, frozenset[str]] = {}
+    for view in views.registry.views.values():
+        plain = names.at(view.home.path).views(view.sql)
+        found[view.key] = frozenset(there & {*view.reads, *(r.key for r in plain)})
+    return found
+
+
+def _bereft(views: Views, behind: dict[str, frozenset[str]]) -> list[str]:
+    """Views that DROP … CASCADE took a table or plain view from, and their readers.
+
+    A table may depend on a sequence, a macro, a type; a sequence may own it.
+    """
+    if not behind:
+        return []
+    there = {relation.key for relation in Names(views.host.connection).relations}
+    registry = views.registry
+    left = [k for k, relations in behind.items() if k in registry.views and relations - there]
+    reached = {*left, *registry.readers(left)}
+    return [view.key for view in registry.ordered() if view.key in reached]
 
 
 def _across(statement: Statement, keys: list[str], error: Exception) -> errors.Error | None:

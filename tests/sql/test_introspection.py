@@ -49,8 +49,9 @@ def test_views(con: tidewheel.Connection) -> None:
         ("approx_quantile over no rows in a correlated subquery",)
     ]
     con.execute(
-        "CREATE OR REPLACE MATERIALIZED VIEW keyed AS WITH RECURSIVE w (n, d) USING KEY (n, min(d)) "
-        "AS (SELECT 1, 0 UNION SELECT e.d, w.d + 1 FROM e JOIN w ON s = n) FROM w"
+        "CREATE OR REPLACE MATERIALIZED VIEW keyed AS WITH RECURSIVE w (n, d) "
+        "USING KEY (n, min(d)) AS (SELECT 1, 0 UNION "
+        "SELECT e.d, w.d + 1 FROM e JOIN w ON s = n) FROM w"
     )
     assert ("USING KEY with aggregates, which DuckDB runs",) in con.execute(reason).fetchall()
     con.execute("DROP MATERIALIZED VIEW keyed")

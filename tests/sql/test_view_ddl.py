@@ -187,3 +187,50 @@ def test_a_view_is_filled_when_it_is_read_again_after_a_change(tmp_path: Path) -
         assert con.execute("FROM w").fetchall() == [(11,)]
         con.execute("CREATE OR REPLACE TABLE t AS SELECT 7 AS x")
         assert con.execute("FROM w").fetchall() == [(8,)]
+
+
+@pytest.mark.parametrize(
+    ("made", "drop"),
+    [
+        (
+            "CREATE SEQUENCE q; CREATE TABLE t (i INTEGER); ALTER SEQUENCE q OWNED BY t",
+            "DROP SEQUENCE q CASCADE",
+        ),
+        (
+            "CREATE SCHEMA z; CREATE SEQUENCE z.q;"
+            " CREATE TABLE t (i INTEGER, j INTEGER DEFAULT nextval('z.q'))",
+            "DROP SCHEMA z CASCADE",
+        ),
+        (
+            "CREATE SEQUENCE q; CREATE VIEW t AS SELECT 1 AS i; ALTER SEQUENCE q OWNED BY t",
+            "DROP SEQUENCE q CASCADE",
+        ),
+    ],
+)
+def test_cascade_takes_along_the_views_of_what_depends_on_it(made: str, drop: str) -> None:
+    with tidewheel.connect() as con:
+        con.execute(made)
+        con.execute("CREATE TABLE other (i INTEGER)")
+        con.execute("CREATE MATERIALIZED VIEW v AS SELECT i FROM t")
+        con.execute("CREATE MATERIALIZED VIEW w AS FROM v")
+        con.execute("CREATE MATERIALIZED VIEW kept AS FROM other")
+        con.execute(f"BEGIN; {drop}; ROLLBACK")
+        con.execute("FROM w").fetchall()
+        con.execute(drop)
+        names = con.execute("SELECT view_name FROM tidewheel_views()").fetchall()
+        assert names == [("kept",)]
+        con.execute("CREATE TABLE t (i INTEGER)")
+        con.execute("CREATE MATERIALIZED VIEW v AS SELECT i + 1 AS i FROM t")
+        con.execute("INSERT INTO t VALUES (1)")
+        assert con.execute("FROM v").fetchall() == [(2,)]
+
+
+def test_a_macro_may_not_take_a_table_from_a_view() -> None:
+    with tidewheel.connect() as con:
+        con.execute("CREATE MACRO m(x) AS x + 1")
+        con.execute("CREATE TABLE t (i INTEGER, g INTEGER GENERATED ALWAYS AS (m(i)))")
+        con.execute("CREATE MATERIALIZED VIEW v AS SELECT sum(g) AS g FROM t")
+        with pytest.raises(tidewheel.Error, match="maintained views read what this statement"):
+            con.execute("DROP MACRO m CASCADE")
+        con.execute("INSERT INTO t VALUES (1)")
+        assert con.execute("FROM v").fetchall() == [(2,)]
