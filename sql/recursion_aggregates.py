@@ -8,6 +8,7 @@ the minimum must not be used in any other way than in conditions that a better v
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -58,8 +59,31 @@ def filtered(value: exp.Expr) -> tuple[exp.Expr, exp.Expr | None]:
     return value, None
 
 
-def own_aggregates(item: exp.Expr, select: exp.Select) -> list[exp.AggFunc]:
-    return [a for a in item.find_all(exp.AggFunc) if a.find_ancestor(exp.Select) is select]
+def aggregates(item: exp.Expr) -> Iterator[exp.Expr]:
+    """The calls of aggregates in an expression, those of windows too."""
+    for found in item.find_all(exp.AggFunc, exp.Anonymous):
+        if isinstance(found, exp.AggFunc) or aggregate_name(found) in UNKNOWN:
+            yield found
+
+
+def aggregate_name(call: exp.Expr) -> str:
+    """What DuckDB calls an aggregate, in lower case."""
+    own = call.name if isinstance(call, exp.Anonymous) else call.sql_name()  # type: ignore[attr-defined]
+    return str(own).lower()
+
+
+_NAMES = (
+    "arbitrary arg_max_null arg_max_nulls_last arg_min_null arg_min_nulls_last bitstring_agg "
+    "combine_aggr count_star decimal_average entropy favg fsum histogram histogram_exact kahan_sum "
+    "kurtosis_pop lttb mad mean product reservoir_quantile sem sum_no_overflow sumkahan "
+    "variant_group_object"
+)
+UNKNOWN = frozenset(_NAMES.split())
+"""DuckDB's aggregates that sqlglot takes for any function."""
+
+
+def own_aggregates(item: exp.Expr, select: exp.Select) -> list[exp.Expr]:
+    return [a for a in aggregates(item) if a.find_ancestor(exp.Select) is select]
 
 
 def _spans(node: exp.Expr) -> list[tuple[int, int]]:
@@ -92,17 +116,17 @@ def merges(select: exp.Select) -> Merge | Refusal:
     """
     found: list[str | None] = []
     for item in select.expressions:
-        aggregates = own_aggregates(item, select)
+        own = own_aggregates(item, select)
         value, condition = filtered(bare(item))
-        if not aggregates:
+        if not own:
             if isinstance(value, exp.Star):
                 return refusal("its columns are not named (*)", item)
             found.append(None)
             continue
         name = _SIMPLE.get(type(value)) or _PAIRED.get(type(value))
-        if name is None or len(aggregates) != 1:
-            text = aggregates[0].sql(dialect="duckdb")
-            return refusal(f"{text} can become worse as rows are added", aggregates[0])
+        if name is None or len(own) != 1:
+            text = own[0].sql(dialect="duckdb")
+            return refusal(f"{text} can become worse as rows are added", own[0])
         if isinstance(value, (exp.ArgMin, exp.ArgMax)):
             partner = _partner(value, select) if condition is None else None
             if partner is None:
@@ -114,7 +138,7 @@ def merges(select: exp.Select) -> Merge | Refusal:
     if all(m is not None for m in found):
         return Refusal("no column is a key of its groups")
     having = select.args.get("having")
-    if all(m is None for m in found) and having is not None and having.find(exp.AggFunc):
+    if all(m is None for m in found) and having is not None and list(aggregates(having)):
         return refusal(
             "HAVING may hold for some rows and no longer for more; compare count, max, or sum of "
             "what cannot be negative, such as sum(greatest(x, 0)), with a constant or a key of the "
@@ -184,12 +208,12 @@ def _stays_true(part: exp.Expr, select: exp.Select) -> bool:
     if isinstance(part, exp.Paren):
         return _stays_true(part.this, select)
     if not isinstance(part, (exp.GT, exp.GTE, exp.LT, exp.LTE)):
-        return not list(part.find_all(exp.AggFunc)) or isinstance(part, exp.LogicalOr)
+        return not list(aggregates(part)) or isinstance(part, exp.LogicalOr)
     left, right = part.this, part.expression
     greater = isinstance(part, (exp.GT, exp.GTE))
-    if not list(left.find_all(exp.AggFunc)):
+    if not list(aggregates(left)):
         left, right, greater = right, left, not greater
-    if right.find(exp.AggFunc):
+    if list(aggregates(right)):
         return False
     if any(c.find_ancestor(exp.Select) is not select for c in right.find_all(exp.Column)):
         return False

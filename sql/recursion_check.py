@@ -16,6 +16,7 @@ from sqlglot import exp
 
 from ..planner.logical import Column, RecKind
 from . import errors
+from .recursion_aggregates import aggregates
 from .recursion_branches import Branch, Parts
 from .recursion_branches import parsed as parsed
 from .recursion_branches import parsed_text as parsed_text
@@ -200,9 +201,9 @@ def _looked_at(table: exp.Table) -> int | None:
         return None
     if (select.args.get("from_") or select.args["from"]).this is not table:
         return None
-    if table.args.get("joins") or list(
-        select.find_all(exp.AggFunc, exp.Window, exp.Subquery, exp.Exists)
-    ):
+    if table.args.get("joins") or any(aggregates(select)):
+        return None
+    if list(select.find_all(exp.Window, exp.Subquery, exp.Exists)):
         return None
     total = 0
     for name in ("limit", "offset"):

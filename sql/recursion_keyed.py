@@ -30,10 +30,10 @@ from tidewheel.engine.quoting import quoted
 from . import errors
 from . import recursion_check as check
 from .bind_types import is_volatile
+from .recursion_aggregates import aggregates
 from .recursion_branches import outside, parts, prelude, split
 from .recursion_describe import Describer
 from .recursion_groups import groups
-from .recursion_monotone import aggregates
 from .recursion_outer import Level, Names, Outer, Unclear, is_named, levels, sources
 from .recursion_scan import scan
 from .recursion_tables import Cte, Reference, Scan, Span, With

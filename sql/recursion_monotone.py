@@ -6,10 +6,12 @@ q(old ∪ new) = q(old) ∪ q(new). It is *monotone* if more rows never take awa
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from sqlglot import exp
+
+from .recursion_aggregates import aggregate_name, aggregates, threshold
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,10 @@ def climb(table: exp.Expr, root: exp.Expr, offset: int, top_aggregates: bool) ->
             problem = _select_problem(parent, node, key or "", top and top_aggregates)
             if problem:
                 return Use(False, False, problem, place)
+            if parent.args.get("having") and not parent.args.get("group") and key != "having":
+                if not threshold(parent):
+                    return Use(False, False, "it passes a HAVING without GROUP BY", place)
+                linear = False
             if parent.args.get("limit") or parent.args.get("offset"):
                 return Use(False, False, "it passes a LIMIT", place)
         elif isinstance(parent, exp.Except):
@@ -141,7 +147,7 @@ def _select_problem(select: exp.Select, child: exp.Expr, key: str, may_group: bo
             if isinstance(found, exp.Window):
                 return "it passes a window function"
             if not may_group and found.find_ancestor(exp.Window) is None:
-                return f"it passes an aggregate ({_name(found)})"
+                return f"it passes an aggregate ({aggregate_name(found)})"
     return ""
 
 
@@ -159,28 +165,6 @@ def is_distinct(select: exp.Select) -> bool:
 
 
 _SETS = (exp.Rollup, exp.Cube, exp.GroupingSets, exp.Tuple)
-
-
-def aggregates(item: exp.Expr) -> Iterator[exp.Expr]:
-    """The calls of aggregates in an expression, those of windows too."""
-    for found in item.find_all(exp.AggFunc, exp.Anonymous):
-        if isinstance(found, exp.AggFunc) or _name(found) in UNKNOWN:
-            yield found
-
-
-def _name(call: exp.Expr) -> str:
-    own = call.name if isinstance(call, exp.Anonymous) else call.sql_name()  # type: ignore[attr-defined]
-    return str(own).lower()
-
-
-_NAMES = (
-    "arbitrary arg_max_null arg_max_nulls_last arg_min_null arg_min_nulls_last bitstring_agg "
-    "combine_aggr count_star decimal_average entropy favg fsum histogram histogram_exact kahan_sum "
-    "kurtosis_pop lttb mad mean product reservoir_quantile sem sum_no_overflow sumkahan "
-    "variant_group_object"
-)
-UNKNOWN = frozenset(_NAMES.split())
-"""DuckDB's aggregates that sqlglot takes for any function."""
 
 
 def gives_of_none(query: exp.Expr | None, names: Collection[str]) -> bool:

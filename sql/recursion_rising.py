@@ -14,7 +14,15 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from .recursion_aggregates import Refusal, bare, filtered, is_not_negative, own_aggregates, refusal
+from .recursion_aggregates import (
+    Refusal,
+    aggregates,
+    bare,
+    filtered,
+    is_not_negative,
+    own_aggregates,
+    refusal,
+)
 
 Columns = Sequence[tuple[str, str]]
 """Name of a column, and "min", "max", "bool_or" … as it improves, "arg" if it follows one that does
@@ -154,7 +162,7 @@ def _stays(having: exp.Expr, select: exp.Select, merge: Sequence[str | None], ho
         return mark.copy() if mine else node
 
     condition = having.copy().transform(marked)
-    if condition.find(exp.AggFunc) or any(
+    if any(aggregates(condition)) or any(
         c not in keys and c != mark for c in condition.find_all(exp.Column)
     ):
         return False

@@ -104,6 +104,22 @@ REFUSED = {
         "p(a, w) AS (SELECT a, w FROM e UNION SELECT e.b, min(p.w) FROM p JOIN e ON e.a = p.a GROUP BY e.b UNION SELECT a, 100 FROM q), q(a) AS (SELECT 1 UNION SELECT p.a FROM p JOIN p r ON r.a > p.a GROUP BY ALL HAVING count(*) > 1 AND r.w IS NOT NULL)",
         "a value that improves is a key of groups that HAVING chooses",
     ),
+    "EXISTS over few rows": (
+        "p(a, w) AS (SELECT a, w FROM e UNION SELECT e.b, min(e.w) FROM e WHERE EXISTS (SELECT 1 FROM p WHERE p.a = e.a HAVING count(*) < 2) GROUP BY e.b)",
+        "not monotone: it passes a HAVING without GROUP BY",
+    ),
+    "EXISTS over few rows, twice": (
+        "p(a, w) AS (SELECT a, w FROM e UNION SELECT e.b, e.w FROM e JOIN p q ON q.a = e.a WHERE EXISTS (SELECT 1 FROM p WHERE p.a = e.a HAVING count(*) < 2))",
+        "not monotone: it passes a HAVING without GROUP BY",
+    ),
+    "HAVING a product": (
+        "p(a, w) AS (SELECT a, w FROM e UNION SELECT e.b, 7 FROM p JOIN e ON e.a = p.a GROUP BY e.b HAVING product(p.w) = 6)",
+        "HAVING may hold for some rows and no longer for more",
+    ),
+    "a product": (
+        "p(a, w) AS (SELECT a, w FROM e UNION SELECT e.b, product(p.w) FROM p JOIN e ON e.a = p.a GROUP BY e.b)",
+        "can become worse as rows are added",
+    ),
     "FILTER by the worse ones": (
         "p(a, w) AS (SELECT a, w FROM e UNION SELECT e.b, min(p.w) FILTER (WHERE p.w > 3) FROM p JOIN e ON e.a = p.a GROUP BY e.b)",
         "an improved value may fail the condition p.w > 3",
@@ -131,6 +147,14 @@ def con():
 def test_what_a_better_value_would_spoil_is_refused(con, tables: str, reason: str) -> None:
     with pytest.raises(tidewheel.ProgrammingError, match=reason):
         con.execute(f"WITH RECURSIVE {tables} FROM p")
+
+
+def test_exists_over_many_rows_goes_on_to_hold(con) -> None:
+    query = (
+        "WITH RECURSIVE p(a, w) AS (SELECT a, w FROM e UNION SELECT e.b, min(e.w + 5) FROM e WHERE"
+        " EXISTS (SELECT 1 FROM p WHERE p.a = e.a HAVING count(*) >= 1) GROUP BY e.b) FROM p"
+    )
+    assert sorted(con.execute(query).fetchall()) == [(1, 3), (2, 4), (3, 1)]
 
 
 @pytest.mark.parametrize(
