@@ -24,7 +24,7 @@ from . import errors
 from .compare import Comparison, compare
 from .convert import Exporter
 from .dbapi import Connection
-from .reads import is_cte
+from .table_names import is_cte
 
 Report = Callable[[str], None]
 

@@ -1,24 +1,20 @@
-"""Which tables and views a query reads, and which of its functions a view may not call."""
+"""Which tables and views a query reads."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING
+from functools import cached_property
 
 import duckdb
 
 from tidewheel.engine.quoting import quoted
 from tidewheel.planner.maintain import Path
 from tidewheel.sql import functions, introspection
-from tidewheel.sql.recursion_outline import MUTUALLY, outline
 from tidewheel.sql.search_path import SearchPath, lowered, search_path
-from tidewheel.sql.statements import Token, tokens
-
-if TYPE_CHECKING:
-    from sqlglot import exp
+from tidewheel.sql.statements import tokens
+from tidewheel.sql.table_names import names_in, relations_in, tables_in
 
 _RELATIONS = """
 SELECT database_name, schema_name, table_name, 'table', temporary, internal,
@@ -65,7 +61,7 @@ class Names:
         every = connection.execute(_RELATIONS).fetchall()
         inner = {oid for (oid,) in connection.execute(_NESTED).fetchall()}
         rows = [row for *row, oid in every if oid not in inner]
-        self._nested = {(r[1].lower(), r[2].lower()) for r in every if r[-1] in inner}
+        self._nested = {row[2].lower() for row in every if row[-1] in inner}
         self.relations = [Relation(*row) for *row, internal, _ in rows if not internal]
         self._collated = {
             Relation(*row).key for *row, internal, collated in rows if collated and not internal
@@ -197,11 +193,13 @@ class Names:
 
     def mentioned(self, text: str) -> list[Relation]:
         """What `text` may read: its table references, or every name in it if it can't be parsed."""
-        return [r for r in map(self.find, _named(text)) if r is not None]
+        return [r for r in map(self.find, names_in(text)) if r is not None]
 
     def unlike(self, text: str, other: Names) -> str | None:
         """The first name in `text` that means something else to `other`, as it is written."""
-        for parts, cte, _ in () if self._search_path == other._search_path else _tables(text) or ():
+        for parts, cte, _ in (
+            () if self._search_path == other._search_path else tables_in(text) or ()
+        ):
             if not cte and all(parts) and self.find(parts) != other.find(parts):
                 return ".".join(parts)
         return None
@@ -289,26 +287,56 @@ class Names:
                     todo.append((views[relation], inside))
         return found, views, texts
 
-    def nested(self, text: str) -> str | None:
-        """The first relation of a schema in a schema that a query depends on."""
-        for each, names in self._followed(text, frozenset())[2] if self._nested else ():
-            least = 1 if _tables(each) is None else 3  # words, or names with their qualifiers
-            for parts in _named(each):
-                if len(parts) >= least and names.find(parts) is None:
-                    end = tuple(p.lower() for p in parts[-2:])
-                    if any(end == place[-len(end) :] for place in self._nested):
-                        return ".".join(parts)
+    def unlisted(self, text: str) -> str | None:
+        """The first relation that a query depends on which is none of `relations`.
+
+        It is in a schema in a schema, or in a database that was attached as hidden.
+        """
+        for each, names in self._followed(text, frozenset())[2]:
+            if tables_in(each) is None:  # any word may be one
+                found = next((w for (w,) in names_in(each) if w.lower() in self._nested), None)
+                if found is not None and names.find((found,)) is None:
+                    return found
+            for parts in relations_in(each):
+                unknown = names.find(parts) is None and not names._is_own(parts)
+                if unknown and (len(parts) > 1 or names._hidden) and self._is_there(parts):
+                    return ".".join(parts)
         return None
+
+    def _is_there(self, parts: Sequence[str]) -> bool:
+        """Does DuckDB know it? What was in a database that is detached is in no catalog either.
+
+        Asked of another transaction: an error would be the end of this one.
+        """
+        if parts[-1].lower() in self._nested:
+            return True
+        name = ".".join(map(quoted, parts))
+        try:
+            with self._connection.cursor() as other:
+                other.execute(f"USE {quoted(self.database)}").execute(
+                    f"SELECT 1 FROM {name} LIMIT 0"
+                )
+        except duckdb.Error:
+            return False
+        return True
+
+    @cached_property
+    def _hidden(self) -> bool:
+        """Is the database in use one that was attached as hidden?"""
+        rows = self._connection.execute("SELECT lower(database_name) FROM duckdb_databases()")
+        return (self.database.lower(),) not in rows.fetchall()
+
+    def _is_own(self, parts: Sequence[str]) -> bool:
+        """Is it one of DuckDB's own views?"""
+        name = parts[-1].lower()
+        schemas = [parts[-2].lower()] if len(parts) > 1 else ["main", "pg_catalog"]
+        return any((schema, name) in self._own for schema in schemas)
 
     def catalog(self, text: str) -> str | None:
         """The first of DuckDB's own views (``information_schema.tables``) that a query reads."""
-        for written, cte, _ in _tables(text) or ():
-            parts = [p.lower() for p in written]
-            if not all(parts) or cte or self.find(parts) is not None:
-                continue
-            schemas = parts[-2:-1] or ["main", "pg_catalog"]
-            if any((schema, parts[-1]) in self._own for schema in schemas):
-                return ".".join(parts)
+        for parts, cte, _ in tables_in(text) or ():
+            if all(parts) and not cte and self.find(parts) is None and self._is_own(parts):
+                return ".".join(p.lower() for p in parts)
         return None
 
 
@@ -323,109 +351,3 @@ def body(create_view: str) -> str:
 
 def _full(relation: Relation) -> tuple[str, ...]:
     return relation.database.lower(), relation.schema.lower(), relation.name.lower()
-
-
-@lru_cache(maxsize=256)
-def _tables(text: str) -> list[tuple[tuple[str, ...], bool, bool]] | None:
-    """The table references of a query: the parts of the name, and whether `is_cte`, maybe and
-    `surely`. None if sqlglot can't parse it."""
-    # Imported here: sqlglot takes long to load, and not everybody has views.
-    import sqlglot
-    from sqlglot import exp
-
-    try:
-        tables = list(sqlglot.parse_one(text, read="duckdb").find_all(exp.Table))
-    except sqlglot.errors.SqlglotError:
-        less = outline(text)
-        return None if less is None else _tables(less)
-    return [(tuple(p.name for p in t.parts), is_cte(t), is_cte(t, surely=True)) for t in tables]
-
-
-def _named(text: str) -> list[tuple[str, ...]]:
-    """The names that may be tables in a text; every word of it if it can't be parsed."""
-    found = _tables(text)
-    if found is None:
-        words = (t for t in tokens(text) if t.kind in ("word", "string"))
-        named: list[tuple[str, ...]] = [(t.text.strip('"'),) for t in words]
-    else:
-        named = [parts for parts, _, surely in found if not surely]
-    return [parts for parts in named if all(parts)]
-
-
-def is_cte(table: exp.Table, surely: bool = False) -> bool:
-    """Does the name mean a CTE of an enclosing query?
-
-    `surely`: no if it may be a table, as one that only a later CTE of WITH RECURSIVE has.
-    """
-    from sqlglot import exp
-
-    if table.db or not isinstance(table.this, exp.Identifier):
-        return False
-    name = table.name.lower()
-    inside: exp.Expr = table
-    node = table.parent
-    while node is not None:
-        with_ = node if isinstance(node, exp.With) else node.args.get("with_")
-        if isinstance(with_, exp.With):
-            visible = list(with_.expressions)
-            mutually = visible[0].alias == MUTUALLY
-            if inside in visible and not mutually and (surely or not with_.args.get("recursive")):
-                own = bool(with_.args.get("recursive"))
-                visible = visible[: visible.index(inside) + own]
-            if any(cte.alias.lower() == name for cte in visible):
-                return True
-        if isinstance(node, exp.With):
-            inside, node = node, node.parent.parent if node.parent else None
-            continue
-        inside, node = node, node.parent
-    return False
-
-
-def pivots_by_data(text: str, connection: duckdb.DuckDBPyConnection) -> Token | None:
-    """The PIVOT whose columns are the values that it finds; DuckDB allows it in no view either."""
-    for token in tokens(text):
-        if token.kind == "word" and token.text.upper() in ("PIVOT", "PIVOT_WIDER"):
-            try:
-                connection.execute(f"EXPLAIN CREATE VIEW __tw_pivot AS {text}\n").fetchall()
-            except duckdb.ParserException as error:
-                return token if "PIVOT" in str(error) else None
-            except duckdb.Error:
-                return None  # said better where the query is bound
-            return None
-    return None
-
-
-def unstable_call(text: str, connection: duckdb.DuckDBPyConnection) -> tuple[Token, str] | None:
-    """The first call whose value is not a function of the tables, and where it stands in `text`.
-
-    A call inside a macro is reported at the macro's own call.
-    """
-    known = functions.of(connection)
-    found = next((c for c in functions.calls(text) if functions.is_unstable(c[1], known)), None)
-    parts = list(tokens(text))
-    for i, token in enumerate(parts):
-        if found is not None and token.start >= found[0].start:
-            break
-        word = token.text.lower() if token.kind == "word" else ""
-        before = parts[i - 1].text.lower() if i else ""
-        if before in ("from", "join") and word in known.aggregates and word in known.internal:
-            return token, word
-        if word == "tablesample" or (word == "sample" and before == "using"):
-            return token, word
-        if word in ("show", "describe", "desc") and before in ("", "("):
-            return token, word
-    return found
-
-
-def rowid(text: str, connection: duckdb.DuckDBPyConnection) -> Token | None:
-    """Where a text reads the places of rows in DuckDB's tables, which a commit may change."""
-    parts = list(tokens(text))
-    at = [i for i, t in enumerate(parts) if t.text.strip('"').lower() == "rowid"]
-    if not at or any(parts[i - 1].text.upper() == "AS" for i in at if i):
-        return None
-    if connection.execute(_COLUMNS_ROWID).fetchall()[0][0]:
-        return None
-    return parts[at[0]]
-
-
-_COLUMNS_ROWID = "SELECT count(*) FROM duckdb_columns() WHERE lower(column_name) = 'rowid'"

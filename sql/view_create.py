@@ -12,8 +12,9 @@ import duckdb
 from tidewheel.engine.arrow import pa
 from tidewheel.engine.quoting import quoted
 from tidewheel.sql import errors, hidden, introspection, plain_view, view_text
-from tidewheel.sql.reads import Names, Relation, pivots_by_data, rowid, unstable_call
+from tidewheel.sql.reads import Names, Relation
 from tidewheel.sql.statements import Statement, mentions_recursion, tokens, writing_cte
+from tidewheel.sql.unstable import pivots_by_data, rowid, unstable_call
 from tidewheel.sql.view_epochs import Epochs
 from tidewheel.sql.view_reading import Maintenance
 from tidewheel.sql.view_registry import CATALOG, SCHEMA, row_name
@@ -255,11 +256,11 @@ class Creation(Epochs):
                 position=parsed.query_at + place.start,
                 length=len(place.text),
             )
-        nested = names.nested(parsed.query)
-        if nested is not None:
+        unlisted = names.unlisted(parsed.query)
+        if unlisted is not None:
             raise errors.NotSupportedError(
-                f"a maintained view can't read {nested}: a schema in a schema is not followed",
-                hint="use a plain view, or a table of a schema that is in no other",
+                f"a maintained view can't read {unlisted}: its changes would not be seen",
+                hint="is it in a schema in a schema, or in a hidden database? Use a plain view",
                 text=statement.script,
                 position=parsed.query_at,
             )

@@ -17,8 +17,9 @@ from tidewheel.engine.arrow import empty, pa
 from tidewheel.engine.quoting import quoted
 
 from . import errors, functions
-from .reads import Names, rowid, unstable_call
+from .reads import Names
 from .statements import Statement, tokens
+from .unstable import rowid, unstable_call
 from .view_text import is_name, unquoted
 
 if TYPE_CHECKING:
@@ -269,9 +270,9 @@ def _unseen(
     names: Names, sql: str, keys: frozenset[str], connection: duckdb.DuckDBPyConnection
 ) -> str | None:
     """What a view's query would come to read through plain views and macros that it may not."""
-    nested = names.nested(sql)
-    if nested is not None:
-        return f"{nested} is in a schema in a schema"
+    unlisted = names.unlisted(sql)
+    if unlisted is not None:
+        return f"changes of {unlisted} would not be seen"
     for text in names.texts(sql, keys):
         call = unstable_call(text, connection)
         what = names.catalog(text) if call is None else call[1]

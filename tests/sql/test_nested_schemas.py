@@ -1,4 +1,4 @@
-"""Schemas in schemas, of which DuckDB's catalog gives the last name alone: views leave them out."""
+"""What DuckDB's catalog does not tell, or of schemas in schemas the last name alone: no views."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ INSERT INTO s.n.t VALUES (1); INSERT INTO n.t VALUES (10);
 def test_refused(query: str, read: str) -> None:
     with tidewheel.connect() as con:
         con.execute(SETUP)
-        with pytest.raises(tidewheel.NotSupportedError, match=f"can't read {read}: a schema in a"):
+        with pytest.raises(tidewheel.NotSupportedError, match=f"can't read {read}: its changes"):
             con.execute(f"CREATE MATERIALIZED VIEW v AS {query}")
         con.execute("CREATE VIEW v AS " + query)
         con.execute("FROM v").fetchall()
@@ -60,3 +60,36 @@ def test_a_view_cannot_come_to_read_one() -> None:
             con.execute("CREATE OR REPLACE VIEW plain AS FROM s.n.t")
         con.execute("INSERT INTO n.t VALUES (20)")
         assert con.execute("FROM v").fetchall() == [(30,)]
+
+
+def test_hidden_databases() -> None:
+    with tidewheel.connect() as con:
+        con.execute("ATTACH ':memory:' AS h (HIDDEN); CREATE TABLE h.t (i INTEGER)")
+        con.execute("CREATE TABLE t (i INTEGER)")
+        for query in ("SELECT sum(i) AS i FROM h.t", "SELECT h.i FROM t, h.main.t AS h"):
+            with pytest.raises(tidewheel.NotSupportedError, match=r"can't read h(.main)?.t: its"):
+                con.execute(f"CREATE MATERIALIZED VIEW v AS {query}")
+        con.execute("USE h")
+        with pytest.raises(tidewheel.NotSupportedError, match="can't read t: its changes"):
+            con.execute("CREATE MATERIALIZED VIEW v AS SELECT sum(i) AS i FROM t")
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "WITH u AS (SELECT i FROM t) SELECT i FROM u",
+        "SELECT i FROM t, range(3) AS r(n)",
+        "SELECT i FROM main.f() JOIN memory.main.t USING (i)",
+        "SELECT m AS i FROM (SELECT main.g(i) AS m FROM t)",
+        "WITH RECURSIVE r(i) USING KEY (i) AS (FROM t UNION "
+        "SELECT i + 1 FROM recurring.r WHERE i < 3) FROM r",
+    ],
+)
+def test_what_is_no_table(query: str) -> None:
+    with tidewheel.connect() as con:
+        con.execute(SETUP)
+        con.execute("CREATE TABLE t (i INTEGER)")
+        con.execute("CREATE MACRO f() AS TABLE SELECT 1 AS i; CREATE MACRO g(x) AS x + 1")
+        con.execute(f"CREATE MATERIALIZED VIEW v AS {query}")
+        con.execute("INSERT INTO t VALUES (1)")
+        con.execute("FROM v").fetchall()
