@@ -9,6 +9,7 @@ from typing import Any
 from tidewheel.sql.statements import Token, respelled, tokens
 
 _VOLATILE = {"random", "uuid", "gen_random_uuid", "uuidv4", "uuidv7", "nextval", "setseed"}
+_ENDS_SET = {"WHEN", "WHERE", "RETURNING"}
 _DEPTH = {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}
 
 
@@ -21,11 +22,13 @@ class Text:
         self.end = last.start + len(last.text)
         self.text = text[: self.end]
         self.top: list[Token] = []
-        depth = 0
+        depth, before = 0, ""
         for token in self.tokens:
             depth += _DEPTH.get(token.text, 0)
-            if depth == 0 and token.text not in _DEPTH:
+            named = before in (".", "AS")  # keywords are names there: `t.where`, `AS from`
+            if depth == 0 and token.text not in _DEPTH and not named:
                 self.top.append(token)
+            before = token.text.upper()
 
     def find(self, word: str, after: int = -1) -> int | None:
         """Where keyword `word` stands at depth 0 behind offset `after`."""
@@ -56,19 +59,20 @@ class Text:
         found: set[str] = set()
         parts = self.tokens
         for i, token in enumerate(parts):
-            if token.kind != "word" or token.text.upper() != "SET":
+            if token.kind != "word" or token.text.upper() != "SET" or parts[i - 1].text == ".":
                 continue
             if i + 1 >= len(parts) or parts[i + 1].text in _DEPTH:
                 return None
-            depth, start = 0, True
+            depth, start, before = 0, True, ""
             for part in parts[i + 1 :]:
                 depth += _DEPTH.get(part.text, 0)
+                named, before = before == ".", part.text
                 if depth == 0 and start:
                     found.add(part.text.strip('"').lower())
                     start = False
                 elif depth == 0 and part.text == ",":
                     start = True
-                elif depth == 0 and part.text.upper() in ("WHEN", "WHERE", "RETURNING"):
+                elif depth == 0 and not named and part.text.upper() in _ENDS_SET:
                     break
         # MERGE … UPDATE without SET (BY NAME, *) assigns every column
         text = self.text.upper()

@@ -177,3 +177,31 @@ def test_a_table_with_the_name_that_returning_does_not_take() -> None:
         assert con.execute("SELECT b FROM excluded_view ORDER BY a").fetchall() == [
             ("x",), ("y",), ("v",), ("z",)
         ]  # fmt: skip
+
+
+KEYWORDS = (
+    """UPDATE k SET "set" = k.set + 1, "where" = k.where WHERE k.from > 1 RETURNING k.where""",
+    """UPDATE k AS set SET "values" = set.values + set.from""",
+    """UPDATE k SET "from" = k.where * 10 + k.set RETURNING "from" AS where""",
+    """DELETE FROM k USING (VALUES (3)) AS f ("where") WHERE k.where = f.where AND k.set > 1""",
+    """INSERT INTO k SELECT k.from + 10, k.where, k.set, k.values FROM k RETURNING k.from AS set""",
+    """INSERT INTO k VALUES (23, 1, 1, 1) ON CONFLICT DO UPDATE SET "set" = k.where, "from" = 7""",
+    """MERGE INTO k USING (SELECT 7 AS i) AS s ON k.from = s.i
+       WHEN MATCHED THEN UPDATE SET "set" = k.where, "from" = k.set + 40""",
+)
+
+
+def test_columns_that_are_called_like_clauses() -> None:
+    table = 'CREATE TABLE k ("from" INT PRIMARY KEY, "where" INT, "set" INT, "values" INT)'
+    with duckdb.connect() as plain, tidewheel.connect() as con:
+        for one in (plain, con):
+            one.execute(table)
+            one.execute("INSERT INTO k VALUES (1, 2, 3, 4), (2, 3, 4, 5), (3, 3, 1, 1)")
+        con.execute("CREATE MATERIALIZED VIEW v AS FROM k")
+        for statement in KEYWORDS:
+            expected = plain.execute(statement).fetchall()
+            got = con.execute(statement)
+            if "RETURNING" in statement:
+                assert sorted(got.fetchall()) == sorted(expected), statement
+            rows = sorted(plain.execute("FROM k").fetchall())
+            assert sorted(con.execute("FROM v").fetchall()) == rows, statement
