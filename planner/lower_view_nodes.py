@@ -155,8 +155,12 @@ def _top_k(low: ViewLowering, node: L.TopK) -> Stream:
 
 def _one_row(node: L.Node) -> bool:
     """Is there no other row that could be the first?"""
-    while isinstance(node, L.Project | L.Filter | L.TopK):
+    while isinstance(node, L.Project | L.Filter | L.TopK | L.Distinct):
         node = node.input
+    if isinstance(node, L.Join):
+        one_sided = node.kind in ("semi", "anti")
+        each = _one_row(node.left) and (one_sided or _one_row(node.right))
+        return each and node.kind != "full"
     return isinstance(node, L.Aggregate) and not node.keys and not node.sets
 
 
