@@ -15,7 +15,7 @@ from tidewheel.engine.arrow import empty, pa
 from . import errors, view_text
 from .reads import Names
 from .search_path import lowered
-from .statements import Statement, mentions_recursion, split
+from .statements import Statement, makes_temporary, mentions_recursion, split
 
 if TYPE_CHECKING:
     from tidewheel.planner.maintain import Home
@@ -73,7 +73,7 @@ def _create(statement: Statement, views: Views) -> bool:
     known = views.registered(parsed.parts, made=True)
     if known is not None and not known.plain and not parsed.if_not_exists:
         raise _maintained(statement, parsed)
-    temporary = bool({"TEMP", "TEMPORARY"} & set(statement.words[1:4]))
+    temporary = makes_temporary(statement)
     columns = None
     if mentions:
         with views.at(_home(views, parsed)):

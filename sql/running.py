@@ -382,7 +382,8 @@ _NO_DDL = (
     "CHECKPOINT",
 )  # fmt: skip
 _KEPT = re.compile(
-    r"\s*(PREPARE|CREATE\s+(OR\s+REPLACE\s+)?((TEMP\w*\s+)?(MACRO|FUNCTION)|TEMP\w*\s+VIEW))\b",
+    r"\s*(PREPARE|CREATE\s+(OR\s+REPLACE\s+)?((TEMP\w*\s+)?(MACRO|FUNCTION)"
+    r"|((LOCAL|GLOBAL)\s+)?TEMP\w*\s+(RECURSIVE\s+)?VIEW))\b",
     re.IGNORECASE,
 )
 """DuckDB keeps the query that stands in it."""

@@ -8,6 +8,7 @@ more. The text of a statement is never changed.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -215,7 +216,7 @@ def _kind(parts: list[Token], words: tuple[str, ...]) -> Kind:
         return Kind.CHANGE if _changes_when_explained(parts) else Kind.EXPLAIN
     if first in {"SET", "RESET", "SHOW"} and _setting(words) in OWN_SETTINGS:
         return Kind.SETTING
-    made = next((w for w in words[1:] if w not in _BEFORE_VIEW), "")
+    made = next((w for w in words[1:] if w not in BEFORE_KIND), "")
     if first in {"SUBSCRIBE", "VERIFY"} or (first in {"CREATE", "DROP"} and made == "MATERIALIZED"):
         return Kind.OURS
     return Kind.OTHER
@@ -275,12 +276,21 @@ def writing_cte(parts: Iterable[Token]) -> Token | None:
 def is_about_view(statement: Statement) -> bool:
     """CREATE, DROP or ALTER VIEW, of any kind?"""
     words = statement.words
-    rest = [w for w in words[1:] if w not in _BEFORE_VIEW]
+    rest = [w for w in words[1:] if w not in BEFORE_KIND]
     made = rest[1:2] if rest[:1] == ["MATERIALIZED"] else rest[:1]
     return words[0] in ("CREATE", "DROP", "ALTER") and made == ["VIEW"]
 
 
-_BEFORE_VIEW = frozenset(["OR", "REPLACE", "TEMP", "TEMPORARY", "LOCAL", "GLOBAL", "RECURSIVE"])
+def makes_temporary(statement: Statement) -> bool:
+    """CREATE TEMP …?"""
+    before = itertools.takewhile(BEFORE_KIND.__contains__, statement.words[1:])
+    return statement.words[0] == "CREATE" and not {"TEMP", "TEMPORARY"}.isdisjoint(before)
+
+
+BEFORE_KIND = frozenset(
+    ["OR", "REPLACE", "TEMP", "TEMPORARY", "LOCAL", "GLOBAL", "UNLOGGED", "RECURSIVE"]
+)
+"""Words between CREATE and what is made."""
 
 
 @lru_cache(maxsize=256)

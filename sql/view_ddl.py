@@ -18,7 +18,7 @@ from tidewheel.engine.quoting import quoted
 
 from . import errors, functions
 from .reads import Names
-from .statements import Statement, tokens
+from .statements import BEFORE_KIND, Statement, makes_temporary, tokens
 from .unstable import rowid, unstable_call
 from .view_text import is_name, unquoted
 
@@ -163,7 +163,7 @@ def _named(statement: Statement) -> tuple[str, list[str]]:
     """The kind of thing that CREATE, DROP or ALTER is about, and its name's parts."""
     parts = list(tokens(statement.text))
     at = 1
-    while at < len(parts) and parts[at].text.upper() in ("OR", "REPLACE", "TEMP", "TEMPORARY"):
+    while at < len(parts) and parts[at].text.upper() in BEFORE_KIND:
         at += 1
     if at >= len(parts) or statement.words[0] not in ("CREATE", "DROP", "ALTER"):
         return "", []
@@ -283,19 +283,13 @@ def _unseen(
     return None
 
 
-def _temporary(statement: Statement) -> bool:
-    """Does it make something that one connection alone has?"""
-    made = statement.words[0] == "CREATE"
-    return made and not {"TEMP", "TEMPORARY"}.isdisjoint(statement.words[1:4])
-
-
 def refusal(statement: Statement, keys: list[str], why: str = "", hides: str = "") -> errors.Error:
     """The error for DDL that views stand against. `hides`: what it would take the name of."""
     names = ", ".join(k.split(".", 1)[1] for k in keys)
     reason = f" ({why})" if why else ""
     drop = statement.words[0] == "DROP"
     does, hint = "changes", "drop those views first"
-    if _temporary(statement):
+    if makes_temporary(statement):
         does, hint = "hides from this connection", "give it another name"
     elif hides:
         does, hint = f"hides, {hides}", "give it another name"

@@ -136,6 +136,8 @@ def parse_create(statement: Statement, plain: bool = False) -> CreateView:
     if not plain:
         cursor.expect("MATERIALIZED")
     else:
+        if not cursor.accept("LOCAL"):
+            cursor.accept("GLOBAL")
         if not cursor.accept("TEMP"):
             cursor.accept("TEMPORARY")
         recursive = cursor.accept("RECURSIVE")

@@ -234,3 +234,15 @@ def test_a_macro_may_not_take_a_table_from_a_view() -> None:
             con.execute("DROP MACRO m CASCADE")
         con.execute("INSERT INTO t VALUES (1)")
         assert con.execute("FROM v").fetchall() == [(2,)]
+
+
+def test_a_recursive_view_is_replaced_below_a_view(con: tidewheel.Connection) -> None:
+    query = "VALUES (1) UNION ALL SELECT n + 1 FROM nums WHERE n"
+    made = f"CREATE {{}}RECURSIVE VIEW nums (n) AS {query} < {{}}"
+    con.execute(made.format("", 5))
+    con.execute("CREATE MATERIALIZED VIEW twice AS SELECT n * 2 AS d FROM nums")
+    con.execute(made.format("OR REPLACE ", 7))
+    assert con.execute("SELECT max(d) FROM twice").fetchall() == [(14,)]
+    with pytest.raises(tidewheel.ProgrammingError, match="hides from this connection"):
+        con.execute(made.format("TEMP ", 3))
+    assert con.execute("SELECT max(d) FROM twice").fetchall() == [(14,)]
