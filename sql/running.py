@@ -218,8 +218,9 @@ class Runner:
                 describe = recursion.Describer(session.connection, given)
                 text = recursion.for_duckdb(statement.text, describe)
             statement = dataclasses.replace(statement, text=text)
-        with session.database.reading:
-            session.views.prepare(statement.text)
+        if statement.words[0] != "USE":  # the way out of a database that is gone
+            with session.database.reading:
+                session.views.prepare(statement.text)
         if not session.views.any:
             found = self._duckdb(statement, given)
             session.views.note_prepare(statement)  # there may be views when it is executed
@@ -232,7 +233,7 @@ class Runner:
         else:
             found = session.views.ddl(statement, lambda: self._duckdb(statement, given))
             if statement.words[0] in ("ATTACH", "DETACH"):
-                session.views.attached()
+                session.views.attached(statement)
         session.views.note_prepare(statement)
         if functions.may_change(statement):
             functions.changed()  # others see it since the commit just now

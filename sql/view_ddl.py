@@ -106,25 +106,29 @@ def _across(statement: Statement, keys: list[str], error: Exception) -> errors.E
     )
 
 
-def attached(views: Views) -> None:
+def attached(views: Views, replaced: bool) -> None:
     """After ATTACH and DETACH: other tables may have the names that views read, or none.
 
-    What those views hold is forgotten. They are filled again when they are read, if they can be.
-    Views of a database that was detached went with it.
+    What those views hold is forgotten; if a database was `replaced`, what all views hold. They are
+    filled again when they are read, if they can be. Views of a database that was detached went
+    with it.
     """
     with views.writing():
         names = Names(views.host.connection)
         registry = views.registry
         rows = views.host.rows("SELECT lower(database_name) || '.' FROM duckdb_databases()")
         there = tuple(prefix for (prefix,) in rows)
-        for key in [k for k in registry.views if not k.startswith(there)]:
+        left = {relation.key for relation in names.relations}
+        for key in [
+            k for k in registry.views if not k.startswith(there) or (replaced and k not in left)
+        ]:
             views.forget([key])
             registry.remove(key)
         keys = frozenset(registry.views)
         for view in list(registry.views.values()):
             reads = frozenset(names.at(view.home.path).reads(view.sql, keys))
-            if reads != view.reads:
-                views.forget(view.reads ^ reads)
+            if reads != view.reads or replaced:
+                views.forget(view.reads | reads if replaced else view.reads ^ reads)
                 registry.views[view.key] = replace(view, reads=reads, plan=None)
         views.database.catalog_version += 1
 

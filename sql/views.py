@@ -97,9 +97,9 @@ class Views(Creation):
         """Run DDL; the views that read what it names must be able to go on, else it is undone."""
         return view_ddl.run(self, statement, run)
 
-    def attached(self) -> None:
+    def attached(self, statement: Statement) -> None:
         """A database was attached or detached."""
-        view_ddl.attached(self)
+        view_ddl.attached(self, replaced="REPLACE" in statement.words[:3])
 
     def subscribe(self, key: str, epoch: int | None) -> Subscription:
         """Follow a view: from a snapshot now, or behind `epoch` if that is still kept."""

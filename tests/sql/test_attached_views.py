@@ -127,3 +127,41 @@ def test_ddl_across_databases_says_what_stands_against_it(ddl: str, begun: bool)
             con.execute("ROLLBACK")
         con.execute("INSERT INTO q.t VALUES (2)")
         assert sorted(con.execute("FROM v").fetchall()) == [(1,), (2,)]
+
+
+def test_attach_or_replace(tmp_path: Path) -> None:
+    """Views went on with the rows of the file that was there before."""
+    with tidewheel.connect() as con:
+        for name, rows in (("a", "(1)"), ("b", "(10), (20)")):
+            con.execute(f"ATTACH '{tmp_path / name}.db' AS q")
+            con.execute(f"CREATE TABLE q.t (i INTEGER); INSERT INTO q.t VALUES {rows}; DETACH q")
+        con.execute(f"ATTACH '{tmp_path / 'a'}.db' AS q")
+        con.execute("CREATE MATERIALIZED VIEW v AS SELECT sum(i) AS s FROM q.t")
+        con.execute("CREATE MATERIALIZED VIEW w AS SELECT s + 1 AS s FROM v")
+        assert con.execute("FROM w").fetchall() == [(2,)]
+        con.execute(f"ATTACH OR REPLACE '{tmp_path / 'b'}.db' AS q")
+        assert con.execute("FROM w").fetchall() == [(31,)]
+        con.execute("INSERT INTO q.t VALUES (5)")
+        assert con.execute("FROM v, w").fetchall() == [(35, 36)]
+        con.execute(f"ATTACH OR REPLACE '{tmp_path / 'a'}.db' AS q")
+        assert con.execute("FROM w").fetchall() == [(2,)]
+
+
+def test_the_views_of_a_database_that_is_replaced(tmp_path: Path) -> None:
+    with tidewheel.connect() as con:
+        con.execute(f"ATTACH '{tmp_path}/a.db' AS q; USE q")
+        con.execute("CREATE TABLE t (i INTEGER); CREATE MATERIALIZED VIEW v AS FROM t; USE memory")
+        con.execute(f"ATTACH OR REPLACE '{tmp_path}/b.db' AS q")
+        assert con.execute("FROM tidewheel_views()").fetchall() == []
+
+
+def test_the_way_out_of_a_database_that_is_gone() -> None:
+    """Where there are views, no USE was understood any more."""
+    with tidewheel.connect() as con:
+        con.execute("CREATE TABLE t (i INTEGER); CREATE MATERIALIZED VIEW v AS FROM t")
+        con.execute("BEGIN; ATTACH ':memory:' AS q; USE q; ROLLBACK")
+        with pytest.raises(tidewheel.Error, match='"q" does not exist'):
+            con.execute("FROM memory.v")
+        con.execute("USE memory")
+        con.execute("INSERT INTO t VALUES (1)")
+        assert con.execute("FROM v").fetchall() == [(1,)]
