@@ -180,7 +180,8 @@ class Runner:
                 length=len("REFRESH"),
             )
         session.temporary = session.temporary or _is_temporary(statement)
-        if is_about_view(statement) and plain_view.handled(statement, session.views):
+        about_view = is_about_view(statement) or statement.words[:2] == ("ALTER", "TABLE")
+        if about_view and plain_view.handled(statement, session.views):
             return None, -1
         if _is_table_as(statement) or statement.words[0] in ("DESCRIBE", "DESC", "SUMMARIZE"):
             with self._recursions(statement, given) as (statement, given):

@@ -207,11 +207,15 @@ def parse_drop(statement: Statement, plain: bool = False) -> ViewName:
 
 
 def parse_altered(statement: Statement) -> ViewName:
-    """Read ALTER [MATERIALIZED] VIEW name; `rest` holds the new name of RENAME TO, else nothing."""
+    """Read ALTER [MATERIALIZED] VIEW name; `rest` holds the new name of RENAME TO, else nothing.
+
+    And ALTER TABLE, which DuckDB takes for views, too.
+    """
     cursor = _Cursor(statement)
     cursor.expect("ALTER")
-    cursor.accept("MATERIALIZED")
-    cursor.expect("VIEW")
+    if not cursor.accept("TABLE"):
+        cursor.accept("MATERIALIZED")
+        cursor.expect("VIEW")
     if_exists = cursor.accept("IF", "EXISTS")
     parts, at, length = cursor.name()
     rest: tuple[str, ...] = ()
