@@ -17,6 +17,7 @@ from tidewheel.engine.operators.rank import Order
 from tidewheel.engine.operators.regroup import Regroup
 from tidewheel.engine.operators.tally import Tally
 from tidewheel.engine.operators.topk import Ordered
+from tidewheel.engine.quoting import key_of
 from tidewheel.engine.state.delta import Schema
 from tidewheel.planner import logical as L
 from tidewheel.planner.lower_view import (
@@ -39,7 +40,7 @@ def _scan(low: ViewLowering, node: L.Scan) -> Stream:
     else:
         if len(parts) != 3:
             raise NoDeltaRule(f"a table whose place is not certain: {node.table}")
-        key = ".".join(parts).lower()
+        key = key_of(*parts)
     types = low.run.arrow([c.type for c in node.columns])
     schema = Schema((c.name for c in node.columns), types)
     for known in low.inputs:

@@ -17,6 +17,7 @@ from typing import Any
 import duckdb
 
 from tidewheel.engine.arrow import pa
+from tidewheel.engine.quoting import parts_of_key
 
 from ..planner.maintain import MaintainedView, Maintainer
 from .view_text import as_written
@@ -92,7 +93,7 @@ def _type(name: str) -> pa.DataType:
 
 
 def _names(view: MaintainedView) -> tuple[str, ...]:
-    return tuple(view.key.split(".", 2))
+    return parts_of_key(view.key)
 
 
 def _views(view: MaintainedView) -> Rows:
@@ -101,7 +102,7 @@ def _views(view: MaintainedView) -> Rows:
     yield (
         *_names(view),
         as_written(view.sql)[0],
-        sorted(view.reads),
+        sorted(".".join(parts_of_key(key)) for key in view.reads),
         ", ".join(f"{name} = '{value}'" for name, value in view.home.meaning) or None,
         plan is not None,
         None if plan is None else "recompute" if plan.reason else "incremental",

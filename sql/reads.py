@@ -9,7 +9,7 @@ from functools import cached_property
 
 import duckdb
 
-from tidewheel.engine.quoting import quoted
+from tidewheel.engine.quoting import key_of, quoted
 from tidewheel.planner.maintain import Path
 from tidewheel.sql import functions, introspection
 from tidewheel.sql.search_path import SearchPath, lowered, search_path
@@ -43,7 +43,7 @@ class Relation:
 
     @property
     def key(self) -> str:
-        return f"{self.database}.{self.schema}.{self.name}".lower()
+        return key_of(self.database, self.schema, self.name)
 
     @property
     def quoted(self) -> str:

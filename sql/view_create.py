@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import duckdb
 
 from tidewheel.engine.arrow import pa
-from tidewheel.engine.quoting import quoted
+from tidewheel.engine.quoting import key_of, quoted
 from tidewheel.sql import errors, hidden, introspection, plain_view, view_text
 from tidewheel.sql.reads import Names, Relation
 from tidewheel.sql.statements import Statement, mentions_recursion, tokens, writing_cte
@@ -287,7 +287,7 @@ class Creation(Epochs):
         database, schema = names.target(parsed.parts)
         name = parsed.parts[-1]
         target = ".".join(map(quoted, (database, schema, name)))
-        return None, f"{database}.{schema}.{name}".lower(), target
+        return None, key_of(database, schema, name), target
 
 
 def _typed(name: str, kind: str) -> str:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 
 from tidewheel.engine.arrow import empty, pa
-from tidewheel.engine.quoting import quoted
+from tidewheel.engine.quoting import key_of, parts_of_key, quoted
 
 from . import errors, functions
 from .reads import Names
@@ -116,8 +116,8 @@ def attached(views: Views, replaced: bool) -> None:
     with views.writing():
         names = Names(views.host.connection)
         registry = views.registry
-        rows = views.host.rows("SELECT lower(database_name) || '.' FROM duckdb_databases()")
-        there = tuple(prefix for (prefix,) in rows)
+        rows = views.host.rows("SELECT database_name FROM duckdb_databases()")
+        there = tuple(f"{key_of(name)}." for (name,) in rows)
         left = {relation.key for relation in names.relations}
         for key in [
             k for k in registry.views if not k.startswith(there) or (replaced and k not in left)
@@ -142,7 +142,7 @@ def affected(views: Views, statement: Statement) -> list[str]:
     schema = "SCHEMA" in statement.words[1:4]
 
     def named(key: str) -> bool:
-        return key.split(".", 2)[1 if schema else 2] in words
+        return parts_of_key(key)[1 if schema else 2] in words
 
     read = {key for view in registry.views.values() for key in view.reads if named(key)}
     reached = set(registry.readers(read))
@@ -289,7 +289,7 @@ def _unseen(
 
 def refusal(statement: Statement, keys: list[str], why: str = "", hides: str = "") -> errors.Error:
     """The error for DDL that views stand against. `hides`: what it would take the name of."""
-    names = ", ".join(k.split(".", 1)[1] for k in keys)
+    names = ", ".join(".".join(parts_of_key(k)[1:]) for k in keys)
     reason = f" ({why})" if why else ""
     drop = statement.words[0] == "DROP"
     does, hint = "changes", "drop those views first"

@@ -18,6 +18,7 @@ from tidewheel.engine.arrow import Exchanged, decoded, pa
 from tidewheel.engine.kernels.duckdb import table_of
 from tidewheel.engine.operators.shared import KEYS
 from tidewheel.engine.operators.unsound import Unsound
+from tidewheel.engine.quoting import parts_of_key
 from tidewheel.planner.maintain import MaintainedView
 from tidewheel.sql import errors, introspection, view_text
 from tidewheel.sql.reads import Names
@@ -86,7 +87,8 @@ class Reading(Homes):
         keys = self._keys() | self._foreign
         words: dict[str, frozenset[str]] = {}
         for key in keys:
-            words[key.rsplit(".", 1)[1]] = words.get(key.rsplit(".", 1)[1], frozenset()) | {key}
+            name = parts_of_key(key)[-1]
+            words[name] = words.get(name, frozenset()) | {key}
         for relation in names.relations:
             ours = relation.key in keys or relation.name.startswith(row_name(""))
             if relation.kind == "view" and not ours:

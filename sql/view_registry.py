@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import duckdb
 
 from tidewheel.engine.arrow import Exchanged, pa
-from tidewheel.engine.quoting import quoted
+from tidewheel.engine.quoting import key_of, parts_of_key, quoted
 from tidewheel.planner import maintain
 from tidewheel.planner.maintain import Home, MaintainedView, Maintainer
 from tidewheel.planner.meaning import Meaning
@@ -158,7 +158,7 @@ class Registry:
         rows = con.execute(f"FROM {SCHEMA}.views ORDER BY position").fetchall()
         names = Names(con)
         for key, sql, _, plain, token, home in rows:
-            key = names.database.lower() + key if key.startswith(".") else key
+            key = key_of(names.database) + key if key.startswith(".") else key
             found = json.loads(home)
             path = tuple((d or names.database, s) for d, s in found["path"])
             made_at = Home(path, tuple(found["settings"].items()))
@@ -189,7 +189,7 @@ class Registry:
 
     def _stored(self, key: str) -> str:
         """A view's key as the catalog has it."""
-        own = self._own + "."
+        own = key_of(self._own) + "."
         return key[len(own) - 1 :] if key.startswith(own) else key
 
     def _catalog_of(self, relation: Relation | None) -> str:
@@ -288,7 +288,7 @@ class Registry:
         (One transaction of DuckDB's can write to one database.)
         """
         used, asked = Names(self.host.connection).database, key.split(".", 1)[0]
-        if used.lower() != asked:
+        if key_of(used) != asked:
             raise errors.NotSupportedError(
                 f"maintained views are made and dropped in the database in use, {used}",
                 hint=f"USE {asked} first",
@@ -300,7 +300,7 @@ class Registry:
     def _near(self, name: str) -> str | None:
         from difflib import get_close_matches
 
-        known = [k.rsplit(".", 1)[1] for k in self._maintainer.views]
+        known = [parts_of_key(k)[-1] for k in self._maintainer.views]
         near = get_close_matches(name.lower(), known, 1)
         return f"did you mean {near[0]}?" if near else None
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tidewheel.engine.arrow import pa
-from tidewheel.engine.quoting import quoted
+from tidewheel.engine.quoting import key_of, parts_of_key, quoted
 from tidewheel.planner import maintain, meaning
 from tidewheel.planner.maintain import MaintainedView
 from tidewheel.sql import errors, view_ddl, view_text
@@ -73,7 +73,7 @@ class Views(Creation):
                 relation = self._relation(view.key)
                 assert relation is not None
                 self._do(f"ALTER VIEW {relation.quoted} RENAME TO {quoted(new)}")
-                key = f"{view.key.rsplit('.', 1)[0]}.{new.lower()}"
+                key = f"{view.key.rsplit('.', 1)[0]}.{key_of(new)}"
                 old = [self._stored(key), self._stored(view.key)]
                 kept = self._catalog_of(relation)
                 self._do(f"UPDATE {kept} SET key = ? WHERE key = ?", old)
@@ -232,7 +232,7 @@ class Views(Creation):
 
 def _verdict(view: MaintainedView, rows: int, found: pa.Table, where: str = "") -> str:
     """What a comparison came to, for people."""
-    name = view.key.partition(".")[2]
+    name = ".".join(parts_of_key(view.key)[1:])
     count = f"{rows:,} row{'' if rows == 1 else 's'}"
     if not found.num_rows:
         return f"{name} is right: it has the {count} of its query{where}"

@@ -8,6 +8,7 @@ import duckdb
 
 from tidewheel.engine.arrow import pa
 from tidewheel.engine.kernels.duckdb import arrow_types, rows_of
+from tidewheel.engine.quoting import key_of
 from tidewheel.sql import hidden
 from tidewheel.sql.capture import TableInfo
 from tidewheel.sql.reads import Names
@@ -34,11 +35,11 @@ def table_info(
     referenced: set[str] = set()
     triggers: set[str] = set()
     for database, schema, table, kind, columns, other in rows_of(connection, _CONSTRAINTS):
-        key = f"{database}.{schema}.{table}".lower()
+        key = key_of(database, schema, table)
         if kind == "PRIMARY KEY":
             primary[key] = columns
         elif kind == "FOREIGN KEY":
-            referenced.add(f"{database}.{schema}.{other}".lower())
+            referenced.add(key_of(database, schema, other))
         else:
             triggers.add(key)
     wanted = set(keys)

@@ -1,0 +1,52 @@
+"""Databases, schemas, tables and views whose names have dots in them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import tidewheel
+
+
+@pytest.mark.parametrize(
+    "table", ['"t.x"', '"a.b".t', '"a.b"."t.x"', '"d.b".t', '"d.b"."a.b"."t.x"']
+)
+@pytest.mark.parametrize("view", ["v", '"v.1"', '"a.b"."v.1"'])
+def test_views_follow_their_tables(table: str, view: str) -> None:
+    with tidewheel.connect() as con:
+        con.execute(
+            """ATTACH ':memory:' AS "d.b"; CREATE SCHEMA "a.b"; CREATE SCHEMA "d.b"."a.b";"""
+        )
+        con.execute(f"CREATE TABLE {table} (i INTEGER)")
+        con.execute(f"CREATE MATERIALIZED VIEW {view} AS SELECT sum(i) AS s FROM {table}")
+        con.execute(f"CREATE MATERIALIZED VIEW over AS SELECT s + 1 AS s FROM {view}")
+        con.execute(f"INSERT INTO {table} VALUES (1), (2)")
+        assert con.execute(f"FROM {view}, over").fetchall() == [(3, 4)]
+        con.execute(f"UPDATE {table} SET i = 5 WHERE i = 2")
+        assert con.execute(f"FROM {view}, over").fetchall() == [(6, 7)]
+        assert con.execute(f"VERIFY VIEW {view}").fetchall() == []
+        with pytest.raises(tidewheel.Error, match="maintained views read what"):
+            con.execute(f"DROP TABLE {table}")
+        con.execute("DROP MATERIALIZED VIEW over")
+        con.execute(f'ALTER VIEW {view} RENAME TO "w.w"')
+        con.execute(f"INSERT INTO {table} VALUES (4)")
+        renamed = f'{view.rpartition(chr(34) + ".")[0]}"."w.w"' if '".' in view else '"w.w"'
+        assert con.execute(f"FROM {renamed}").fetchall() == [(10,)]
+        con.execute(f"DROP MATERIALIZED VIEW {renamed}")
+        con.execute(f"DROP TABLE {table}")
+
+
+def test_in_a_file_whose_name_has_dots(tmp_path: Path) -> None:
+    path = str(tmp_path / "a.b.c.db")
+    with tidewheel.connect(path) as con:
+        con.execute('CREATE SCHEMA "s.s"; CREATE TABLE "s.s"."t.t" (i INTEGER)')
+        con.execute('CREATE MATERIALIZED VIEW "s.s"."v.v" AS SELECT sum(i) AS s FROM "s.s"."t.t"')
+        con.execute('INSERT INTO "s.s"."t.t" VALUES (1)')
+    with tidewheel.connect(path) as con:
+        con.execute('INSERT INTO "s.s"."t.t" VALUES (2)')
+        assert con.execute('FROM "s.s"."v.v"').fetchall() == [(3,)]
+        named = con.execute("SELECT schema_name, view_name FROM tidewheel_views()").fetchall()
+        assert named == [("s.s", "v.v")]
+        con.execute('DROP SCHEMA "s.s" CASCADE')
+        assert con.execute("FROM tidewheel_views()").fetchall() == []
