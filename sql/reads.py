@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass
@@ -68,6 +69,10 @@ class Names:
         }
         self._own = {(row[1], row[2]) for row in rows if row[-2]}
         self._by_name = {_full(relation): relation for relation in self.relations}
+        every_key = Counter(relation.key for relation in self.relations)
+        self.alike = {key for key, times in every_key.items() if times > 1}
+        """Names that differ in the case of letters outside ASCII, which tell names apart to DuckDB
+        but not to us."""
         self._databases = {"temp"} | {relation.database.lower() for relation in self.relations}
         self._connection = connection
         if home is None:

@@ -264,6 +264,14 @@ class Creation(Epochs):
                 text=statement.script,
                 position=parsed.query_at,
             )
+        alike = names.alike.intersection(names.reads(parsed.query))
+        if alike:
+            raise errors.NotSupportedError(
+                f"a maintained view can't read {min(alike)}: {_ALIKE}",
+                hint="give one of them another name",
+                text=statement.script,
+                position=parsed.query_at,
+            )
         own = names.catalog(parsed.query)
         for view, query in names.views(parsed.query).items():
             through = unstable_call(query, con)
@@ -288,6 +296,9 @@ class Creation(Epochs):
         name = parsed.parts[-1]
         target = ".".join(map(quoted, (database, schema, name)))
         return None, key_of(database, schema, name), target
+
+
+_ALIKE = "there are several of that name, but for the case of a letter"
 
 
 def _typed(name: str, kind: str) -> str:
