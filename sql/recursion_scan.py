@@ -7,6 +7,7 @@ formed is left out, and DuckDB will say what is wrong with it.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import Literal
 
 from . import errors
@@ -64,7 +65,7 @@ _AFTER_TABLE = _ENDS_FROM | frozenset(
 
 def unquote(token: Token) -> str | None:
     """The name that a token spells; None if it is no identifier."""
-    if token.kind == "word":
+    if token.kind in ("word", "name"):
         return token.text
     if token.kind == "string" and token.text.startswith('"'):
         return token.text[1:-1].replace('""', '"')
@@ -73,9 +74,26 @@ def unquote(token: Token) -> str | None:
 
 def scan(text: str) -> Scan:
     """Read `text`: one statement."""
-    found = Scan(text, [t for t in tokens(text) if t.kind != "end"])
+    found = Scan(text, list(_named(t for t in tokens(text) if t.kind != "end")))
     _Scanner(found).group(0, False)
     return found
+
+
+_BEGINS_NO_QUERY = _AFTER_TABLE - _STARTS_QUERY
+
+
+def _named(read: Iterable[Token]) -> Iterator[Token]:
+    """The tokens; a word that is no keyword behind a point or AS is of the kind "name"."""
+    before = ""
+    for token in read:
+        if token.kind == "word":
+            word = token.text.upper()
+            if before == "." or (before == "AS" and word in _BEGINS_NO_QUERY):
+                token, word = Token("name", token.text, token.start), ""
+            before = word
+        else:
+            before = token.text
+        yield token
 
 
 class _Scanner:

@@ -224,14 +224,15 @@ def _named(
     """Where a step names carried columns, and which: with its table, or without if it is alone."""
     known = {name.lower(): i for i, name in enumerate(carried)}
     tokens = list(scanned.within(step))
-    before_own = [t.text.upper() for t in tokens if t.start < own.name.start]
-    behind = [t.text.upper() for t in tokens if t.start > own.name.start]
+    words = [(t.start, "" if t.kind == "name" else t.text.upper()) for t in tokens]
+    before_own = [word for start, word in words if start < own.name.start]
+    behind = [word for start, word in words if start > own.name.start]
     items = takewhile(lambda word: word != "WHERE", behind)
     alone = before_own[-1] == "FROM" and not any(word in (",", "JOIN") for word in items)
     table = alias.strip('"').lower()
     for before, dot, token in zip([None, None, *tokens], [None, *tokens], tokens, strict=False):
         which = known.get(token.text.strip('"').lower())
-        if which is None or not (token.kind == "word" or token.text.startswith('"')):
+        if which is None or not (token.kind in ("word", "name") or token.text.startswith('"')):
             continue
         if dot is not None and dot.text == ".":
             mine = before is not None and before.text.strip('"').lower() == table
