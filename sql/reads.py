@@ -70,7 +70,7 @@ class Names:
         self._own = {(row[1], row[2]) for row in rows if row[-2]}
         self._by_name = {_full(relation): relation for relation in self.relations}
         every_key = Counter(relation.key for relation in self.relations)
-        self.alike = {key for key, times in every_key.items() if times > 1}
+        self._alike = {key for key, times in every_key.items() if times > 1}
         """Names that differ in the case of letters outside ASCII, which tell names apart to DuckDB
         but not to us."""
         self._databases = {"temp"} | {relation.database.lower() for relation in self.relations}
@@ -291,6 +291,13 @@ class Names:
                     views[relation] = body(self.sql(relation))
                     todo.append((views[relation], inside))
         return found, views, texts
+
+    def alike(self, text: str) -> set[str]:
+        """What a query depends on of which there are several, but for the case of a letter."""
+        if not self._alike:
+            return set()
+        texts = self._followed(text, frozenset())[2]
+        return self._alike & {r.key for each, names in texts for r in names.mentioned(each)}
 
     def unlisted(self, text: str) -> str | None:
         """The first relation that a query depends on which is none of `relations`.

@@ -264,7 +264,7 @@ class Creation(Epochs):
                 text=statement.script,
                 position=parsed.query_at,
             )
-        alike = names.alike.intersection(names.reads(parsed.query))
+        alike = names.alike(parsed.query)
         if alike:
             raise errors.NotSupportedError(
                 f"a maintained view can't read {min(alike)}: {_ALIKE}",

@@ -245,7 +245,7 @@ def _check(
         reads = frozenset(here.reads(view.sql, keys_now))
         if reads & {key, *views.registry.readers([key])}:
             raise refusal(statement, [key], "it would read itself")
-        if (reads | view.reads) & names.alike:
+        if here.alike(view.sql):
             raise refusal(statement, [key], "names would differ in the case of a letter alone")
         if not (behind or view.reads <= reads):
             made = statement.words[0] == "CREATE"
