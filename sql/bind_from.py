@@ -141,9 +141,11 @@ class FromBinder:
             return self._opaque(item, str(error))
 
     def _parenthesized(self, item: exp.Subquery) -> From:
-        if item.alias:
-            raise NotTaken("an alias of joined tables in parentheses")
-        return self.bind(item.this, ())
+        if not item.alias:
+            return self.bind(item.this, ())
+        rows = exp.From(this=exp.Subquery(this=item.this.copy()))
+        whole = exp.Select(expressions=[exp.Star()], from_=rows)
+        return self._subquery(exp.Subquery(this=whole, alias=item.args["alias"].copy()))
 
     def _table(self, item: exp.Table) -> From:
         alias, renamed = alias_of_item(item)
