@@ -69,8 +69,8 @@ class Names:
         }
         self._own = {(row[1], row[2]) for row in rows if row[-2]}
         self._by_name = {_full(relation): relation for relation in self.relations}
-        every_key = Counter(relation.key for relation in self.relations)
-        self._alike = {key for key, times in every_key.items() if times > 1}
+        lettered = (r for r in self.relations if not (r.name + r.schema + r.database).isascii())
+        self._alike = {key for key, times in Counter(r.key for r in lettered).items() if times > 1}
         """Names that differ in the case of letters outside ASCII, which tell names apart to DuckDB
         but not to us."""
         self._databases = {"temp"} | {relation.database.lower() for relation in self.relations}
