@@ -68,12 +68,13 @@ class Names:
             Relation(*row).key for *row, internal, collated in rows if collated and not internal
         }
         self._own = {(row[1], row[2]) for row in rows if row[-2]}
-        self._by_name = {_full(relation): relation for relation in self.relations}
+        self._by_name: dict[str, list[Relation]] = {}
+        for relation in self.relations:
+            self._by_name.setdefault(relation.name.lower(), []).append(relation)
         lettered = (r for r in self.relations if not (r.name + r.schema + r.database).isascii())
         self._alike = {key for key, times in Counter(r.key for r in lettered).items() if times > 1}
         """Names that differ in the case of letters outside ASCII, which tell names apart to DuckDB
         but not to us."""
-        self._databases = {"temp"} | {relation.database.lower() for relation in self.relations}
         self._connection = connection
         if home is None:
             self._go(*search_path(connection))
@@ -116,15 +117,23 @@ class Names:
 
     def find(self, parts: Sequence[str]) -> Relation | None:
         """The relation that `name`, `schema.name`, `database.name` or all three mean here."""
+        candidates = self._by_name.get(parts[-1].lower())
+        if candidates is None:
+            return None
+        known = {_place_of(relation): relation for relation in candidates}
         for full in self._search_path.candidates(parts, self._databases):
-            found = self._by_name.get(full)
+            found = known.get(full[:-1])
             if found is not None:
                 return found
         return None
 
+    @cached_property
+    def _databases(self) -> set[str]:
+        return {"temp", *(d.lower() for d in {relation.database for relation in self.relations})}
+
     def has(self, name: str) -> bool:
         """Is a relation of this name anywhere?"""
-        return any(relation.name.lower() == name.lower() for relation in self.relations)
+        return name.lower() in self._by_name
 
     def made(self, parts: Sequence[str]) -> Relation | None:
         """What stands where CREATE would make a relation of this name."""
@@ -193,7 +202,8 @@ class Names:
         for name in tables:
             relation = Relation("temp", "main", name, "table", True)
             other.relations.append(relation)
-            other._by_name[_full(relation)] = relation
+            known = self._by_name.get(name.lower(), [])
+            other._by_name[name.lower()] = [*known, relation]
         return other
 
     def mentioned(self, text: str) -> list[Relation]:
@@ -361,5 +371,5 @@ def body(create_view: str) -> str:
     return create_view
 
 
-def _full(relation: Relation) -> tuple[str, ...]:
-    return relation.database.lower(), relation.schema.lower(), relation.name.lower()
+def _place_of(relation: Relation) -> tuple[str, ...]:
+    return relation.database.lower(), relation.schema.lower()
