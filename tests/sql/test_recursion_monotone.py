@@ -8,7 +8,8 @@ from sqlglot import exp, parse_one
 from sqlglot.errors import SqlglotError
 
 import tidewheel
-from tidewheel.sql.recursion_monotone import UNKNOWN, aggregates, gives_of_none
+from tidewheel.sql.recursion_aggregates import UNKNOWN, aggregates
+from tidewheel.sql.recursion_monotone import gives_of_none
 
 
 def test_the_aggregates_that_sqlglot_does_not_know_are_those_listed() -> None:
