@@ -405,7 +405,7 @@ class Maintainer:
         for view in self.ordered():
             if view.plan is None:
                 continue
-            if view.reads & {v.key for v in left}:
+            if left and view.reads & {v.key for v in left}:
                 left.append(view)
                 continue
             read = view.reads & moved.keys()

@@ -18,10 +18,9 @@ from tidewheel.engine.operators.keyed import Keyed
 from tidewheel.engine.operators.operator import Operator
 from tidewheel.engine.operators.sink import Sink
 from tidewheel.engine.operators.tally import Tally
-from tidewheel.engine.state import memory
 from tidewheel.engine.state.arrangement import Counters
 from tidewheel.engine.state.change import Change
-from tidewheel.engine.state.memory import Excess
+from tidewheel.engine.state.memory import Excess, ensure
 from tidewheel.planner import logical as L
 from tidewheel.planner import (  # noqa: F401  (rules)
     lower_view_aggregate,
@@ -282,7 +281,7 @@ class ViewPlan:
 
     def _ensure_room(self, run: Run) -> None:
         """MemoryError if DuckDB's answer to the query does not fit either."""
-        memory.ensure(run.row(f"SELECT count(*) FROM (\n{self._sql}\n)")[0], 0, "rows of a view")
+        ensure(run.row(f"SELECT count(*) FROM (\n{self._sql}\n)")[0], "rows of a view")
 
     def rows(self) -> pa.Table:
         """The view's rows after the last step."""

@@ -76,7 +76,7 @@ class Members:
             ends = counts.cumsum()
             total = int(ends[-1]) if n else 0
             if total:
-                ensure(total, 0, "derivations of rows")
+                ensure(total, "derivations of rows")
                 places.append(np.arange(n).repeat(counts))
                 index = (low - (ends - counts)).repeat(counts) + np.arange(total)
                 found.append(slots[index].astype(np.int64, copy=False))

@@ -227,7 +227,7 @@ class Delta:
             return self
         if (self.weights < 0).any():
             raise ValueError("a bag with negative weights has no rows to repeat")
-        ensure(int(self.weights.sum()), self.nbytes / len(self), "rows")
+        ensure(int(self.weights.sum()), "rows", self)
         index = np.arange(len(self)).repeat(self.weights)
         out = self.take(index)
         return Delta(self.schema, out.cols, np.ones(len(index), np.int64))

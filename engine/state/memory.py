@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 LOOK: Final = 1 << 22
 """Fewer rows are made without a question."""
@@ -37,15 +37,24 @@ def at_most(rows: float) -> Iterator[None]:
         _most.reset(token)
 
 
-def ensure(rows: int, row_bytes: float, of: str) -> None:
-    """Excess if a step is not to make `rows` rows, `of` such a kind, of `row_bytes` bytes each."""
+class Held(Protocol):
+    """Rows that take memory."""
+
+    def __len__(self) -> int: ...
+
+    @property
+    def nbytes(self) -> int: ...
+
+
+def ensure(rows: int, of: str, like: Held | None = None) -> None:
+    """Excess if a step is not to make `rows` rows, `of` such a kind, as wide as those in `like`."""
     if rows <= LOOK:
         return
     most = _most.get()
     if most is not None and rows > most:
         raise Excess(f"{rows:,} {of}")
     room = free()
-    need = rows * (row_bytes + _WORK)
+    need = rows * (_WORK + (like.nbytes / len(like) if like else 0))
     if room is not None and need > room:
         raise Excess(
             f"{rows:,} {of} need some {_gigabytes(need)}, of which {_gigabytes(room)} are free"

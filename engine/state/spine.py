@@ -18,7 +18,7 @@ import numpy as np
 from tidewheel.engine.state.columns import Index
 from tidewheel.engine.state.delta import Int64s
 from tidewheel.engine.state.head import Head
-from tidewheel.engine.state.memory import LOOK, ensure
+from tidewheel.engine.state.memory import ensure
 from tidewheel.engine.state.order import argsort, begins
 from tidewheel.engine.state.run import Layout, Rows, concat_rows, narrowed, search
 from tidewheel.engine.state.sorting import merge_runs, sort_by, sort_rows, sort_run
@@ -296,8 +296,7 @@ def _collect(
     total = int(counts.sum())
     if not total:
         return
-    if total > LOOK:
-        ensure(total, rows.nbytes / len(rows), "pairs of rows in a join")
+    ensure(total, "pairs of rows in a join", rows)
     at = np.arange(len(counts)).repeat(counts)
     first = np.asarray(low - (counts.cumsum() - counts), np.int64)
     index = first.repeat(counts) + np.arange(total)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import tidewheel
-from tidewheel.engine.state import memory, spine
+from tidewheel.engine.state import memory
 from tidewheel.planner import view_choice
 
 VIEWS = {
@@ -45,7 +45,6 @@ def rows(connection: tidewheel.Connection, sql: str) -> Counter[tuple[Any, ...]]
 @pytest.mark.parametrize("most", [0, 2, 7])
 def test_views_computed_anew_by_some_changes(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory, "LOOK", 0)
-    monkeypatch.setattr(spine, "LOOK", 0)
     monkeypatch.setattr(view_choice, "most", lambda _: most)
     draw = random.Random(most)
     with tidewheel.connect() as con, tidewheel.connect() as plain:
@@ -91,7 +90,6 @@ def test_views_computed_anew_by_some_changes(most: int, monkeypatch: pytest.Monk
 def little(monkeypatch: pytest.MonkeyPatch) -> tidewheel.Connection:
     """A thousand rows each, and memory for some hundred thousand pairs."""
     monkeypatch.setattr(memory, "LOOK", 1000)
-    monkeypatch.setattr(spine, "LOOK", 1000)
     monkeypatch.setattr(memory, "free", lambda: 20_000_000)
     con = tidewheel.connect()
     con.execute("CREATE TABLE a AS SELECT i, i AS k FROM range(1000) t(i)")
