@@ -13,7 +13,7 @@ from tidewheel.engine.arrow import pa
 from tidewheel.engine.quoting import key_of, quoted
 from tidewheel.sql import errors, hidden, introspection, plain_view, view_text
 from tidewheel.sql.reads import Names, Relation
-from tidewheel.sql.statements import Statement, mentions_recursion, tokens, writing_cte
+from tidewheel.sql.statements import Statement, Token, mentions_recursion, tokens, writing_cte
 from tidewheel.sql.unstable import pivots_by_data, rowid, unstable_call
 from tidewheel.sql.view_epochs import Epochs
 from tidewheel.sql.view_reading import Maintenance
@@ -89,11 +89,11 @@ class Creation(Epochs):
         self._check_query(parsed, statement, names, plain is not None)
         unlike = present.unlike(parsed.query, names)
         if unlike is not None:  # the path names no database, which that of the view will
-            raise errors.NotSupportedError(
+            raise _refusal(
+                statement,
+                parsed,
                 f"a view can't keep what {unlike} means under this search_path",
-                hint="name the schema, too: database.schema.table",
-                text=statement.script,
-                position=parsed.query_at,
+                "name the schema, too: database.schema.table",
             )
         with self.implicitly():
             if replaced:
@@ -115,11 +115,11 @@ class Creation(Epochs):
             columns = self._columns(rows, parsed, statement)
             for column, kind in zip(columns, types, strict=True):
                 if plain is None and _VARIANT.search(kind):
-                    raise errors.NotSupportedError(
+                    raise _refusal(
+                        statement,
+                        parsed,
                         f"a maintained view can't keep {column}, which is a VARIANT",
-                        hint="cast it to JSON, VARCHAR, or the type that its values have",
-                        text=statement.script,
-                        position=parsed.query_at,
+                        "cast it to JSON, VARCHAR, or the type that its values have",
                     )
             items = ", ".join(map(_typed, columns, types))
             token = f"{key.split('.', 1)[1]}~{secrets.token_hex(4)}"
@@ -190,28 +190,28 @@ class Creation(Epochs):
     ) -> None:
         verb = writing_cte(tokens(parsed.query))
         if verb is not None:
-            raise errors.NotSupportedError(
+            raise _refusal(
+                statement,
+                parsed,
                 f"a view can't {verb.text.upper()}: it is read again and again",
-                hint="run the statement by itself",
-                text=statement.script,
-                position=parsed.query_at + verb.start,
-                length=len(verb.text),
+                "run the statement by itself",
+                verb,
             )
         pivot = None if plain else pivots_by_data(parsed.query, self.host.connection)
         if pivot is not None:
-            raise errors.NotSupportedError(
+            raise _refusal(
+                statement,
+                parsed,
                 "a maintained view can't PIVOT on values that it finds: its columns are fixed",
-                hint="list the values: PIVOT … ON column IN (value, …)",
-                text=statement.script,
-                position=parsed.query_at + pivot.start,
-                length=len(pivot.text),
+                "list the values: PIVOT … ON column IN (value, …)",
+                pivot,
             )
         for what in () if plain else introspection.named(parsed.query):
-            raise errors.NotSupportedError(
+            raise _refusal(
+                statement,
+                parsed,
                 f"a maintained view can't read {what}(): it changes while no table does",
-                hint="use a plain view",
-                text=statement.script,
-                position=parsed.query_at,
+                "use a plain view",
             )
         if not plain:
             self._check_stable(parsed, statement, names)
@@ -219,13 +219,13 @@ class Creation(Epochs):
         if own is not None:
             kind, name = own
             made = kind in ("macro", "type")
-            raise errors.NotSupportedError(
+            raise _refusal(
+                statement,
+                parsed,
                 f"a maintained view can't read {name}: only this connection has it",
-                hint=f"create the {kind} without TEMP"
+                f"create the {kind} without TEMP"
                 if made
                 else f"copy it into a table: CREATE TABLE … AS FROM {name}",
-                text=statement.script,
-                position=parsed.query_at,
             )
 
     def _check_stable(
@@ -238,39 +238,39 @@ class Creation(Epochs):
             token, word = call
             named = word in ("query", "query_table")
             why = "what it reads is not seen" if named else "its value changes while no table does"
-            raise errors.NotSupportedError(
+            raise _refusal(
+                statement,
+                parsed,
                 f"a maintained view can't call {word}: {why}",
-                hint="write the query itself"
+                "write the query itself"
                 if named
                 else "use a plain view, or filter by it when you read the view",
-                text=statement.script,
-                position=parsed.query_at + token.start,
-                length=len(token.text),
+                token,
             )
         place = rowid(parsed.query, con)
         if place is not None:
-            raise errors.NotSupportedError(
+            raise _refusal(
+                statement,
+                parsed,
                 "a maintained view can't read rowid: a commit may give the rows others",
-                hint="give the table a key column",
-                text=statement.script,
-                position=parsed.query_at + place.start,
-                length=len(place.text),
+                "give the table a key column",
+                place,
             )
         unlisted = names.unlisted(parsed.query)
         if unlisted is not None:
-            raise errors.NotSupportedError(
+            raise _refusal(
+                statement,
+                parsed,
                 f"a maintained view can't read {unlisted}: its changes would not be seen",
-                hint="is it in a schema in a schema, or in a hidden database? Use a plain view",
-                text=statement.script,
-                position=parsed.query_at,
+                "is it in a schema in a schema, or in a hidden database? Use a plain view",
             )
         alike = names.alike(parsed.query)
         if alike:
-            raise errors.NotSupportedError(
+            raise _refusal(
+                statement,
+                parsed,
                 f"a maintained view can't read {min(alike)}: {_ALIKE}",
-                hint="give one of them another name",
-                text=statement.script,
-                position=parsed.query_at,
+                "give one of them another name",
             )
         own = names.catalog(parsed.query)
         for view, query in names.views(parsed.query).items():
@@ -280,11 +280,11 @@ class Creation(Epochs):
                 inner = "rowid"
             own = own or (f"{view.name}: it reads {inner}" if inner is not None else None)
         if own is not None:
-            raise errors.NotSupportedError(
+            raise _refusal(
+                statement,
+                parsed,
                 f"a maintained view can't read {own}, which changes while no table does",
-                hint="use a plain view",
-                text=statement.script,
-                position=parsed.query_at,
+                "use a plain view",
             )
 
     def _name(self, parsed: view_text.CreateView, names: Names) -> tuple[Relation | None, str, str]:
@@ -328,3 +328,20 @@ def _distinct(names: Sequence[str]) -> list[str]:
         last[new.lower()] = 0
         found.append(new)
     return found
+
+
+def _refusal(
+    statement: Statement,
+    parsed: view_text.CreateView,
+    message: str,
+    hint: str,
+    token: Token | None = None,
+) -> errors.Error:
+    """The error for a query that no view can have; `token`: what in the query is the cause."""
+    return errors.NotSupportedError(
+        message,
+        hint=hint,
+        text=statement.script,
+        position=parsed.query_at + (0 if token is None else token.start),
+        length=1 if token is None else len(token.text),
+    )
