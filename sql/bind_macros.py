@@ -60,9 +60,7 @@ def _refuse_others(tree: exp.Query, known: dict[str, tuple[Macro, ...]], oracle:
     for token, word in functions.calls(text):
         if word not in own:
             continue
-        if text[token.start - 1] == "." or any(
-            (m.database.lower(), m.schema.lower()) in places for m in known[word]
-        ):
+        if text[token.start - 1] == "." or any(m.place in places for m in known[word]):
             raise NotTaken(f"it calls the macro {word}")
 
 
@@ -90,11 +88,7 @@ def _meant(call: exp.Anonymous, macros: tuple[Macro, ...], oracle: Oracle) -> Ma
     """The macro that DuckDB takes; None where that is not certain."""
     table = isinstance(call.parent, exp.Table)
     for place in (*_places(oracle), ("system", "main")):
-        here = [
-            m
-            for m in macros
-            if (m.database.lower(), m.schema.lower()) == place and m.table == table
-        ]
+        here = [m for m in macros if m.place == place and m.table == table]
         if not here:
             continue
         given = len(call.expressions)

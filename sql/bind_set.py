@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
+from tidewheel.engine.quoting import quoted
 from tidewheel.planner.logical import Column, Named, Node, Project, SetOp, SortKey
-from tidewheel.planner.text import column, identifier, to_sql
+from tidewheel.planner.text import column
 
 from .bind_limit import limited, limits
 from .bind_query import BoundQuery
@@ -88,8 +89,8 @@ class SetOperations:
     def _merged(
         self, left: Sequence[Column], right: Sequence[Column], word: str
     ) -> tuple[Column, ...]:
-        a = ", ".join(f"CAST(NULL AS {c.type}) AS {_quoted(c.label)}" for c in left)
-        b = ", ".join(f"CAST(NULL AS {c.type}) AS {_quoted(c.label)}" for c in right)
+        a = ", ".join(f"CAST(NULL AS {c.type}) AS {quoted(c.label)}" for c in left)
+        b = ", ".join(f"CAST(NULL AS {c.type}) AS {quoted(c.label)}" for c in right)
         described = self._binder.oracle.describe(f"SELECT {a} {word} SELECT {b}")
         return tuple(self._names.fresh(label, type_) for label, type_ in described)
 
@@ -154,7 +155,3 @@ def _has_clauses(tree: exp.Expr) -> bool:
 
 def _differ(columns: Sequence[Column], others: Sequence[Column]) -> bool:
     return any(a.type != b.type for a, b in zip(columns, others, strict=True))
-
-
-def _quoted(name: str) -> str:
-    return to_sql(identifier(name))

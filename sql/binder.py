@@ -16,6 +16,7 @@ import duckdb
 import sqlglot
 from sqlglot import exp
 
+from tidewheel.engine.quoting import quoted
 from tidewheel.planner import meaning
 from tidewheel.planner.context import Context
 from tidewheel.planner.dialect import Tidewheel
@@ -28,7 +29,7 @@ from tidewheel.planner.logical import (
     PlanError,
     Project,
 )
-from tidewheel.planner.text import alias_of, column, identifier, shallow, to_sql, typed_nulls
+from tidewheel.planner.text import alias_of, column, shallow, to_sql, typed_nulls
 
 from . import join_parentheses, reads
 from .bind_catalog import Catalog
@@ -269,15 +270,15 @@ class Binder:
         for name, cte in tables:
             node, columns = self.cte(cte)
             alias = self.input_alias()
-            items = ", ".join(f"{_quoted(c.name)} AS {_quoted(c.label)}" for c in columns)
-            prelude.append(f"{_quoted(name)} AS (SELECT {items} FROM {_quoted(alias)})")
+            items = ", ".join(f"{quoted(c.name)} AS {quoted(c.label)}" for c in columns)
+            prelude.append(f"{quoted(name)} AS (SELECT {items} FROM {quoted(alias)})")
             inputs.append(node)
             aliases.append(alias)
         sql = to_sql(tree)
         if prelude:
             sql = f"WITH {', '.join(prelude)} SELECT * FROM ({sql}\n)"
         stand_ins = ", ".join(
-            f"{_quoted(a)} AS ({typed_nulls(n.schema)})"
+            f"{quoted(a)} AS ({typed_nulls(n.schema)})"
             for a, n in zip(aliases, inputs, strict=True)
         )
         described = self.oracle.describe(
@@ -398,7 +399,3 @@ def _relabelled(columns: Sequence[Column], labels: Sequence[str]) -> tuple[Colum
     given = labels[: len(columns)]  # DuckDB ignores names beyond the columns of a CTE
     names = deduplicated([*given, *(c.label for c in columns[len(labels) :])])
     return tuple(Column(c.name, n, c.type) for c, n in zip(columns, names, strict=True))
-
-
-def _quoted(name: str) -> str:
-    return to_sql(identifier(name))

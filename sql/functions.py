@@ -53,6 +53,11 @@ class Macro:
     types: tuple[str, ...]
     text: str
 
+    @property
+    def place(self) -> tuple[str, str]:
+        """Its database and schema, in lower case as search paths have them."""
+        return self.database.lower(), self.schema.lower()
+
 
 @dataclass(frozen=True)
 class Functions:

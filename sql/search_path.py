@@ -21,28 +21,25 @@ _TEMPORARY = "temp", "main"
 
 def place(connection: duckdb.DuckDBPyConnection) -> tuple[Path, str]:
     """Where names are looked for now, as (database, schema), each once; the setting behind it."""
-    entries, own, setting = _read(connection)
-    named = ((database or own[0], schema) for database, schema in entries)
-    return tuple(dict.fromkeys((*named, own))), setting
+    home, _, setting = _read(connection)
+    return home, setting
 
 
 def search_path(connection: duckdb.DuckDBPyConnection) -> tuple[Path, SearchPath]:
     """Where names are looked for now, as it is written and to look for them."""
-    entries, own, _ = _read(connection)
-    named = ((database or own[0], schema) for database, schema in entries)
-    home = tuple(dict.fromkeys((*named, own)))
-    said = lowered(tuple(e for e in entries if e[0]) if entries else (own,))
+    home, entries, _ = _read(connection)
+    said = lowered(tuple(e for e in entries if e[0]) if entries else home)
     return home, SearchPath(lowered(home), bare=tuple(p for p in lowered(home) if p not in said))
 
 
-def _read(
-    connection: duckdb.DuckDBPyConnection,
-) -> tuple[list[tuple[str, str]], tuple[str, str], str]:
-    """The entries of the path, '' for a database that is not named; what is first; the setting."""
+def _read(connection: duckdb.DuckDBPyConnection) -> tuple[Path, list[tuple[str, str]], str]:
+    """As `place`; between them the path's entries, '' for a database that is not named."""
     ((database, schemas, schema, setting),) = connection.execute(_PLACE).fetchall()
     entries = _ENTRY.findall(setting)
     databases = map(_database, entries) if len(entries) == len(schemas) else [""] * len(schemas)
-    return list(zip(databases, schemas, strict=True)), (database, schema), setting
+    found = list(zip(databases, schemas, strict=True))
+    named = ((of or database, name) for of, name in found)
+    return tuple(dict.fromkeys((*named, (database, schema)))), found, setting
 
 
 def _database(entry: str) -> str:
