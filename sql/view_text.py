@@ -9,6 +9,7 @@ from functools import lru_cache
 
 from tidewheel.engine.quoting import quoted
 from tidewheel.sql import errors
+from tidewheel.sql.reserved import RESERVED
 from tidewheel.sql.statements import Statement, Token, tokens, writing_cte
 
 
@@ -89,6 +90,13 @@ class _Cursor:
             length=1 if end else len(token.text),
         )
 
+    def expect_unreserved(self) -> None:
+        """ProgrammingError if the next word is a name in quotes only."""
+        word = self.peek()
+        if word.lower() in RESERVED:
+            text = self.parts[self.at].text
+            self.fail("expected a name", f'{text} is a keyword; as a name it is written "{text}"')
+
     def name(self) -> tuple[tuple[str, ...], int, int]:
         """A qualified name: its parts, its offset in the script, its length."""
         found: list[str] = []
@@ -143,6 +151,7 @@ def parse_create(statement: Statement, plain: bool = False) -> CreateView:
         recursive = cursor.accept("RECURSIVE")
     cursor.expect("VIEW")
     if_not_exists = cursor.accept("IF", "NOT", "EXISTS")
+    cursor.expect_unreserved()
     parts, name_at, name_length = cursor.name()
     columns: list[str] = []
     listed = cursor.at
@@ -152,6 +161,7 @@ def parse_create(statement: Statement, plain: bool = False) -> CreateView:
         while True:
             if not is_name(cursor.parts[min(cursor.at, len(cursor.parts) - 1)]):
                 cursor.fail("expected a column name")
+            cursor.expect_unreserved()
             columns.append(unquoted(cursor.parts[cursor.at]))
             cursor.at += 1
             if cursor.accept(")"):

@@ -223,3 +223,16 @@ def test_a_change_that_does_not_fit_the_memory(monkeypatch: pytest.MonkeyPatch) 
     con.execute("INSERT INTO t VALUES (4)")
     assert con.execute("VERIFY VIEW first").fetchall() == []
     assert con.execute("VERIFY VIEW pairs").fetchall() == []
+
+
+@pytest.mark.parametrize(
+    ("head", "word"),
+    [("left", "left"), ("IF NOT EXISTS Select", "Select"), ("main.v(a, order)", "order")],
+)
+def test_a_keyword_is_a_name_in_quotes_only(head: str, word: str) -> None:
+    con = tidewheel.connect()
+    with pytest.raises(tidewheel.ProgrammingError, match=f"expected a name at or near {word}") as e:
+        con.execute(f"CREATE MATERIALIZED VIEW {head} AS SELECT 1 AS x, 2 AS y")
+    assert e.value.hint == f'{word} is a keyword; as a name it is written "{word}"'
+    con.execute('CREATE MATERIALIZED VIEW main.left("order", key) AS SELECT 1, 2')
+    assert con.execute("FROM main.left").fetchall() == [(1, 2)]
