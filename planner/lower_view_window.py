@@ -34,6 +34,7 @@ from tidewheel.planner.lower_view_nodes import linear
 from tidewheel.planner.order_of_rows import window_by_place
 from tidewheel.planner.text import column, identifier, to_sql, written
 from tidewheel.planner.view_kernels import INPUT, group_kernel
+from tidewheel.planner.view_sums import OWN
 from tidewheel.planner.window_arrays import in_arrays
 from tidewheel.planner.window_reach import RUNNING, Looking, combined, looking
 
@@ -172,10 +173,11 @@ def _first_rows(low: ViewLowering, node: L.Window, wanted: int) -> Stream | None
     if not rankable(source.types[value]):
         return None
     place = Order(value, bool(item.args.get("desc")), bool(item.args.get("nulls_first")))
-    query = (
-        f"SELECT * FROM (SELECT *, {written(named)} FROM {INPUT}) "
-        f"WHERE {to_sql(identifier(named.column.name))} <= {wanted}"
-    )
+    number = to_sql(identifier(named.column.name))
+    if any(kind.loose for kind in source.kinds):
+        # DuckDB would put rows into arg_min, which gives 0.0 for -0.0; this it does not see through
+        number = f"{OWN}least({number}, {wanted + 1})"
+    query = f"SELECT * FROM (SELECT *, {written(named)} FROM {INPUT}) WHERE {number} <= {wanted}"
     evaluate, schema = low.bound(group_kernel, query, source)
     if wanted == 1 and isinstance(window.this, exp.RowNumber):
         ask = first_in_place(low, node, placed, group, schema)

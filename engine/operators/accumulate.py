@@ -25,7 +25,7 @@ from tidewheel.engine.state.arrangement import Arrangement, Counters, times_of
 from tidewheel.engine.state.columns import Mask
 from tidewheel.engine.state.delta import Delta, Int64s, Schema, concat, consolidate, unique
 from tidewheel.engine.state.run import Rows, concat_rows
-from tidewheel.engine.state.sorting import sort_rows
+from tidewheel.engine.state.sorting import alike, sort_rows
 
 _AT_ONCE: Final = 1 << 15
 
@@ -132,7 +132,7 @@ class Accumulate(Operator):
                 return emit(counters, self._changed(before, _plus(before, sums)))
             term_rows = self._at(self.terms, keys, counters) if self.terms is not None else None
             if self._begun or self.key:
-                old = self._finish(before, term_rows)
+                old = self._finish(_groups(before), term_rows)
             self._begun = True
             now = _plus(before, sums)
             now_terms = _plus(term_rows, terms)
@@ -143,7 +143,7 @@ class Accumulate(Operator):
             now_terms = self._at(self.terms, keys, counters) if self.terms is not None else None
             said = self._at(self.output, keys, counters)
             old = None if said is None else said.delta()
-        new = self._finish(now, now_terms)
+        new = self._finish(_groups(now), now_terms)
         change = consolidate(new if old is None else concat([new, old.negate()]))
         if self.output is not None:
             self.output.insert(change, counters)
@@ -151,6 +151,7 @@ class Accumulate(Operator):
 
     def _changed(self, before: Rows | None, now: Rows | None) -> Delta:
         """New output − old output, both computed in one go."""
+        now, before = _groups(now), _groups(before)
         parts = [rows for rows in (now, before) if rows is not None]
         if not parts:
             return Delta.empty(self.schema)
@@ -273,6 +274,11 @@ class Accumulate(Operator):
         if self._by_row is not None:
             self._by_row.settle()
         return [a for a in (self.sums, self.terms, self.output) if a is not None]
+
+
+def _groups(sums: Rows | None) -> Rows | None:
+    """Each group once: its rows may have keys that are equal and do not look the same."""
+    return None if sums is None else alike(sums)
 
 
 def _plus(before: Rows | None, change: Rows | None) -> Rows | None:

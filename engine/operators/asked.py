@@ -8,7 +8,8 @@ import numpy as np
 
 from tidewheel.engine.operators.operator import Emission, Operator, emit
 from tidewheel.engine.state.arrangement import Arrangement, Counters
-from tidewheel.engine.state.delta import Delta, Schema, concat, consolidate
+from tidewheel.engine.state.delta import Delta, Schema, concat, consolidate, groups
+from tidewheel.engine.state.order import argsort, begins
 
 Ask = Callable[[Delta | None], Delta]
 """Keys, each once → the output of these groups; None → that of all."""
@@ -49,10 +50,13 @@ class Asked(Operator):
         key = self.output.key
         if not key.indices:
             return consolidate(concat([self._ask(None), self.output.contents().negate()]))
-        once = consolidate(Delta(delta.schema, delta.cols, np.ones(len(delta), np.int64)))
+        keys = key.keys(delta.cols, len(delta))
+        order = argsort(keys)
+        starts, order = groups(begins(keys[order]), order, delta.cols, key.kinds, exactly=False)
+        once = delta.take(order[starts])
         asked = Delta(once.schema, once.cols, np.ones(len(once), np.int64))
         parts = [self._ask(asked)]
-        found = self.output.match(asked.cols, key, key.keys(asked.cols, len(asked)))
+        found = self.output.match(asked.cols, key, keys[order[starts]])
         if found is not None:
             parts.append(found[1].delta().negate())
         return consolidate(concat(parts))

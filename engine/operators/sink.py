@@ -43,7 +43,7 @@ class Sink(Operator):
     def __init__(self, schema: Schema, name: str = "sink") -> None:
         self.schema = schema
         self.name = name
-        self._layout = Layout(schema, range(len(schema)))
+        self._layout = Layout(schema, range(len(schema)), exactly=True)
         self._leaves: list[_Leaf] = []
         self._bounds = np.empty(0, np.int64)  # the first hash of each leaf but the first
         self._waiting: list[Delta | Rows] = []

@@ -16,7 +16,7 @@ from tidewheel.engine.operators.operator import Emission, Operator, emit
 from tidewheel.engine.state.arrangement import Arrangement, Changed, Counters, Waiting, times_of
 from tidewheel.engine.state.delta import Delta, Int64s, Schema, unique
 from tidewheel.engine.state.run import Rows, concat_rows
-from tidewheel.engine.state.sorting import sort_rows
+from tidewheel.engine.state.sorting import alike, sort_rows
 
 Count = Callable[[Int64s], Int64s]
 """Counts per input, shape (rows, inputs) → how often each row stands in the output."""
@@ -84,7 +84,15 @@ class Tally(Operator):
         waited = self.counts.waiting
         before = self._asked(change) if waited else self.counts.fetch(unique(change.keys))
         n = len(change)
-        if before is None:
+        if self.counts.layout.loose:
+            # What stands for rows that are equal may change with them.
+            now = change if before is None else sort_rows(concat_rows([before, change]))
+            rows = self._shown(alike(now), +1)
+            if before is not None:
+                said = self._shown(alike(sort_rows(before)), -1)
+                rows = sort_rows(concat_rows([rows, said]))
+            weights, n = rows.weights, len(rows)
+        elif before is None:
             weights = self.count(change.weights)
             rows = change
         else:
@@ -104,6 +112,10 @@ class Tally(Operator):
             return [(0, counters, Delta(self.schema, rows.cols, weights))]
         kept = rows.take(index)
         return [(0, counters, Delta(self.schema, kept.cols, weights[index]))]
+
+    def _shown(self, counts: Rows, sign: int) -> Rows:
+        """The output for some rows with their counts."""
+        return _reweigh(counts, sign * self.count(counts.weights))
 
     def begin(self, counted: Delta) -> None:
         """The first rows, each once, and how often it is there: sorted when one of them changes."""
@@ -153,7 +165,7 @@ class Tally(Operator):
             now = sort_rows(now)
         parts = []
         if now is not None:
-            parts.append(_reweigh(now, self.count(now.weights)))
+            parts.append(self._shown(alike(now), +1))
         if said is not None:
             parts.append(_reweigh(said, -said.weights))
         if not parts:

@@ -244,12 +244,11 @@ def extreme(
         if ask is None or chosen is None:
             return found
         group = first.cumsum() - 1
-        like, other = (
-            input_schema.kinds[i].equal(rows.cols[i], take(out.cols[i], group))
-            for i in (value, chosen)
-        )
+        like = input_schema.kinds[value].equal(rows.cols[value], take(out.cols[value], group))
+        shown, others = take(out.cols[chosen], group), rows.cols[chosen]
+        same = input_schema.kinds[chosen].equal(others, shown, exactly=True)
         open_ = np.zeros(len(out), bool)
-        open_[group[like & ~other]] = True
+        open_[group[like & ~same]] = True
         return asked_for(found, open_, ask, range(len(key)))
 
     return evaluate

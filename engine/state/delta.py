@@ -76,13 +76,15 @@ class KeySpec:
     """How some columns of a schema become a 64-bit key.
 
     The value itself for one integer-like column, else a hash of the columns' values. `exact` says
-    whether equal keys mean equal values: only for an integer-like column without NULLs.
+    whether equal keys mean equal values: only for an integer-like column without NULLs. `exactly`:
+    values that are equal and do not look the same have different keys.
     """
 
-    __slots__ = ("indices", "integer", "kinds")
+    __slots__ = ("exactly", "indices", "integer", "kinds")
 
-    def __init__(self, schema: Schema, indices: Sequence[int]) -> None:
+    def __init__(self, schema: Schema, indices: Sequence[int], exactly: bool = False) -> None:
         self.indices = tuple(indices)
+        self.exactly = exactly
         self.kinds = tuple(schema.kinds[i] for i in self.indices)
         self.integer = len(self.kinds) == 1 and self.kinds[0].integer
 
@@ -100,7 +102,7 @@ class KeySpec:
             return np.zeros(n, np.int64)
         h = np.full(n, hashing.SEED)
         for i, kind in zip(self.indices, self.kinds, strict=True):
-            h = hashing.combine(h, kind.hash(cols[i]))
+            h = hashing.combine(h, kind.hash(cols[i], self.exactly))
         return h.view(np.int64)
 
     def exact(self, cols: Sequence[Col]) -> bool:
@@ -122,7 +124,7 @@ class KeySpec:
 class Delta:
     """Rows with weights. `cols[i]` is a column (see `columns.Col`), `weights` int64; immutable.
 
-    `distinct`: no two rows are equal and no weight is 0, as far as is known.
+    `distinct`: no two rows are the same and no weight is 0, as far as is known.
     """
 
     __slots__ = ("cols", "distinct", "schema", "weights")
@@ -252,7 +254,7 @@ def concat(deltas: Sequence[Delta]) -> Delta:
 
 
 def consolidate(delta: Delta) -> Delta:
-    """The same delta with equal rows added up and rows of weight 0 left out."""
+    """The same delta with rows that are the same added up and rows of weight 0 left out."""
     if delta.distinct:
         return delta
     done = _consolidated(delta)
@@ -277,9 +279,9 @@ def _consolidated(delta: Delta) -> Delta:
         return _consolidate_tiny(delta)
     if n == 2 and delta.weights.all():
         for kind, col in zip(delta.schema.kinds, delta.cols, strict=True):
-            if not kind.equal(col[:1], col[1:])[0]:
+            if not kind.equal(col[:1], col[1:], exactly=True)[0]:
                 return delta
-    spec = KeySpec(delta.schema, range(len(delta.schema)))
+    spec = KeySpec(delta.schema, range(len(delta.schema)), exactly=True)
     keys = spec.keys(delta.cols, n)
     order = argsort(keys)
     cols = None if spec.exact(delta.cols) else delta.cols
@@ -327,9 +329,13 @@ def unique(keys: Int64s) -> Int64s:
 
 
 def groups(
-    first: Mask, order: Index, cols: Sequence[Col] | None, kinds: Sequence[ColumnType]
+    first: Mask,
+    order: Index,
+    cols: Sequence[Col] | None,
+    kinds: Sequence[ColumnType],
+    exactly: bool = True,
 ) -> tuple[Index, Index]:
-    """Where groups of equal rows start in rows sorted by `order`, and the order itself.
+    """Where groups of the same (or else equal) rows start in rows sorted by `order`; the order.
 
     `first`: the rows whose sort keys differ from those of the row before. Rows are equal if their
     sort keys are, and all `cols` (None: the keys say it all). Where equal keys hide different rows
@@ -340,14 +346,14 @@ def groups(
         if len(same):
             left, right = order[same], order[same - 1]
             for col, kind in zip(cols, kinds, strict=True):
-                equal = kind.equal(columns_.take(col, left), columns_.take(col, right))
+                equal = kind.equal(columns_.take(col, left), columns_.take(col, right), exactly)
                 if not equal.all():
-                    return _resolve_collisions(first, order, cols, kinds)
+                    return _resolve_collisions(first, order, cols, kinds, exactly)
     return first.nonzero()[0], order
 
 
 def _resolve_collisions(
-    first: Mask, order: Index, cols: Sequence[Col], kinds: Sequence[ColumnType]
+    first: Mask, order: Index, cols: Sequence[Col], kinds: Sequence[ColumnType], exactly: bool
 ) -> tuple[Index, Index]:
     """Split groups of rows with equal hashes by their values; rare, so in plain Python."""
     starts = first.nonzero()[0]
@@ -362,7 +368,7 @@ def _resolve_collisions(
         ]
         by_value: dict[str, list[int]] = {}
         for row, member in zip(zip(*lists, strict=True), members.tolist(), strict=True):
-            by_value.setdefault(repr(columns_.canonical(row)), []).append(member)
+            by_value.setdefault(repr(columns_.canonical(row, exactly)), []).append(member)
         place = start
         for same_rows in by_value.values():
             first[place] = True

@@ -25,22 +25,31 @@ Rank = Callable[[Sequence[Col], int], Int64s]
 class Layout:
     """What all runs of an arrangement share: columns, key, number of counters, rank.
 
-    `rest` are the columns of fixed width that are not in the key, `texts` the others that are not:
-    to hash them takes long, and few rows share all the rest.
+    `rest` are the columns of fixed width that the key does not tell, `texts` the others: to hash
+    them takes long, and few rows share all the rest. A key finds rows by equality, unless it is to
+    tell them apart `exactly`; what is equal in it and does not look the same is told by the rest.
     """
 
-    __slots__ = ("depth", "key", "rank", "rest", "schema", "texts")
+    __slots__ = ("depth", "key", "loose", "rank", "rest", "schema", "texts")
 
     def __init__(
-        self, schema: Schema, key: Sequence[int], depth: int = 0, rank: Rank | None = None
+        self,
+        schema: Schema,
+        key: Sequence[int],
+        depth: int = 0,
+        rank: Rank | None = None,
+        exactly: bool = False,
     ) -> None:
         self.schema = schema
-        self.key = KeySpec(schema, key)
-        others = [i for i in range(len(schema)) if i not in self.key.indices]
-        fixed = [i for i in others if schema.kinds[i].dtype is not None]
-        texts = [i for i in others if schema.kinds[i].dtype is None]
-        self.rest = KeySpec(schema, fixed) if fixed else None
-        self.texts = KeySpec(schema, texts) if texts else None
+        self.key = KeySpec(schema, key, exactly)
+        kinds = schema.kinds
+        self.loose = not exactly and any(kind.loose for kind in self.key.kinds)
+        told = {i for i in self.key.indices if exactly or not kinds[i].loose}
+        others = [i for i in range(len(schema)) if i not in told]
+        fixed = [i for i in others if kinds[i].dtype is not None]
+        texts = [i for i in others if kinds[i].dtype is None]
+        self.rest = KeySpec(schema, fixed, exactly=True) if fixed else None
+        self.texts = KeySpec(schema, texts, exactly=True) if texts else None
         self.depth = depth
         self.rank = rank
 

@@ -58,6 +58,27 @@ def sort_by(rows: Rows, begun: tuple[Index, Mask] | None = None) -> Rows:
     return out
 
 
+def alike(rows: Rows) -> Rows:
+    """Of sorted rows whose key is all of them, those that are equal as one, as their first looks.
+
+    What it looks like depends on nothing but the rows: who made it of them makes it again to take
+    it back.
+    """
+    if not rows.layout.loose or len(rows) <= 1:
+        return rows
+    begin = begins(rows.keys)
+    if begin.all():
+        return rows
+    index = np.arange(len(rows))
+    there = np.asarray((rows.weights > 0).any(axis=1))
+    if not there.all():  # what is not there does not show
+        index = np.lexsort((~there, begin.cumsum()))
+    starts, order = groups(begin, index, rows.cols, rows.layout.schema.kinds, exactly=False)
+    out = rows.take(order[starts])
+    out.weights = np.add.reduceat(rows.weights[order], starts, axis=0)
+    return out
+
+
 def sort_run(rows: Rows) -> Rows:
     """Rows as a run: sorted, and added up where a key may find many rows that are the same.
 
