@@ -17,7 +17,7 @@ CREATE MATERIALIZED VIEW walk AS
     WITH RECURSIVE w (n, k) AS (
         SELECT 1::BIGINT, 0 UNION ALL SELECT e.d, k + 1 FROM w JOIN e ON w.n = e.s WHERE k < 9)
     FROM w;
-CREATE MATERIALIZED VIEW some AS FROM e ORDER BY s, d LIMIT 50%;
+CREATE MATERIALIZED VIEW half AS FROM e ORDER BY s, d LIMIT 50%;
 """
 
 
@@ -41,7 +41,7 @@ def test_views(con: tidewheel.Connection) -> None:
     reason = "SELECT reason FROM TideWheel_Views() WHERE maintenance = 'recompute'"
     assert con.execute(reason).fetchall() == [("LIMIT in percent, or WITH TIES",)]
     con.execute(
-        "CREATE OR REPLACE MATERIALIZED VIEW some AS WITH RECURSIVE w (n) AS (SELECT 1 UNION "
+        "CREATE OR REPLACE MATERIALIZED VIEW half AS WITH RECURSIVE w (n) AS (SELECT 1 UNION "
         "SELECT d FROM e JOIN w ON s = n) "
         "SELECT n, (SELECT approx_quantile(n, 0.5) FROM w o WHERE o.n < w.n) FROM w"
     )
@@ -55,10 +55,10 @@ def test_views(con: tidewheel.Connection) -> None:
     )
     assert ("USING KEY with aggregates, which DuckDB runs",) in con.execute(reason).fetchall()
     con.execute("DROP MATERIALIZED VIEW keyed")
-    explained = con.execute("EXPLAIN VIEW some").fetchall()[0][1]
+    explained = con.execute("EXPLAIN VIEW half").fetchall()[0][1]
     assert explained.endswith(": approx_quantile over no rows in a correlated subquery")
     con.execute(
-        "CREATE OR REPLACE MATERIALIZED VIEW some AS WITH RECURSIVE w (n, k, via) AS "
+        "CREATE OR REPLACE MATERIALIZED VIEW half AS WITH RECURSIVE w (n, k, via) AS "
         "(SELECT 1, 0, 0 UNION SELECT d, min(k + 1), arg_min(n, k + 1) "
         "FROM e JOIN w ON s = n GROUP BY d) FROM w"
     )
@@ -66,15 +66,15 @@ def test_views(con: tidewheel.Connection) -> None:
         ("arg_min or arg_max in a recursive step: of equal ones it takes the first",)
     ]
     con.execute(
-        "CREATE OR REPLACE MATERIALIZED VIEW some AS "
+        "CREATE OR REPLACE MATERIALIZED VIEW half AS "
         "SELECT s, (SELECT sum(e.d) + count(*) FROM (VALUES (1), (2))) AS total FROM e GROUP BY s"
     )
     assert con.execute(reason).fetchall() == [("an aggregate of the SELECT around, in a subquery",)]
     con.execute("INSERT INTO e VALUES (4, 7)")
     wanted = con.execute("SELECT s, sum(d) + 2 FROM e GROUP BY s ORDER BY s").fetchall()
-    assert con.execute('FROM "some" ORDER BY s').fetchall() == wanted
+    assert con.execute('FROM "half" ORDER BY s').fetchall() == wanted
     con.execute("DELETE FROM e WHERE d = 7")
-    con.execute("DROP MATERIALIZED VIEW some; DROP MATERIALIZED VIEW walk")
+    con.execute("DROP MATERIALIZED VIEW half; DROP MATERIALIZED VIEW walk")
     con.execute(
         "CREATE VIEW kept_by_us AS WITH RECURSIVE a (n) AS (SELECT 0 UNION SELECT n + 1 FROM b "
         "WHERE n < 9), b (n) AS (SELECT 1 UNION SELECT n + 1 FROM a WHERE n < 9) FROM a"

@@ -13,7 +13,7 @@ VIEWS = {
     "reach": "WITH RECURSIVE r(n) AS (SELECT 0 UNION SELECT t.i + 0 FROM r JOIN t ON t.p = r.n) "
     "SELECT n FROM r",
     "other": "SELECT count(*) AS n FROM u",
-    "both": "SELECT t.i FROM t JOIN u ON u.i = t.i",
+    "together": "SELECT t.i FROM t JOIN u ON u.i = t.i",
 }
 
 
@@ -57,7 +57,7 @@ def test_more_changes_than_rows_left(con: tidewheel.Connection) -> None:
     con.execute("DELETE FROM t WHERE i > 150")
     con.execute("COMMIT")
     check(con)
-    assert choice(con, "both") == "661 rows changed, 57 are left"
+    assert choice(con, "together") == "661 rows changed, 57 are left"
     con.execute("INSERT INTO u VALUES (3)")
     con.execute("INSERT INTO t VALUES (151, 150, 1)")
     check(con)
@@ -102,12 +102,12 @@ def test_explain_analyze_of_a_change(con: tidewheel.Connection) -> None:
         return {name: said for name, _, said in (line.partition(": ") for line in lines)}
 
     few = told("INSERT INTO t VALUES (301, 150, 3)")
-    assert set(few) == {"main.sums", "main.over", "main.reach", "main.both"}
+    assert set(few) == {"main.sums", "main.over", "main.reach", "main.together"}
     assert few["main.over"].startswith("0 rows changed in ")  # there is no other group
     assert few["main.sums"].startswith("2 rows changed in ")
     assert all(said.endswith("by its operators") for said in few.values())
     many = told("DELETE FROM t")
-    assert set(many) == {"main.sums", "main.over", "main.reach", "main.both"}
+    assert set(many) == {"main.sums", "main.over", "main.reach", "main.together"}
     assert many["main.sums"].startswith("7 rows changed in ")
     assert all(s.endswith("computed anew: 301 rows changed, 0 are left") for s in many.values())
     check(con)
