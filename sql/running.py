@@ -222,13 +222,13 @@ class Runner:
         if statement.words[0] != "USE":  # the way out of a database that is gone
             with session.database.reading:
                 session.views.prepare(statement.text)
+        listing = _listing(statement)
+        if listing is not None:
+            return self._duckdb(dataclasses.replace(statement, text=listing), given)
         if not session.views.any:
             found = self._duckdb(statement, given)
             session.views.note_prepare(statement)  # there may be views when it is executed
             return found
-        listing = _listing(statement)
-        if listing is not None:
-            return self._duckdb(dataclasses.replace(statement, text=listing), given)
         if statement.words[0] in _NO_DDL:
             found = self._duckdb(statement, given)
         else:

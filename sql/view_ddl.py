@@ -26,6 +26,14 @@ if TYPE_CHECKING:
     from .views import Views
 
 
+class _Lost(Exception):
+    """A view can't be read after DROP … CASCADE, for some reason."""
+
+    def __init__(self, key: str, why: str = "") -> None:
+        self.key = key
+        self.why = why
+
+
 def run(views: Views, statement: Statement, ddl: Callable[[], Any]) -> Any:
     """Run DDL with `ddl`; the result of that."""
     keys = affected(views, statement)
@@ -35,25 +43,51 @@ def run(views: Views, statement: Statement, ddl: Callable[[], Any]) -> Any:
     cascades = cascades and bool(views.registry.views)
     if not (keys or cascades) or _is_temporary(views, statement):
         return ddl()
-    with views.writing(), views.implicitly():
+    with views.writing():
+        alone = not views.host.in_transaction
+        lost: list[str] = []
+        while True:
+            try:
+                return _run(views, statement, ddl, keys, cascades, lost)
+            except _Lost as found:
+                # that a view can't be read ends DuckDB's transaction: again, without the view
+                if not alone:
+                    raise refusal(statement, [found.key], found.why, cascades=True) from None
+                lost.append(found.key)
+
+
+def _run(
+    views: Views,
+    statement: Statement,
+    ddl: Callable[[], Any],
+    keys: list[str],
+    cascades: bool,
+    lost: list[str],
+) -> Any:
+    """`run` under the write lock, without the views that are `lost`."""
+    with views.implicitly():
         views.recover()
         try:
             behind = _relations_behind(views) if cascades else {}
-            if cascades and not _behind(statement):
-                for key in reversed(keys):
-                    views.drop_one(key)
-                result = ddl()
-                for key in reversed(_bereft(views, behind)):
-                    views.drop_one(key)
-                return result
-            before = _schemas_that_bind(views, keys)
+            _drop(views, lost)
+            whole = cascades and _behind(statement) is None
+            left = keys
+            if whole:
+                _drop(views, keys)
+                # a schema may have macros and types that views of other schemas read
+                schema = "SCHEMA" in statement.words[1:4]
+                left = [v.key for v in views.registry.ordered() if schema and not v.plain]
+            before = _schemas_that_bind(views, _there(views, left))
             result = ddl()
             views.database.catalog_version += 1
-            bereft = [key for key in _bereft(views, behind) if key not in keys]
-            if bereft:
-                raise refusal(statement, bereft)
-            _check(views, statement, keys, before)
-        except (errors.Error, duckdb.Error) as error:
+            if cascades:
+                _drop(views, _bereft(views, behind))
+            left = _there(views, left)
+            if whole:
+                _check_bound(views, [key for key in left if key in before])
+                return result
+            _check(views, statement, left, before, cascades)
+        except (errors.Error, duckdb.Error, _Lost) as error:
             functions.changed()  # what was read of them in the meantime is undone
             views.host.catalog_changed()
             if views.host.in_transaction:
@@ -64,8 +98,29 @@ def run(views: Views, statement: Statement, ddl: Callable[[], Any]) -> Any:
             if clearer is None:
                 raise
             raise clearer from None
-        views.make_anew(keys)
+        views.make_anew(left)
         return result
+
+
+def _there(views: Views, keys: list[str]) -> list[str]:
+    return [key for key in keys if key in views.registry.views]
+
+
+def _drop(views: Views, keys: list[str]) -> None:
+    """Drop views that are there, and what reads them."""
+    registry = views.registry
+    reached = {*_there(views, keys), *registry.readers(keys)}
+    for view in reversed(registry.ordered()):
+        if view.key in reached:
+            views.drop_one(view.key)
+
+
+def _check_bound(views: Views, keys: list[str]) -> None:
+    for key in keys:
+        try:
+            _schemas(views, [key])
+        except (errors.Error, duckdb.Error):
+            raise _Lost(key) from None
 
 
 def _relations_behind(views: Views) -> dict[str, frozenset[str]]:
@@ -233,7 +288,11 @@ def _schemas_that_bind(views: Views, keys: list[str]) -> dict[str, pa.Schema]:
 
 
 def _check(
-    views: Views, statement: Statement, keys: list[str], before: dict[str, pa.Schema]
+    views: Views,
+    statement: Statement,
+    keys: list[str],
+    before: dict[str, pa.Schema],
+    cascades: bool,
 ) -> None:
     """Can the views go on, with the columns that they had? More columns are left out."""
     names = Names(views.host.connection)
@@ -260,7 +319,7 @@ def _check(
             after = _schemas(views, [key])[key]
         except (errors.Error, duckdb.Error) as error:
             why = error.message if behind and isinstance(error, errors.Error) else ""
-            raise refusal(statement, keys, why) from None
+            raise _Lost(key, why) if cascades else refusal(statement, keys, why) from None
         if after == before[key]:
             continue
         for old in before[key]:
@@ -289,8 +348,17 @@ def _unseen(
     return None
 
 
-def refusal(statement: Statement, keys: list[str], why: str = "", hides: str = "") -> errors.Error:
-    """The error for DDL that views stand against. `hides`: what it would take the name of."""
+def refusal(
+    statement: Statement,
+    keys: list[str],
+    why: str = "",
+    hides: str = "",
+    cascades: bool = False,
+) -> errors.Error:
+    """The error for DDL that views stand against. `hides`: what it would take the name of.
+
+    `cascades`: they would be dropped if no transaction were open.
+    """
     names = ", ".join(".".join(parts_of_key(k)[1:]) for k in keys)
     reason = f" ({why})" if why else ""
     drop = statement.words[0] == "DROP"
@@ -299,7 +367,9 @@ def refusal(statement: Statement, keys: list[str], why: str = "", hides: str = "
         does, hint = "hides from this connection", "give it another name"
     elif hides:
         does, hint = f"hides, {hides}", "give it another name"
-    elif drop and not _behind(statement):
+    elif cascades:
+        hint += ", or end the transaction"
+    elif drop:
         hint += ", or use DROP … CASCADE"
     return errors.ProgrammingError(
         f"maintained views read what this statement {does}: {names}{reason}",
