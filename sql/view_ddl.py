@@ -69,7 +69,7 @@ def _run(
         views.recover()
         try:
             behind = _relations_behind(views) if cascades else {}
-            _drop(views, lost)
+            _drop(views, _with_readers(views, lost))
             whole = cascades and _behind(statement) is None
             left = keys
             if whole:
@@ -106,13 +106,16 @@ def _there(views: Views, keys: list[str]) -> list[str]:
     return [key for key in keys if key in views.registry.views]
 
 
+def _with_readers(views: Views, keys: list[str]) -> list[str]:
+    """Views and the maintained ones that read them, inputs first."""
+    reached = {*keys, *views.registry.readers(keys)}
+    return [v.key for v in views.registry.ordered() if v.key in reached and not v.plain]
+
+
 def _drop(views: Views, keys: list[str]) -> None:
-    """Drop views that are there, and what reads them."""
-    registry = views.registry
-    reached = {*_there(views, keys), *registry.readers(keys)}
-    for view in reversed(registry.ordered()):
-        if view.key in reached:
-            views.drop_one(view.key)
+    """Drop views, given inputs first."""
+    for key in reversed(keys):
+        views.drop_one(key)
 
 
 def _check_bound(views: Views, keys: list[str]) -> None:

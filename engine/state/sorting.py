@@ -59,10 +59,10 @@ def sort_by(rows: Rows, begun: tuple[Index, Mask] | None = None) -> Rows:
 
 
 def alike(rows: Rows) -> Rows:
-    """Of sorted rows whose key is all of them, those that are equal as one, as their first looks.
+    """Sorted rows whose key is all their columns, with those that are equal as one.
 
-    What it looks like depends on nothing but the rows: who made it of them makes it again to take
-    it back.
+    It looks like the first that is there. That depends on nothing but the rows: who shows it makes
+    it of them again to take it back. (Their weights have several parts.)
     """
     if not rows.layout.loose or len(rows) <= 1:
         return rows
