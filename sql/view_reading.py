@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from tidewheel.planner.logical import Node
 
 
+_CHANGES = {"INSERT", "UPDATE", "DELETE", "MERGE"}
+_QUERIES = {"SELECT", "FROM", "WITH"}
 FEW = 1000
 """Rows that are read at once anyway, however they are registered."""
 
@@ -127,6 +129,7 @@ class Reading(Homes):
         if wanted & self._foreign:
             self._refuse_foreign(text)
         with self.database.reading:
+            wanted = self._read(text, wanted)
             for view in self._maintainer.ordered():
                 if view.key in wanted:
                     self._register(view.key, self._rows(view.key))
@@ -137,6 +140,19 @@ class Reading(Homes):
             # seen by no other connection, so kernels must not use another one
             self.host.temporary = True
             introspection.provide(self.host.connection, what, self._maintainer)
+
+    def _read(self, text: str, wanted: set[str]) -> set[str]:
+        """Those of `wanted` that are read, and no columns called like a view.
+
+        Looked at more closely where the rows of a view may be of no use to later statements.
+        """
+        word = next((t.text.upper() for t in tokens(text)), "")
+        if not (word in _CHANGES or (word in _QUERIES and self.host.in_transaction)):
+            return wanted
+        if wanted <= introspection.FUNCTIONS or "query" in text.lower():  # query_table('v')
+            return wanted
+        keys = self._keys() | self._foreign
+        return wanted & (introspection.FUNCTIONS | self._names().reads(text, keys).keys())
 
     def whole(self, text: str) -> pa.Table | None:
         """The few rows that `text` asks for, if it asks for all of one view outside a transaction.

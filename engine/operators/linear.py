@@ -9,6 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import duckdb
+import pyarrow as pa
+
 from tidewheel.engine.operators.operator import Emission, Operator, emit
 from tidewheel.engine.state.arrangement import Counters
 from tidewheel.engine.state.columns import Col, Mask
@@ -65,6 +68,9 @@ class Map(Operator):
 
     `rewrite` is a kernel (one DuckDB statement over the delta) or structural (NumPy only, for
     column selection and the like: no statement for a tiny delta).
+
+    What cancels out may break what no row of the answer breaks: where both sides of a join change,
+    the new rows of one meet the old ones of the other. An error tells only of what is left.
     """
 
     def __init__(self, schema: Schema, rewrite: Rewrite, name: str = "map") -> None:
@@ -77,7 +83,14 @@ class Map(Operator):
         delta = deltas[0]
         if delta is None or not len(delta):
             return []
-        return emit(counters, self.rewrite(delta))
+        try:
+            mapped = self.rewrite(delta)
+        except (duckdb.Error, pa.ArrowInvalid, OverflowError):
+            left = consolidate(delta)
+            if len(left) == len(delta):
+                raise
+            mapped = self.rewrite(left)
+        return emit(counters, mapped)
 
 
 def selecting(indices: Sequence[int], schema: Schema) -> Rewrite:

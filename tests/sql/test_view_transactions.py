@@ -303,3 +303,21 @@ def test_own_changes_show_in_views_that_hold_nothing(
         assert con.execute("FROM w").fetchall() == [(None if s is None else n + s,)]
         con.execute("COMMIT")
         assert con.execute("FROM v").fetchall() == wanted
+
+
+@pytest.mark.parametrize("change", ["UPDATE t SET share = 'a'", "DELETE FROM t WHERE share = 'a'"])
+def test_a_column_called_like_a_view_is_not_the_view(change: str) -> None:
+    """The view's query is run for who reads the view: it would fail here."""
+    with tidewheel.connect() as con:
+        con.execute("CREATE TABLE t (share VARCHAR)")
+        con.execute("INSERT INTO t VALUES ('3')")
+        con.execute("CREATE MATERIALIZED VIEW share AS SELECT sum(share::INT) AS n FROM t")
+        con.execute("BEGIN")
+        con.execute("INSERT INTO t VALUES ('a')")
+        con.execute("SELECT share FROM t")
+        con.execute(change)
+        con.execute("UPDATE t SET share = '4' WHERE share = 'a'")
+        con.execute("SELECT max(t.share) FROM t, share").fetchall()
+        con.execute("COMMIT")
+        expected = con.execute("SELECT sum(share::INT) FROM t").fetchall()
+        assert con.execute("FROM share").fetchall() == expected
