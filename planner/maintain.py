@@ -28,6 +28,7 @@ from tidewheel.planner.meaning import Meaning
 if TYPE_CHECKING:
     from tidewheel.engine.operators.circuit import Circuit
     from tidewheel.engine.state.change import Change
+    from tidewheel.engine.state.key_index import KeyIndex
     from tidewheel.planner.logical import Node
 
 WEIGHT = "weight"
@@ -302,6 +303,8 @@ class Maintainer:
     ) -> None:
         self.views: dict[str, MaintainedView] = dict(views or {})
         self.shared = shared if shared is not None else SharedArrangements()
+        self.indexes: dict[str, KeyIndex] = {}
+        """Rows of base tables by their primary keys; what `step` changes, they follow."""
         self._ordered: tuple[list[MaintainedView], list[MaintainedView]] = [], []
         """The views as they were registered, and in dependency order."""
 
@@ -382,6 +385,7 @@ class Maintainer:
         for view in self.views.values():
             if keys is None or view.key in keys:
                 view.plan = None
+        self.indexes.clear()
         self.settle()
 
     def step(self, changes: Deltas, run: Run, refused: bool = False) -> dict[str, Change]:
@@ -393,6 +397,7 @@ class Maintainer:
         out: dict[str, Change] = {}
         if not moved:
             return out
+        self._follow(moved)
         if sum(map(len, moved.values())) >= view_choice.LARGE:
             readers = [self.views[key] for key in self.readers(moved) if self.views[key].hot]
             tokens = [self.views[key].token if key in self.views else key for key in moved]
@@ -435,6 +440,15 @@ class Maintainer:
         if left:
             out |= self._compute_anew(left, choice, run)
         return out
+
+    def _follow(self, moved: Deltas) -> None:
+        """Take the changes into the indexes; one of which much changes is made anew if need be."""
+        for key, change in moved.items() if self.indexes else ():
+            index = self.indexes.get(key)
+            if index is not None and len(change) < view_choice.LARGE:
+                index.apply(change)
+            else:
+                self.indexes.pop(key, None)
 
     def _compute_anew(
         self, readers: Sequence[MaintainedView], choice: str, run: Run

@@ -51,7 +51,7 @@ class TableInfo:
     """A base table that is watched: its quoted qualified name, columns in order, primary key.
 
     `plain` is its Arrow schema if DuckDB's Python values of its types survive the way into Arrow
-    unchanged, `layout` the engine's schema if values of such types, or dates, do that.
+    unchanged, `layout` the engine's schema if values of such types, dates or timestamps do that.
     """
 
     name: str

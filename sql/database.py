@@ -194,6 +194,11 @@ class Database:
         return None if self._shared or self.has_others else self.state
 
     @property
+    def private(self) -> bool:
+        """Can nobody but one session ever reach it?"""
+        return not self._shared
+
+    @property
     def has_others(self) -> bool:
         """May somebody read while one session writes?"""
         return len(self._sessions) > 1

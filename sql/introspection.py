@@ -1,7 +1,7 @@
 """What the engine knows of its maintained views, as table functions that any SELECT may read.
 
     tidewheel_views()       a row per maintained view
-    tidewheel_vertices()    a row per operator of a view that is filled
+    tidewheel_vertices()    a row per operator of a view that is filled, and per index of a table
     tidewheel_iterations()  a row per epoch, recursive table and loop counters: what changed there
 
 They are made when a statement names one: macros of the connection over Arrow tables of what is
@@ -78,6 +78,8 @@ def provide(connection: duckdb.DuckDBPyConnection, what: str, maintainer: Mainta
     schema = pa.schema([(name, _type(kind)) for name, kind in columns_of])
     maintained = [view for view in maintainer.ordered() if not view.plain]
     found = [row for view in maintained for row in rows(view)]
+    if what == "tidewheel_vertices":
+        found += _indexes(maintainer)
     columns = list(zip(*found, strict=True)) if found else [()] * len(schema)
     arrays = [pa.array(c, f.type) for c, f in zip(columns, schema, strict=True)]
     source = f"__tw_{what}"
@@ -123,6 +125,15 @@ def _vertices(view: MaintainedView) -> Rows:
         values = ("rows", "bytes", "rows_in", "rows_out", "steps", "seconds")
         measured = (v[name] for name in values)
         yield (*_names(view), i, v["vertex"], v["kind"], v["detail"] or None, *measured)
+
+
+def _indexes(maintainer: Maintainer) -> Rows:
+    """The indexes of tables, which are no view's."""
+    for key, index in maintainer.indexes.items():
+        database, schema, table = parts_of_key(key)
+        name = f"index of {table}"
+        held = len(index), index.nbytes
+        yield (database, schema, None, None, name, "index", index.detail, *held, *[None] * 4)
 
 
 def _iterations(view: MaintainedView) -> Rows:

@@ -14,7 +14,7 @@ import datetime
 import decimal
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -23,15 +23,18 @@ import duckdb
 from ..planner.context import Parameters
 from .statements import Statement, split
 
-_NAME = r'(?:[^\W\d][\w$]*|"(?:[^"]|"")+")'
-_LITERAL = r"(?:[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|'(?:[^']|'')*'|NULL|TRUE|FALSE)"
+NAME = r'(?:[^\W\d][\w$]*|"(?:[^"]|"")+")'
+LITERAL = r"(?:[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|'(?:[^']|'')*'|NULL|TRUE|FALSE)"
+
+VALUE = rf"(?:{LITERAL}|\?)"
+_VALUES = re.compile(VALUE, re.IGNORECASE)
 
 
 @cache
 def _pattern(value: str) -> re.Pattern[str]:
     """INSERT INTO name [(columns)] VALUES (one row of `value`s): what precedes VALUES, the row."""
     return re.compile(
-        rf"\s*(INSERT\s+INTO\s+{_NAME}(?:\.{_NAME})*\s*(?:\(\s*{_NAME}(?:\s*,\s*{_NAME})*\s*\)\s*)?)"
+        rf"\s*(INSERT\s+INTO\s+{NAME}(?:\.{NAME})*\s*(?:\(\s*{NAME}(?:\s*,\s*{NAME})*\s*\)\s*)?)"
         rf"VALUES\s*\(\s*({value}(?:\s*,\s*{value})*)\s*\)\s*;?\s*\Z",
         re.IGNORECASE,
     )
@@ -74,13 +77,13 @@ class Row:
         """The values as Python has them; a number with a point but no exponent as a Decimal."""
         if self.given is not None:
             return list(self.given)
-        return [_python(text) for text in _literals(self.sql)]
+        return [python(text) for text in _VALUES.findall(self.sql)]
 
 
 class Repeated:
     """The forms of one connection."""
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
+    def __init__(self, connection: Callable[[], duckdb.DuckDBPyConnection]) -> None:
         self._connection = connection
         self._forms: dict[tuple[str, int], Form] = {}
         self._version = -1
@@ -91,23 +94,22 @@ class Repeated:
         `version`: of the catalog, the search path included. Names may mean something else in
         another one, which a prepared statement would not notice.
         """
-        if (
-            len(script) > _LONGEST
-            or not _is_text(script)
-            or script.lstrip()[:6].upper() != "INSERT"
-        ):
+        if len(script) > _LONGEST or not is_text(script) or script.lstrip()[:6].upper() != "INSERT":
             return None
-        found = _pattern(_LITERAL if given is None else r"\?").match(script)
+        found = _pattern(LITERAL if given is None else VALUE).match(script)
         if found is None:
             return None
         head, values = found.groups()
-        if given is None:
-            width = len(_literals(values))
-        else:
-            width = values.count("?")
-            if not isinstance(given, (list, tuple)) or len(given) != width:
+        texts = _VALUES.findall(values)
+        width = len(texts)
+        if given is not None:
+            if not isinstance(given, (list, tuple)) or len(given) != texts.count("?"):
                 return None
-            literals = [_literal(v) for v in given]
+            left = iter(given)
+            given = [next(left) if text == "?" else python(text) for text in texts]
+            literals = [
+                _literal(v) if text == "?" else text for v, text in zip(given, texts, strict=True)
+            ]
             if None in literals:
                 return None
             values = ", ".join(literals)  # type: ignore[arg-type]
@@ -125,26 +127,22 @@ class Repeated:
 
     def run(self, row: Row, returning: bool) -> duckdb.DuckDBPyConnection:
         """Insert a row; the connection has its count, or with `returning` the row."""
-        form = row.form
+        form, connection = row.form, self._connection()
         if form.returning is not returning:
             tail = " RETURNING *" if returning else ""
-            self._connection.execute(f"PREPARE {form.name} AS {form.statement.text}{tail}")
+            connection.execute(f"PREPARE {form.name} AS {form.statement.text}{tail}")
             form.returning = returning
-        return self._connection.execute(f"EXECUTE {form.name}({row.sql})")
+        return connection.execute(f"EXECUTE {form.name}({row.sql})")
 
 
-def _is_text(value: str) -> bool:
-    """Does DuckDB take it, to its end?"""
+def is_text(value: str) -> bool:
+    """Does DuckDB take a text, to its end?"""
     if "\0" in value:
         return False
     try:
         return value.isascii() or bool(value.encode())
     except UnicodeEncodeError:
         return False
-
-
-def _literals(row: str) -> list[str]:
-    return re.findall(_LITERAL, row, re.IGNORECASE)
 
 
 def _literal(value: object) -> str | None:
@@ -156,7 +154,7 @@ def _literal(value: object) -> str | None:
         return str(value) if -(2**63) <= value < 2**63 else None  # type: ignore[operator]
     if kind is str:
         text: str = value  # type: ignore[assignment]
-        return "'" + text.replace("'", "''") + "'" if _is_text(text) else None
+        return "'" + text.replace("'", "''") + "'" if is_text(text) else None
     if kind is bool:
         return "TRUE" if value else "FALSE"
     if kind is float and math.isfinite(value):  # type: ignore[arg-type]
@@ -172,7 +170,8 @@ def _literal(value: object) -> str | None:
     return None
 
 
-def _python(literal: str) -> object:
+def python(literal: str) -> object:
+    """The value of a literal; a number with a point but no exponent is a Decimal."""
     first = literal[0]
     if first == "'":
         return literal[1:-1].replace("''", "'")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import datetime
 import decimal
 import functools
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import duckdb
@@ -20,7 +21,9 @@ from tidewheel.engine.state.change import Change
 from tidewheel.engine.state.columns import ColumnType
 from tidewheel.engine.state.delta import Delta
 from tidewheel.engine.state.rowwise import PLUS
+from tidewheel.engine.state.rowwise import Row as HeldRow
 from tidewheel.sql.capture import TableInfo, weighted
+from tidewheel.sql.key_indexes import index_of
 
 if TYPE_CHECKING:
     from tidewheel.sql.repeated import Repeated, Row
@@ -40,7 +43,8 @@ def insert(views: Epochs, key: str, info: TableInfo, row: Row, plans: Repeated) 
         return None
     known = _known(row, info) if views.registry.incremental(key) else None
     if known is not None:
-        return 1 if views.step_ahead(key, known, lambda: plans.run(row, False).fetchall()) else None
+        write = _write(views, key, info, known, lambda: plans.run(row, False).fetchall())
+        return 1 if views.step_ahead(key, _change(known, info), write) else None
     try:
         with views.implicitly():
             try:
@@ -55,19 +59,37 @@ def insert(views: Epochs, key: str, info: TableInfo, row: Row, plans: Repeated) 
     return 1
 
 
-def _known(row: Row, info: TableInfo) -> Change | None:
+def _write(
+    views: Epochs, key: str, info: TableInfo, row: HeldRow, once: Callable[[], object]
+) -> Callable[[], object]:
+    """How DuckDB gets a row: by `once`, or behind if it is known to take it."""
+    rules = views.rules(key, info) if views.database.private else None
+    if rules is None or not rules.in_memory or rules.lacks(row):
+        return once
+    if rules.key:
+        index = index_of(views, key, info, rules)
+        if index is None or index.find(tuple([row[i] for i in rules.key])) is not None:
+            return once
+    return lambda: views.behind.insert(info, rules.key, row, once)
+
+
+def _change(row: HeldRow, info: TableInfo) -> Change:
+    assert info.layout is not None
+    return Change.of(Delta.of_rows(info.layout, [row], PLUS, True), info.columns)
+
+
+def _known(row: Row, info: TableInfo) -> HeldRow | None:
     """The row as DuckDB will have it; None where only DuckDB can tell."""
     if row.form.named or info.layout is None:
         return None
     kinds = info.layout.kinds
     try:
-        held = tuple([_held(v, kind) for v, kind in zip(row.values(), kinds, strict=True)])
+        return tuple([held(v, kind) for v, kind in zip(row.values(), kinds, strict=True)])
     except (ValueError, TypeError, ArithmeticError):
         return None
-    return Change.of(Delta.of_rows(info.layout, [held], PLUS, True), info.columns)
 
 
-def _held(value: Any, column: ColumnType) -> object:
+def held(value: Any, column: ColumnType) -> object:
     """A value as a column holds it, where DuckDB's cast does no more than that."""
     given = type(value)
     if given is int and (limits := _limits(column)) is not None:
@@ -93,6 +115,8 @@ def _taken(value: Any, given: type, kind: pa.DataType) -> object:
         return value
     if given is datetime.date and t.is_date32(kind):
         return (value - _DAY_0).days
+    if given is datetime.datetime and value.tzinfo is None and t.is_timestamp(kind):
+        return (value - _TIME_0) // _MICROSECOND
     if t.is_decimal128(kind) and given in (int, decimal.Decimal):
         return _unscaled(decimal.Decimal(value), kind)
     if t.is_float64(kind):
@@ -113,3 +137,5 @@ def _unscaled(value: decimal.Decimal, kind: pa.DataType) -> int:
 
 
 _DAY_0 = datetime.date(1970, 1, 1)
+_TIME_0 = datetime.datetime(1970, 1, 1)
+_MICROSECOND = datetime.timedelta(microseconds=1)

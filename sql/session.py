@@ -24,15 +24,17 @@ from . import safe_mode as safe
 from .activity import Activity, Progress
 from .catalog import Catalog
 from .database import Database
+from .keyed_forms import Keyed, KeyedForms
 from .parameters import distribute
 from .reads import Names
-from .repeated import Repeated
+from .repeated import Repeated, Row
 from .result import Result, Stream
 from .running import Runner
 from .sigint import Deferred, Watch
 from .statements import NO_STATEMENT, Kind, Statement, mentions_recursion, split
 from .subscribe import Subscription
 from .views import Views, row_name
+from .write_behind import MOST, WriteBehind
 
 if TYPE_CHECKING:
     from ..planner import maintain
@@ -71,15 +73,28 @@ class Session:
         self._stream: Stream | None = None
         self._guarded = False
         self._finishing = False
+        self.behind = WriteBehind(self.finishing)
         self.given: Parameters = None
         self._runner = Runner(self)
         with self.guard(NO_STATEMENT):
-            self.connection = opening.connect(database, read_only, config, safe_mode, self.settings)
-        self.catalog = Catalog(self.connection, self.lock)
+            self._duckdb = opening.connect(database, read_only, config, safe_mode, self.settings)
+        self.catalog = Catalog(self._duckdb, self.lock)
         self.database = Database.of(database)
         self.views = Views(self, _plan_view)
-        self._repeated = Repeated(self.connection)
+        self._repeated = Repeated(lambda: self.connection)
+        self._keyed = KeyedForms()
         sigint.hold()
+
+    @property
+    def connection(self) -> duckdb.DuckDBPyConnection:
+        """DuckDB's, with everything written that waits."""
+        self._write_behind()
+        return self._duckdb
+
+    def _write_behind(self, at_least: int = 1) -> None:
+        """Write what waits, if it is of so many statements."""
+        if self.behind.waiting >= at_least:
+            self.behind.flush(self._duckdb)
 
     # -- running -----------------------------------------------------------------------------------
 
@@ -91,7 +106,7 @@ class Session:
         outcome: tuple[Result | None, int] = (None, -1)
         with self.lock:
             self.check_open()
-            count = self._insert(script, parameters)
+            count = self._row(script, parameters)
             if count is not None:
                 return None, count
             for statement, given in self.statements(script, parameters):
@@ -100,17 +115,25 @@ class Session:
                 outcome = self.run(statement, given)
         return outcome
 
-    def _insert(self, script: str, parameters: Parameters) -> int | None:
-        """An INSERT of one row like those before it; None: not that, or run it as written."""
+    def _row(self, script: str, parameters: Parameters) -> int | None:
+        """A statement of one row like those before it: an INSERT, or an UPDATE or DELETE by a key.
+
+        None: not that, or run it as written.
+        """
         if self.in_transaction or not (self.autocommit and isinstance(script, str)):
             return None
-        row = self._repeated.find(script, parameters, self.catalog.version)
+        row: Row | Keyed | None = self._repeated.find(script, parameters, self.catalog.version)
+        if row is None and self.views.any:
+            row = self._keyed.find(script, parameters)
         if row is None:
             return None
         statement = row.form.statement
         with Deferred(), self._begun(statement), self.guard(statement):
             self.views.lock_for_write()
             try:
+                self._write_behind(MOST)
+                if isinstance(row, Keyed):
+                    return self.views.change_row(row)
                 return self.views.insert(row, self._repeated)
             except duckdb.ConstraintException:
                 with self.guard(split(script)[0], as_written=False):
@@ -386,7 +409,7 @@ class Session:
         """What the running statement is at, if `enable_progress` was called. No lock."""
         if self.activity is None or self.closed:
             return None
-        percent = self.connection.query_progress()
+        percent = self._duckdb.query_progress()
         fraction = None if percent < 0 else min(percent / 100, 1.0)
         return self.activity.progress(self.database.epoch, fraction)
 
@@ -396,7 +419,7 @@ class Session:
             return
         self.interrupted.set()
         if not self.closed:
-            self.connection.interrupt()
+            self._duckdb.interrupt()
         for abort in tuple(self.aborts):
             abort()
 
@@ -406,12 +429,12 @@ class Session:
 
         DuckDB tells of a COMMIT that it was interrupted also when that has taken effect.
         """
-        self._finishing = True
+        before, self._finishing = self._finishing, True
         try:
             with sigint.held():
                 yield
         finally:
-            self._finishing = False
+            self._finishing = before
 
     def check_open(self) -> None:
         """Raise if the connection is closed."""
@@ -427,7 +450,7 @@ class Session:
                     self._stream.close()
                 self.views.close()
                 self._bound.clear()
-                self.connection.close()
+                self._duckdb.close()
                 sigint.release()
 
     def scan(self, script: str) -> None:

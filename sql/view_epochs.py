@@ -17,7 +17,7 @@ from tidewheel.engine.arrow import pa
 from tidewheel.engine.kernels.duckdb import roll_back
 from tidewheel.engine.state.memory import Excess
 from tidewheel.planner import maintain
-from tidewheel.sql import errors, view_text
+from tidewheel.sql import errors, row_rules, view_text
 from tidewheel.sql.capture import Capture, Outcome, TableInfo
 from tidewheel.sql.repeated import Repeated, Row
 from tidewheel.sql.statements import Statement
@@ -27,6 +27,9 @@ from tidewheel.sql.watched import table_info
 
 if TYPE_CHECKING:
     from tidewheel.engine.state.change import Change
+    from tidewheel.sql.keyed_forms import Keyed
+    from tidewheel.sql.row_rules import Rules
+    from tidewheel.sql.write_behind import WriteBehind
 
 
 _BODY = re.compile(r"\bAS\b\s*(\w+)", re.IGNORECASE)
@@ -97,6 +100,40 @@ class Epochs(Reading):
             if row.refuses(refused):
                 raise
             return None
+
+    def change_row(self, asked: Keyed) -> int | None:
+        """UPDATE or DELETE of a row by its key in autocommit mode; None: run it as written."""
+        key = self.target_key(asked.form.statement)
+        if key is None or key in self._maintainer.views:
+            return None
+        self.recover()
+        info = self.watched_tables().get(key)
+        if info is None or info.layout is None or not info.key:
+            return None
+        # Imported here: it takes long to load, and not everybody has views.
+        from tidewheel.sql import row_by_key
+
+        return row_by_key.change(self, key, info, asked)
+
+    @property
+    def behind(self) -> WriteBehind:
+        """What the session's connection gets later."""
+        return self.host.behind
+
+    @property
+    def state_of_tables(self) -> object:
+        """Another one whenever what is known of tables may have changed, but for their rows."""
+        return self._tables[0], self.host.catalog.settings_version
+
+    def rules(self, key: str, info: TableInfo) -> Rules | None:
+        """What DuckDB asks of a row of a watched table; None where only DuckDB can tell."""
+        state, known = self._rules
+        if state != self.state_of_tables:
+            known = {}
+            self._rules = self.state_of_tables, known
+        if key not in known:
+            known[key] = row_rules.rules(self.host.connection, key, info)
+        return known[key]
 
     def _writes_when_executed(self, statement: Statement) -> bool:
         body = _BODY.search(self.executed(statement.text))

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from tidewheel.sql import view_text
     from tidewheel.sql.catalog import Catalog
     from tidewheel.sql.dbapi import Connection
+    from tidewheel.sql.row_rules import Rules
+    from tidewheel.sql.write_behind import WriteBehind
 
 SCHEMA = "__tidewheel"
 CATALOG = f"""
@@ -52,12 +54,16 @@ def row_name(token: str) -> str:
 class Host(Protocol):
     """What a session offers to its views."""
 
-    connection: duckdb.DuckDBPyConnection
     catalog: Catalog
     database: Database
     in_transaction: bool
     safe_mode: bool
     temporary: bool
+    behind: WriteBehind
+
+    @property
+    def connection(self) -> duckdb.DuckDBPyConnection:
+        """The session's."""
 
     @property
     def version(self) -> object:
@@ -112,6 +118,9 @@ class Registry:
         """The maintained views of attached databases."""
         self._targets: tuple[int, dict[str, str | None]] = (-1, {})
         self._tables: tuple[int, dict[str, TableInfo]] = (-1, {})
+        self._rules: tuple[object, dict[str, Rules | None]] = None, {}
+        self.asked: dict[str, tuple[object, int, int]] = {}
+        """Per table, under which state of the tables, how often for its index, and its rows."""
         self._prepared: dict[str, str] = {}
         """The PREPARE of each prepared statement, by name."""
         self._bound: tuple[str, Node] | None = None

@@ -58,7 +58,7 @@ def table_info(
             tuple(primary.get(key, ())),
             key in triggers,
             arrow if plain and not dates else None,
-            Schema.of(arrow) if plain else None,
+            Schema.of(arrow) if all(map(_is_held, arrow.types)) else None,
             key in referenced,
             key in wanted,
             tuple(i for i, t in enumerate(arrow.types) if _has_alike(t)),
@@ -75,6 +75,11 @@ def _is_plain(t: pa.DataType) -> bool:
         or pa.types.is_decimal128(t)
         or pa.types.is_date32(t)
     )
+
+
+def _is_held(t: pa.DataType) -> bool:
+    """Is it plain, or a TIMESTAMP? (Python has not all of these.)"""
+    return _is_plain(t) or bool(pa.types.is_timestamp(t) and t.unit == "us" and t.tz is None)
 
 
 def _has_alike(t: pa.DataType) -> bool:

@@ -9,6 +9,7 @@ are found by equality, rows are told apart exactly.
 
 from __future__ import annotations
 
+import decimal
 import functools
 import math
 from collections.abc import Sequence
@@ -25,6 +26,7 @@ from tidewheel.engine.state.hashing import U64
 from tidewheel.engine.state.nested import equal_nested, hash_nested
 
 _INT64 = pa.int64()
+_WIDEST = decimal.Context(prec=76)
 _TAKE = pc.get_function("array_take")
 
 Array = npt.NDArray[Any]
@@ -66,6 +68,13 @@ class ColumnType:
         else:
             array = array_from(values, storage)
         return self.load(array if self._plain else _extension(self.arrow, array))
+
+    def value(self, col: Col, at: int) -> Any:
+        """One value of a column, as `rowwise` has it."""
+        found = col[at].as_py()
+        if found is None or not pa.types.is_decimal128(self.storage):
+            return found
+        return int(found.scaleb(self.storage.scale, _WIDEST))
 
     def empty(self) -> Col:
         """A column without rows."""
@@ -118,6 +127,11 @@ class FixedType(ColumnType):
 
     def of(self, values: Sequence[Any]) -> Col:
         return super().of(values) if None in values else np.array(values, self.dtype)
+
+    def value(self, col: Col, at: int) -> Any:
+        if isinstance(col, np.ndarray):
+            return col[at].item()
+        return self._values(col[at : at + 1])[0].item() if col[at].is_valid else None
 
     def _values(self, array: pa.Array) -> Array:
         n = len(array)
@@ -185,6 +199,10 @@ class BoolType(FixedType):
 
     def of(self, values: Sequence[Any]) -> Col:
         return self.load(array_from(values, self.arrow))
+
+    def value(self, col: Col, at: int) -> Any:
+        found = super().value(col, at)
+        return None if found is None else bool(found)
 
     def _values(self, array: pa.Array) -> Array:
         filled = array.fill_null(False) if array.null_count else array

@@ -58,6 +58,14 @@ def rows_of(cols: Sequence[Col]) -> Sequence[Row] | None:
     return cols.rows if type(cols) is RowColumns else None
 
 
+def row_at(kinds: Sequence[ColumnType], cols: Sequence[Col], at: int) -> Row:
+    """One row of columns of the types `kinds`."""
+    rows = rows_of(cols)
+    if rows is not None:
+        return rows[at]
+    return tuple([kind.value(col, at) for kind, col in zip(kinds, cols, strict=True)])
+
+
 def concat(parts: Sequence[Sequence[Col]]) -> RowColumns | None:
     """Rows one after the other; None where some are not rows."""
     rows: list[Row] = []
@@ -71,5 +79,6 @@ def concat(parts: Sequence[Sequence[Col]]) -> RowColumns | None:
 
 
 PLUS: Final = np.array([1])
+MINUS: Final = np.array([-1])
 NEW_OLD: Final = np.array([1, -1])
-"""Weights: of a row that comes, and of one that replaces another."""
+"""Weights: of a row that comes, of one that goes, and of one that replaces another."""

@@ -1,0 +1,46 @@
+"""Which tables have their rows by primary key in an index of ours: those that it is worth it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tidewheel.engine.kernels.duckdb import table_of
+from tidewheel.engine.state.delta import Delta
+from tidewheel.engine.state.key_index import KeyIndex
+from tidewheel.engine.state.memory import free
+from tidewheel.sql.capture import TableInfo
+from tidewheel.sql.row_rules import Rules
+
+if TYPE_CHECKING:
+    from tidewheel.sql.view_epochs import Epochs
+
+_WORTH = 100_000
+"""Rows that are read into an index for each statement that has asked for it."""
+_SHARE = 8
+"""An index takes no more than this part of the memory that is free."""
+
+
+def index_of(views: Epochs, key: str, info: TableInfo, rules: Rules) -> KeyIndex | None:
+    """The index of a table; None while too few have asked for it."""
+    assert info.layout is not None
+    indexes = views.registry.indexes
+    version = views.state_of_tables
+    found = indexes.get(key)
+    if found is not None and found.version == version:
+        return found
+    connection = views.host.connection
+    known, asked, rows = views.asked.get(key, (None, 0, 0))
+    if known != version:
+        asked, rows = 0, connection.execute(f"SELECT count(*) FROM {info.name}").fetchall()[0][0]
+    views.asked[key] = version, asked + 1, rows
+    if rows > asked * _WORTH:
+        return None
+    room = free()
+    width = 8 * (len(info.columns) + 3)
+    if room is not None and rows * width * _SHARE > room:
+        return None
+    delta = Delta.from_arrow(table_of(connection, f"FROM {info.name}"), 1, info.layout)
+    index = KeyIndex(info.columns, info.layout, rules.key, version)
+    index.fill(delta)
+    indexes[key] = index
+    return index

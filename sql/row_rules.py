@@ -1,0 +1,67 @@
+"""What DuckDB asks of a row of a table, where that can be told without DuckDB."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import duckdb
+
+from tidewheel.engine.arrow import pa
+from tidewheel.engine.quoting import parts_of_key
+from tidewheel.sql.capture import TableInfo
+
+_PLACE = "database_name, schema_name, table_name"
+_QUERY = f"""
+SELECT what, names FROM (
+    SELECT {_PLACE}, constraint_type AS what, constraint_column_names AS names
+    FROM duckdb_constraints()
+    UNION ALL SELECT {_PLACE}, 'INDEX', [] FROM duckdb_indexes()
+    UNION ALL SELECT {_PLACE}, 'GENERATED', [] FROM duckdb_columns() WHERE is_generated
+    UNION ALL SELECT {_PLACE}, 'COLLATED', [] FROM duckdb_tables()
+    WHERE sql ILIKE '%collate%' OR current_setting('default_collation') <> ''
+) WHERE (lower(database_name), lower(schema_name), lower(table_name)) = ($1, $2, $3)
+UNION ALL SELECT 'MEMORY', [] FROM duckdb_databases()
+WHERE lower(database_name) = $1 AND path IS NULL AND NOT readonly
+"""
+_UNKNOWN = {"CHECK", "UNIQUE", "FOREIGN KEY", "INDEX", "GENERATED", "COLLATED"}
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """Columns are positions. A row that is of the columns' types is taken if none of those that are
+    `required` is NULL, and no other row has its values in those of the `key`."""
+
+    required: frozenset[int]
+    key: tuple[int, ...]
+    in_memory: bool
+    """Is the database in the memory of this process?"""
+
+    def lacks(self, row: Sequence[object]) -> bool:
+        """Is a value NULL that must not be?"""
+        return any(row[i] is None for i in self.required)
+
+
+def rules(connection: duckdb.DuckDBPyConnection, key: str, info: TableInfo) -> Rules | None:
+    """Those of the table that `key` names; None if only DuckDB can tell what it takes."""
+    if info.layout is None or info.has_triggers or info.referenced:
+        return None
+    place = {name.lower(): i for i, name in enumerate(info.columns)}
+    if len(place) < len(info.columns):
+        return None
+    found = connection.execute(_QUERY, [part.lower() for part in parts_of_key(key)]).fetchall()
+    if _UNKNOWN & {what for what, _ in found}:
+        return None
+    primary = tuple(place[name.lower()] for name in info.key)
+    if not all(_names_rows(info.layout.types[i]) for i in primary):
+        return None
+    required = {place[n.lower()] for what, names in found if what == "NOT NULL" for n in names}
+    return Rules(
+        frozenset(required | set(primary)), primary, any(what == "MEMORY" for what, _ in found)
+    )
+
+
+def _names_rows(kind: pa.DataType) -> bool:
+    """Is a key of this type one by what equals it in Python?"""
+    t = pa.types
+    return bool(t.is_integer(kind) or t.is_string(kind) or t.is_date32(kind))

@@ -1,0 +1,219 @@
+"""Single rows that DuckDB gets later: nobody may see that it has not got them yet."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+import tidewheel
+from tidewheel.sql import write_behind
+
+
+@pytest.fixture
+def con() -> Iterator[tidewheel.Connection]:
+    with tidewheel.connect() as con:
+        con.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, g VARCHAR, x INTEGER NOT NULL)")
+        con.execute("INSERT INTO t SELECT i, 'g' || i % 3, i FROM range(100) r(i)")
+        con.execute("CREATE MATERIALIZED VIEW v AS SELECT g, sum(x) AS s FROM t GROUP BY g")
+        for i in range(3):  # an index is made for who asks again
+            con.execute("UPDATE t SET x = ? WHERE id = 0", [i])
+        for _ in range(2):
+            con.execute("FROM v").fetchall()  # from the second time on without DuckDB
+        con.execute("SELECT count(*) FROM t").fetchall()
+        assert not waiting(con)
+        yield con
+
+
+def waiting(con: tidewheel.Connection) -> int:
+    return con._session.behind.waiting
+
+
+def rows(con: tidewheel.Connection, sql: str) -> list[Any]:
+    return con.execute(sql).fetchall()
+
+
+def test_views_have_it_before_duckdb(con: tidewheel.Connection) -> None:
+    assert con.execute("INSERT INTO t VALUES (?, 'new', 7)", [100]).rowcount == 1
+    assert con.execute("INSERT INTO t VALUES (?, 'new', 7)", [101]).rowcount == 1
+    assert con.execute("DELETE FROM t WHERE id = 100").rowcount == 1
+    assert con.execute("DELETE FROM t WHERE id = 100").rowcount == 0
+    assert con.execute("UPDATE t SET x = 9, g = 'newer' WHERE id = ?", [101]).rowcount == 1
+    assert con.execute("UPDATE t SET x = 9 WHERE id = ?", [101]).rowcount == 1
+    assert waiting(con) > 1
+    assert ("newer", 9) in con.execute("FROM v").fetchall()
+    assert waiting(con) > 1  # a view that is read whole needs no DuckDB
+    assert rows(con, "FROM t WHERE id > 99") == [(101, "newer", 9)]
+    assert not waiting(con)
+    assert not rows(con, "VERIFY VIEW v")
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT sum(x) FROM t",
+        "SELECT (SELECT count(*) FROM t), s FROM v LIMIT 1",
+        "CREATE TABLE copied AS FROM t",
+        "BEGIN",
+        "ALTER TABLE t ADD COLUMN z INTEGER",
+        "CREATE MATERIALIZED VIEW w AS SELECT count(*) AS n FROM t",
+        "VERIFY VIEW v",
+        "INSERT INTO t SELECT id + 1000, g, x FROM t",
+        "UPDATE t SET x = x + 1",
+        "EXPLAIN ANALYZE SELECT * FROM t",
+        "TRUNCATE t",
+        "CHECKPOINT",
+    ],
+)
+def test_statements_find_it_written(con: tidewheel.Connection, sql: str) -> None:
+    for i in range(200, 204):
+        con.execute("INSERT INTO t VALUES (?, 'a', 1)", [i])
+    con.execute("DELETE FROM t WHERE id = 5")
+    assert waiting(con)
+    done = con.execute(sql)
+    if done.description:
+        done.fetchall()
+    assert not waiting(con)
+    assert not rows(con, "VERIFY VIEW v")
+
+
+def test_what_is_refused_is_refused_at_once(con: tidewheel.Connection) -> None:
+    con.execute("INSERT INTO t VALUES (?, ?, ?)", [100, "a", 1])
+    con.execute("INSERT INTO t VALUES (?, ?, ?)", [101, "a", 1])
+    assert waiting(con)
+    with pytest.raises(tidewheel.IntegrityError, match="Duplicate key"):
+        con.execute("INSERT INTO t VALUES (?, ?, ?)", [100, "a", 1])
+    with pytest.raises(tidewheel.IntegrityError, match="Duplicate key"):
+        con.execute("INSERT INTO t VALUES (?, ?, ?)", [7, "a", 1])
+    with pytest.raises(tidewheel.IntegrityError, match="NOT NULL"):
+        con.execute("INSERT INTO t VALUES (?, ?, ?)", [102, "a", None])
+    with pytest.raises(tidewheel.IntegrityError, match="NOT NULL"):
+        con.execute("UPDATE t SET x = NULL WHERE id = 100")
+    with pytest.raises(tidewheel.DataError):
+        con.execute("INSERT INTO t VALUES (?, ?, ?)", [2**31, "a", 1])
+    con.execute("DELETE FROM t WHERE id = 7")
+    con.execute("INSERT INTO t VALUES (?, ?, ?)", [7, "b", 70])
+    assert rows(con, "FROM t WHERE id IN (7, 100) ORDER BY ALL") == [(7, "b", 70), (100, "a", 1)]
+    assert not rows(con, "VERIFY VIEW v")
+
+
+def test_not_too_many_wait(con: tidewheel.Connection) -> None:
+    for i in range(3 * write_behind.MOST):
+        con.execute("INSERT INTO t VALUES (?, 'a', 1)", [1000 + i])
+        assert waiting(con) <= write_behind.MOST
+    assert rows(con, "SELECT count(*) FROM t") == [(100 + 3 * write_behind.MOST,)]
+
+
+def test_a_table_without_a_key_keeps_its_order() -> None:
+    with tidewheel.connect() as con:
+        con.execute("CREATE TABLE log (ts TIMESTAMP, what VARCHAR)")
+        con.execute(
+            "CREATE MATERIALIZED VIEW v AS SELECT what, count(*) AS n FROM log GROUP BY ALL"
+        )
+        wanted = []
+        for i in range(50):
+            row = (dt.datetime(2020, 1, 1, 0, i % 7), f"w{i % 5}")
+            con.execute("INSERT INTO log VALUES (?, ?)", row)
+            wanted.append(row)
+        assert waiting(con)
+        assert rows(con, "FROM log") == wanted
+
+
+def test_what_duckdb_must_look_at_does_not_wait() -> None:
+    with tidewheel.connect() as con:
+        con.execute("CREATE TABLE p (id INTEGER PRIMARY KEY)")
+        con.execute("CREATE TABLE checked (x INTEGER CHECK (x > 0))")
+        con.execute("CREATE TABLE uniq (x INTEGER UNIQUE)")
+        con.execute("CREATE TABLE child (x INTEGER REFERENCES p (id))")
+        con.execute("CREATE TABLE collated (x VARCHAR COLLATE NOCASE PRIMARY KEY)")
+        con.execute("CREATE TABLE made (x INTEGER, y AS (x + 1))")
+        names = ("p", "checked", "uniq", "child", "collated", "made")
+        for name in names:
+            con.execute(f"CREATE MATERIALIZED VIEW v_{name} AS SELECT count(*) AS n FROM {name}")
+        for name in names:
+            for i in range(1, 5):
+                value = f"'{i}'" if name == "collated" else i
+                con.execute(f"INSERT INTO {name} VALUES ({value})")
+                assert not waiting(con), name
+            assert rows(con, f"FROM v_{name}") == [(4,)]
+        with pytest.raises(tidewheel.IntegrityError):
+            con.execute("DELETE FROM p WHERE id = 1")
+
+
+def test_a_file_has_every_row_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "t.db"
+    with tidewheel.connect(path) as con:
+        con.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, x INTEGER)")
+        con.execute("CREATE MATERIALIZED VIEW v AS SELECT sum(x) AS s FROM t")
+        for i in range(10):
+            con.execute("INSERT INTO t VALUES (?, 1)", [i])
+            con.execute("UPDATE t SET x = 2 WHERE id = ?", [i])
+            assert not waiting(con)
+        con.execute("DELETE FROM t WHERE id = 3")
+        assert not waiting(con)
+        other = con._session._duckdb.cursor()
+        assert other.execute("SELECT count(*), sum(x) FROM t").fetchall() == [(9, 18)]
+        assert rows(con, "FROM v") == [(18,)]
+
+
+def test_an_attached_file_has_every_row_at_once(tmp_path: Path) -> None:
+    with tidewheel.connect() as con:
+        con.execute(f"ATTACH '{tmp_path / 'a.db'}' AS a")
+        con.execute("CREATE TABLE a.t (x INTEGER)")
+        con.execute("CREATE MATERIALIZED VIEW v AS SELECT count(*) AS n FROM a.t")
+        for i in range(5):
+            con.execute("INSERT INTO a.t VALUES (?)", [i])
+            assert not waiting(con)
+        assert rows(con, "FROM v") == [(5,)]
+
+
+def test_a_failed_write_loses_nothing(
+    con: tidewheel.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for i in range(300, 310):
+        con.execute("INSERT INTO t VALUES (?, 'a', 1)", [i])
+    con.execute("DELETE FROM t WHERE id = 1")
+    real, failures = write_behind._run, [True]
+
+    def run(connection: Any, sql: str, *rest: Any) -> None:
+        if sql.startswith("INSERT") and failures:
+            failures.pop()
+            raise duckdb.OutOfMemoryException("no room")
+        real(connection, sql, *rest)
+
+    monkeypatch.setattr(write_behind, "_run", run)
+    with pytest.raises(tidewheel.Error, match="no room"):
+        con.execute("SELECT count(*) FROM t")
+    assert waiting(con)
+    assert rows(con, "SELECT count(*) FROM t") == [(109,)]
+    assert not rows(con, "VERIFY VIEW v")
+
+
+def test_the_index_is_told_of(con: tidewheel.Connection) -> None:
+    found = rows(con, "FROM tidewheel_vertices() WHERE kind = 'index'")
+    assert len(found) == 1
+    assert found[0][4] == "index of t"
+    assert found[0][6] == "id"
+    assert found[0][7] >= 100
+    assert found[0][8] > 1000
+
+
+def test_two_sessions_of_a_named_memory_see_it_at_once() -> None:
+    name = ":memory:write_behind"
+    with tidewheel.connect(name) as one, tidewheel.connect(name) as two:
+        one.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, x INTEGER)")
+        one.execute("CREATE MATERIALIZED VIEW v AS SELECT sum(x) AS s FROM t")
+        for i in range(6):
+            one.execute("INSERT INTO t VALUES (?, 1)", [i])
+            assert rows(two, "SELECT count(*) FROM t") == [(i + 1,)]
+            two.execute("UPDATE t SET x = 5 WHERE id = ?", [i])
+            assert rows(one, "FROM v") == [(5 * (i + 1),)]
+            one.execute("DELETE FROM t WHERE id = ?", [i])
+            assert two.execute("DELETE FROM t WHERE id = ?", [i]).rowcount == 0
+            one.execute("INSERT INTO t VALUES (?, 5)", [i])
+        for con in (one, two):
+            assert not rows(con, "VERIFY VIEW v")
