@@ -7,7 +7,7 @@ replaced (a default, which the catalog does not show, or a macro over a window) 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from sqlglot import exp
 
@@ -31,11 +31,11 @@ def expanded(tree: exp.Query, oracle: Oracle, parse: Parse) -> exp.Query:
 
     `parse` gives the tree of a query, or why there is none.
     """
-    known = oracle.bodies()
-    if not known:
-        return tree
     made = 0
     work = _calls(tree)
+    if not (work or oracle.made()):
+        return tree
+    known = oracle.bodies()
     while work:
         call = work.pop()
         macro = _meant(call, known.get(call.name.lower(), ()), oracle)
@@ -50,9 +50,9 @@ def expanded(tree: exp.Query, oracle: Oracle, parse: Parse) -> exp.Query:
     return tree
 
 
-def _refuse_others(tree: exp.Query, known: dict[str, tuple[Macro, ...]], oracle: Oracle) -> None:
+def _refuse_others(tree: exp.Query, known: Mapping[str, tuple[Macro, ...]], oracle: Oracle) -> None:
     """NotTaken if a macro that somebody made is still called: operators know DuckDB's own only."""
-    own = oracle.names.macros.keys() - introspection.FUNCTIONS
+    own = oracle.made() - introspection.FUNCTIONS
     if not own:
         return
     places = _places(oracle)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from functools import cached_property
 from typing import Any
@@ -120,11 +120,11 @@ class Oracle:
         with self._context.lock:
             return functions.of(self._context.connection)
 
-    def aggregates(self) -> frozenset[str]:
+    def aggregates(self) -> Set[str]:
         """The names of aggregate functions."""
         return self._functions.aggregates
 
-    def macros(self) -> frozenset[str]:
+    def macros(self) -> Set[str]:
         """The names of macros that use aggregates, subqueries or UNNEST."""
         return self._functions.aggregating
 
@@ -132,7 +132,11 @@ class Oracle:
         """The types that somebody made, in lower case."""
         return self._functions.types
 
-    def bodies(self) -> dict[str, tuple[functions.Macro, ...]]:
+    def made(self) -> Set[str]:
+        """The names of the macros that somebody made."""
+        return self._functions.macros.keys()
+
+    def bodies(self) -> Mapping[str, tuple[functions.Macro, ...]]:
         """The macros that are to be replaced by what they stand for, by their names."""
         return self._functions.bodies
 

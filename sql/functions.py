@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
-from functools import cached_property
-from weakref import WeakKeyDictionary
+from functools import cache
+from weakref import WeakKeyDictionary, ref
 
 import duckdb
 
+from . import common_functions
 from .statements import Statement, Token, tokens
 
 _LIST = """
@@ -63,8 +64,8 @@ class Macro:
 class Functions:
     """Names in lower case."""
 
-    aggregates: frozenset[str]
-    volatile: frozenset[str]
+    aggregates: Set[str]
+    volatile: Set[str]
     macros: dict[str, tuple[str, ...]]
     """The definitions of the macros that somebody made: one name may have several."""
     temporary: frozenset[str]
@@ -72,30 +73,33 @@ class Functions:
     types: frozenset[str]
     """The types that somebody made."""
     temporary_types: frozenset[str]
-    internal: dict[str, tuple[str, ...]]
+    internal: Mapping[str, tuple[str, ...]]
     """The definitions of DuckDB's own."""
-    aggregating: frozenset[str]
+    aggregating: Set[str]
     """The scalar macros, DuckDB's own among them, that use aggregates, subqueries or UNNEST."""
 
-    bodies: dict[str, tuple[Macro, ...]]
+    bodies: Mapping[str, tuple[Macro, ...]]
     """The macros that somebody made, and DuckDB's own over aggregates."""
 
     typed: dict[Hashable, list[tuple[str, str]]] = field(default_factory=dict, compare=False)
     """Labels and types of columns that depend on nothing but functions and types of the catalog."""
 
-    @cached_property
-    def unstable(self) -> frozenset[str]:
-        """Those whose value is not a function of the tables, macros over them too."""
-        found = self.volatile | _UNSAID
-        definitions = [*self.internal.items(), *self.macros.items()]
-        called = [
-            (name, {w for t in texts for _, w in calls(t)})
-            for name, texts in definitions
-            if name not in self.aggregates  # a call of histogram is the aggregate, but for FROM's
-        ]
-        while more := {name for name, words in called if _any(words, found)} - found:
-            found |= more
-        return found
+    def is_unstable(self, name: str) -> bool:
+        """Is its value not a function of the tables, as it is a macro over such a one, say?"""
+        seen, todo = {name}, [name]
+        while todo:
+            word = todo.pop()
+            if word in self.volatile or word in _UNSAID or word in _BARE:
+                return True
+            if word.startswith(_OF_THE_CATALOG):
+                return True
+            if word in self.aggregates:  # a call of histogram is the aggregate, but for FROM's
+                continue
+            for text in (*self.internal.get(word, ()), *self.macros.get(word, ())):
+                called = {w for _, w in calls(text)} - seen
+                seen |= called
+                todo += called
+        return False
 
 
 _TEXTS = re.compile(r"'(?:[^']|'')*'")
@@ -103,10 +107,8 @@ _TEXTS = re.compile(r"'(?:[^']|'')*'")
 _versions = itertools.count(1)
 _version = next(_versions)
 _kept: WeakKeyDictionary[duckdb.DuckDBPyConnection, tuple[int, Functions]] = WeakKeyDictionary()
-
-
-def _any(called: set[str], unstable: frozenset[str]) -> bool:
-    return any(w in unstable or w in _BARE or w.startswith(_OF_THE_CATALOG) for w in called)
+_new: WeakKeyDictionary[duckdb.DuckDBPyConnection, int] = WeakKeyDictionary()
+"""The only connections of new databases, and the version when they were."""
 
 
 def calls(text: str) -> Iterator[tuple[Token, str]]:
@@ -161,7 +163,7 @@ _STEADY = {
 
 def is_unstable(word: str, functions: Functions) -> bool:
     """Is what `calls` found not a function of the tables?"""
-    return word == "age" or _any({word}, functions.unstable)
+    return word == "age" or functions.is_unstable(word)
 
 
 def changed() -> None:
@@ -183,8 +185,37 @@ def of(connection: duckdb.DuckDBPyConnection) -> Functions:
     kept = _kept.get(connection)
     version = _version
     if kept is None or kept[0] != version:
-        kept = _kept[connection] = (version, _read(connection))
+        new = _new.get(connection) == version
+        kept = _kept[connection] = (version, (_unread if new else _read)(connection))
     return kept[1]
+
+
+def nothing_made(connection: duckdb.DuckDBPyConnection) -> None:
+    """`connection` is the only one to a new database: nobody has made a function or a type."""
+    _new[connection] = _version
+
+
+def _unread(connection: duckdb.DuckDBPyConnection) -> Functions:
+    """DuckDB's own functions, whose list is read when it is asked for one that is not common."""
+    held = ref(connection)  # this is kept for as long as the connection is
+
+    @cache
+    def read() -> Functions:
+        found = held()
+        assert found is not None
+        return _read(found)
+
+    return Functions(
+        aggregates=common_functions.Names(common_functions.AGGREGATES, lambda: read().aggregates),
+        volatile=common_functions.Names(frozenset(), lambda: read().volatile),
+        macros={},
+        temporary=frozenset(),
+        types=frozenset(),
+        temporary_types=frozenset(),
+        internal=common_functions.Definitions(lambda: read().internal),
+        aggregating=common_functions.Names(frozenset(), lambda: read().aggregating),
+        bodies=common_functions.Definitions(lambda: read().bodies),
+    )
 
 
 def _read(connection: duckdb.DuckDBPyConnection) -> Functions:

@@ -12,7 +12,7 @@ provenance tracking for Datalog using top-k queries" (VLDB Journal 2018), with S
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -138,7 +138,7 @@ class Prover:
         self._registered.append(name)
 
     @cached_property
-    def aggregates(self) -> frozenset[str]:
+    def aggregates(self) -> Set[str]:
         """The names of DuckDB's aggregate functions."""
         return functions.of(self._context.connection).aggregates
 

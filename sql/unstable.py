@@ -37,7 +37,8 @@ def unstable_call(text: str, connection: duckdb.DuckDBPyConnection) -> tuple[Tok
             break
         word = token.text.lower() if token.kind == "word" else ""
         before = parts[i - 1].text.lower() if i else ""
-        if before in ("from", "join") and word in known.aggregates and word in known.internal:
+        called = before in ("from", "join") and [t.text for t in parts[i + 1 : i + 2]] == ["("]
+        if called and word in known.aggregates and word in known.internal:
             return token, word
         if word == "tablesample" or (word == "sample" and before == "using"):
             return token, word

@@ -21,7 +21,7 @@ from tidewheel.engine.quoting import key_of, parts_of_key, quoted
 from tidewheel.planner import maintain
 from tidewheel.planner.maintain import Home, MaintainedView, Maintainer
 from tidewheel.planner.meaning import Meaning
-from tidewheel.sql import errors
+from tidewheel.sql import errors, functions
 from tidewheel.sql.capture import TableInfo
 from tidewheel.sql.database import Database
 from tidewheel.sql.reads import Names, Relation
@@ -127,6 +127,8 @@ class Registry:
         self._whole_views = WholeViews()
         self._scratch_connection: duckdb.DuckDBPyConnection | None = None
         self.database.enter(self)
+        if self.database.own_state() is not None:
+            functions.nothing_made(host.connection)
         with self.database.reading:
             if not self.database.loaded:
                 self.database.loaded = True

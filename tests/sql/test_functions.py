@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import duckdb
 import pytest
 
 import tidewheel
 from tidewheel.sql import functions
+from tidewheel.sql.common_functions import AGGREGATES, COMMON
 
 
 def test_it_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -58,3 +60,52 @@ def test_macros_that_name_an_aggregate_of_lists() -> None:
         ]
         how = con.execute("SELECT maintenance FROM tidewheel_views()").fetchall()
         assert how == [("incremental",)]
+
+
+def test_common_functions_are_what_duckdb_has() -> None:
+    with duckdb.connect() as con:
+        every = functions._read(con)
+    assert every.aggregates >= AGGREGATES
+    assert not every.aggregates & (COMMON - AGGREGATES)
+    for others in (every.volatile, every.internal.keys(), every.aggregating, every.bodies.keys()):
+        assert not COMMON & others
+
+
+def test_a_new_database_is_not_asked_for_common_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    with tidewheel.connect() as con:
+        con.execute("CREATE TABLE t AS SELECT 1 AS k, 2.5::DOUBLE AS x")
+        with monkeypatch.context() as patch:
+            patch.setattr(functions, "_read", lambda _: pytest.fail("read"))
+            con.execute("CREATE MATERIALIZED VIEW v AS SELECT k, avg(x) AS a FROM t GROUP BY k")
+            con.execute(
+                "CREATE MATERIALIZED VIEW r AS WITH RECURSIVE r(n) AS (SELECT k FROM t UNION "
+                "SELECT least(n + 1, 9) FROM r) SELECT count(*) AS n FROM r"
+            )
+        con.execute("CREATE MATERIALIZED VIEW s AS SELECT k, geomean(x) AS g FROM t GROUP BY k")
+        con.execute("INSERT INTO t VALUES (1, 10)")
+        assert con.execute("SELECT round(g, 6) FROM s").fetchall() == [(5.0,)]
+        assert con.execute("SELECT a FROM v").fetchall() == [(6.25,)]
+        assert con.execute("FROM r").fetchall() == [(9,)]
+        with pytest.raises(tidewheel.NotSupportedError, match="random"):
+            con.execute("CREATE MATERIALIZED VIEW w AS SELECT x, random() AS r FROM t")
+
+
+@pytest.mark.parametrize("kind", ["", "TEMP"])
+def test_a_macro_of_a_common_name(kind: str) -> None:
+    with tidewheel.connect() as con:
+        con.execute("CREATE TABLE t AS SELECT 1 AS k, 2 AS x")
+        con.execute("CREATE MATERIALIZED VIEW v AS SELECT lower('A') AS u, k FROM t")
+        con.execute(f"CREATE {kind} MACRO upper(s) AS s || random()")
+        with pytest.raises(tidewheel.NotSupportedError, match="upper"):
+            con.execute("CREATE MATERIALIZED VIEW w AS SELECT upper('a') AS u, k FROM t")
+
+
+def test_a_database_that_was_there_is_asked(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    with duckdb.connect(str(path)) as con:
+        con.execute("CREATE TABLE t AS SELECT 1 AS k; CREATE MACRO upper(s) AS s || random()")
+    with (
+        tidewheel.connect(path) as con,
+        pytest.raises(tidewheel.NotSupportedError, match="upper"),
+    ):
+        con.execute("CREATE MATERIALIZED VIEW w AS SELECT upper('a') AS u, k FROM t")
