@@ -11,6 +11,7 @@ from tidewheel.engine.arrow import numbers
 from tidewheel.engine.operators.circuit import Node
 from tidewheel.engine.state.delta import Delta, Schema, consolidate
 from tidewheel.engine.state.order import begins
+from tidewheel.engine.state.table_columns import table_columns
 from tidewheel.planner import logical as L
 from tidewheel.planner.text import identifier, to_sql, written
 from tidewheel.planner.view_sums import OWN, columns
@@ -38,7 +39,8 @@ def column_of(of: tuple[int, int]) -> str:
 
 def as_delta(table: pa.Table, schema: Schema) -> Delta:
     """Every row once; columns by position."""
-    return Delta(schema, columns(table, schema), np.ones(table.num_rows, np.int64))
+    cols = table_columns(table, schema.types) or columns(table, schema)
+    return Delta(schema, cols, np.ones(table.num_rows, np.int64))
 
 
 def grouped(run: Callable[[str], pa.Table], query: str, schema: Schema) -> Delta:

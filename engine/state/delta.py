@@ -19,6 +19,7 @@ from tidewheel.engine.state.memory import ensure
 from tidewheel.engine.state.order import Int64s as Int64s
 from tidewheel.engine.state.order import argsort, ascends, begins
 from tidewheel.engine.state.rowwise import Row, RowColumns
+from tidewheel.engine.state.table_columns import TableColumns
 
 WEIGHT: Final = "weight"
 _WEIGHTS: Final = column_type(pa.int64())  # (pa.array imports pandas)
@@ -176,6 +177,8 @@ class Delta:
 
     def to_arrow(self, weight: str | None = WEIGHT) -> pa.Table:
         """As an Arrow table, its last column being the weight (left out where None)."""
+        if weight is None and isinstance(self.cols, TableColumns):
+            return self.cols.named(self.schema.names)
         arrays = [k.dump(c) for k, c in zip(self.schema.kinds, self.cols, strict=True)]
         names = list(self.schema.names)
         if weight is not None:
@@ -239,6 +242,8 @@ class Delta:
         """Bytes held, more or less."""
         if self.rows is not None:
             return len(self.rows) * len(self.schema) * 2 * _WORD
+        if isinstance(self.cols, TableColumns):
+            return int(self.cols.table.nbytes + self.weights.nbytes)
         return sum(columns_.nbytes(c) for c in self.cols) + int(self.weights.nbytes)
 
 

@@ -1,0 +1,71 @@
+"""Columns of an Arrow table are taken out of it when they are asked for."""
+
+from __future__ import annotations
+
+import decimal
+
+import numpy as np
+import pyarrow as pa
+
+from tidewheel.engine.operators.sink import LEAF, Sink
+from tidewheel.engine.state.delta import Delta, Schema
+from tidewheel.engine.state.table_columns import TableColumns, table_columns
+from tidewheel.planner.view_statements import as_delta
+
+TABLE = pa.table(
+    {
+        "i": pa.chunked_array([[1, None], [3]], pa.int32()),
+        "d": pa.array([decimal.Decimal("1.50"), None, decimal.Decimal("-2.25")]),
+        "b": [True, None, False],
+        "s": ["a", None, "c"],
+        "f": [0.5, float("inf"), None],
+    }
+)
+
+
+def test_they_are_those_of_the_table() -> None:
+    schema = Schema([f"c{i}" for i in range(TABLE.num_columns)], TABLE.schema.types)
+    delta = as_delta(TABLE, schema)
+    assert isinstance(delta.cols, TableColumns)
+    assert len(delta.cols) == len(list(delta.cols)) == TABLE.num_columns
+    plain = Delta(schema, list(delta.cols), delta.weights)
+    for one in (delta, plain):
+        shown = one.to_arrow(weight=None)
+        assert shown.column_names == list(schema.names)
+        assert shown.to_pydict() == {f"c{i}": c.to_pylist() for i, c in enumerate(TABLE.columns)}
+    assert delta.take(np.array([2, 0])).to_pylist() == plain.take(np.array([2, 0])).to_pylist()
+    assert [c[:1].tolist() for c in delta.cols[0:1]] == [[1]]
+    assert delta.nbytes > TABLE.nbytes
+
+
+def test_types_are_those_of_the_schema() -> None:
+    delta = as_delta(TABLE.select(["i"]), Schema(["x"], [pa.int64()]))
+    assert delta.to_arrow(weight=None).schema == pa.schema([("x", pa.int64())])
+
+
+def test_a_dictionary_is_decoded() -> None:
+    table = pa.table({"s": pa.array(["a", "b", "a"]).dictionary_encode()})
+    assert table_columns(table, [pa.string()]) is None
+    delta = as_delta(table, Schema(["s"], [pa.string()]))
+    assert delta.to_arrow(weight=None).to_pydict() == {"s": ["a", "b", "a"]}
+
+
+def test_the_first_rows_of_a_view_are_shown_as_they_came() -> None:
+    n = 2 * LEAF
+    table = pa.table({"k": pa.chunked_array([np.arange(n), np.arange(n)]), "s": ["x"] * 2 * n})
+    schema = Schema(["k", "s"], table.schema.types)
+    sink = Sink(schema)
+    sink.step((), [as_delta(table, schema)])
+    sink.begin()
+    shown = sink.rows()
+    assert shown.column("k").chunk(0).buffers()[1] == table.column("k").chunk(0).buffers()[1]
+    gone = Delta(schema, [np.array([0, 1]), pa.array(["x", "x"])], np.array([-2, -1]))
+    sink.step((), [gone])
+    sink.taken()
+    assert sorted(sink.rows().column("k").to_pylist()) == [1, *np.arange(2, n).repeat(2)]
+
+
+def test_many_small_chunks_are_joined() -> None:
+    table = pa.table({"k": pa.chunked_array([[i] for i in range(100)], pa.int64())})
+    shown = as_delta(table, Schema(["k"], [pa.int64()])).to_arrow(weight=None)
+    assert shown.column("k").num_chunks == 1
