@@ -13,6 +13,7 @@ _versions = itertools.count(1)
 # One number for the whole process: a table may be changed through any connection to its file.
 _version = next(_versions)
 _settings = next(_versions)
+_changing = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +42,15 @@ class Catalog:
         """Grows with every statement that may have changed a catalog in this process."""
         return _version
 
-    def changed(self) -> None:
-        """Tables, views, types, functions or settings may be others now."""
+    def changed(self) -> tuple[int, int]:
+        """Tables, views, types, functions or settings may be others now; the old and new version.
+
+        What was read at the old one is known to have changed in nothing else.
+        """
         global _version
-        _version = next(_versions)
+        with _changing:
+            old, _version = _version, next(_versions)
+            return old, _version
 
     @property
     def settings_version(self) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
@@ -196,14 +196,17 @@ class Names:
 
     def beside(self, tables: Iterable[str]) -> Names:
         """The same catalog with temporary tables of these names, which have come since."""
+        return self.after([Relation("temp", "main", name, "table", True) for name in tables])
+
+    def after(self, come: Sequence[Relation] = (), gone: Collection[str] = ()) -> Names:
+        """The same catalog once these have come, and those of some keys have gone."""
         other = copy(self)
-        other.relations = [*self.relations]
-        other._by_name = dict(self._by_name)
-        for name in tables:
-            relation = Relation("temp", "main", name, "table", True)
-            other.relations.append(relation)
-            known = self._by_name.get(name.lower(), [])
-            other._by_name[name.lower()] = [*known, relation]
+        other.relations = [*(r for r in self.relations if r.key not in gone), *come]
+        other._by_name = {}
+        for relation in other.relations:
+            other._by_name.setdefault(relation.name.lower(), []).append(relation)
+        if gone or any(r.kind == "view" for r in come):
+            other.__dict__.pop("_queries", None)
         return other
 
     def mentioned(self, text: str) -> list[Relation]:

@@ -17,7 +17,7 @@ from tidewheel.sql.statements import Statement, Token, mentions_recursion, token
 from tidewheel.sql.unstable import pivots_by_data, rowid, unstable_call
 from tidewheel.sql.view_epochs import Epochs
 from tidewheel.sql.view_reading import Maintenance
-from tidewheel.sql.view_registry import CATALOG, SCHEMA, row_name
+from tidewheel.sql.view_registry import CATALOG, SCHEMA, row_name, rows_relation
 
 if TYPE_CHECKING:
     from tidewheel.planner import logical as L
@@ -39,15 +39,19 @@ class Creation(Epochs):
         """
         parsed = view_text.parse_create(statement, plain is not None)
         with self.writing():
+            version, present = self.host.catalog.version, self._present()
             try:
-                self._create(statement, parsed, plain)
+                come = self._create(statement, parsed, plain, present)
             except (errors.Error, duckdb.OutOfRangeException) as error:
                 if not isinstance(error, errors.Error):  # an operator's, not of a statement
                     error = errors.DataError(str(error))
                 told = self._as_asked(parsed.query, error)
                 told.move(parsed.query, statement.script, parsed.query_at)
                 raise told from None
-        self.host.catalog_changed()
+            if come is None:
+                self.host.catalog_changed()
+            else:
+                self._went_on(present, version, come)
 
     def _as_asked(self, query: str, error: errors.Error) -> errors.Error:
         """An error of filling a view, as DuckDB tells it of the query."""
@@ -59,11 +63,18 @@ class Creation(Epochs):
         return error
 
     def _create(
-        self, statement: Statement, parsed: view_text.CreateView, plain: list[L.Column] | None
-    ) -> None:
+        self,
+        statement: Statement,
+        parsed: view_text.CreateView,
+        plain: list[L.Column] | None,
+        present: Names,
+    ) -> list[Relation] | None:
+        """What has come into the catalog; None if something has gone, too, or nobody knows.
+
+        `present`: the catalog as it is.
+        """
         con = self.host.connection
         home = self.home()
-        present = self._present()
         names = present.at(home.path)
         relation, key, target = self._name(parsed, names)
         if len(parsed.parts) > 1:
@@ -71,7 +82,7 @@ class Creation(Epochs):
         replaced = key in self._maintainer.views
         if relation is not None:
             if parsed.if_not_exists:
-                return
+                return []
             alike = plain is not None and relation.kind == "view"
             if replaced:
                 alike = self._maintainer.views[key].plain == (plain is not None)
@@ -101,16 +112,18 @@ class Creation(Epochs):
             elif relation is not None:
                 self._do(f"DROP VIEW {relation.quoted}")
             kept = names.find([names.database, SCHEMA, "views"]) is not None
+            come: list[Relation] = []
             if not kept:
                 self._do(CATALOG)
-            elif relation is None:
+                come.append(Relation(names.database, SCHEMA, "views", "table", False))
+            if relation is None:
                 self._hides(names, key)
             if plain is not None:
                 types = [c.type for c in plain]
                 rows = plain_view.no_rows(plain, self.arrow(types))
             else:
                 read = frozenset(names.reads(parsed.query, self._keys()))
-                known = names if kept and relation is None else None
+                known = names.after(come) if relation is None else None
                 rows, types = self._no_rows(parsed.query, read, known)
             columns = self._columns(rows, parsed, statement)
             for column, kind in zip(columns, types, strict=True):
@@ -144,6 +157,11 @@ class Creation(Epochs):
                     # Arrow has another type than the plan: DuckDB's view must know that one
                     con.register(row_name(token), filled.rows().rename_columns(columns))
                     self._do(f"CREATE OR REPLACE VIEW {target} AS {select}")
+        (name, *qualifiers) = reversed(parsed.parts)
+        if relation is not None or qualifiers or not name.isascii():
+            return None
+        come.append(Relation(names.database, names.schema, name, "view", False))
+        return [*come, rows_relation(token)]
 
     def _no_rows(
         self, sql: str, reads: frozenset[str], names: Names | None

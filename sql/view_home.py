@@ -18,7 +18,7 @@ from tidewheel.planner import meaning
 from tidewheel.planner.maintain import Home, MaintainedView
 from tidewheel.planner.meaning import Meaning
 from tidewheel.sql import errors
-from tidewheel.sql.reads import Names
+from tidewheel.sql.reads import Names, Relation
 from tidewheel.sql.search_path import is_said, place
 from tidewheel.sql.view_registry import Registry
 
@@ -42,7 +42,7 @@ class Homes(Registry):
     """Has this connection something temporary, and the views that it does not hide things from."""
     _found_path: tuple[int, tuple[tuple[str, str], ...], str] | None = None
     _found_meaning: tuple[int, Meaning] | None = None
-    _arrow: tuple[object, dict[str, pa.DataType]] = None, {}
+    _arrow: tuple[tuple[int, int, Meaning | None] | None, dict[str, pa.DataType]] = None, {}
     """How results had columns of some types when catalog and settings were these."""
 
     @contextmanager
@@ -97,6 +97,26 @@ class Homes(Registry):
     def _hides(self, names: Names, *seen: str) -> None:
         """Note if this connection has something temporary, of which views `seen` have nothing."""
         self._hiding = self.host.catalog.version, names.hiding, set(seen)
+
+    def _went_on(
+        self, read: Names, version: int, come: Sequence[Relation] = (), gone: Collection[str] = ()
+    ) -> None:
+        """The catalog that was `read` at a version is another one, but by these relations only.
+
+        They are views, and what belongs to them. So what is known of all else need not be asked
+        again, unless somebody else has changed something, too.
+        """
+        old, new = self.host.catalog.changed()
+        if old != version or self.host.in_transaction:
+            return
+        self._catalog = (new, self.database.catalog_version), read.after(come, gone)
+        if self._found_path is not None and self._found_path[0] == old:
+            self._found_path = new, *self._found_path[1:]
+        if self._hiding is not None and self._hiding[0] == old:
+            self._hiding = new, *self._hiding[1:]
+        state, types = self._arrow
+        if state is not None and state[0] == old:
+            self._arrow = (new, *state[1:]), types
 
     def come_back(self) -> None:
         """Be at the session's own place again, where an error has kept it from that."""

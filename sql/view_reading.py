@@ -108,7 +108,9 @@ class Reading(Homes):
     def _maintained_elsewhere(self, names: Names) -> frozenset[str]:
         """Maintained views of attached databases: those of a copied file name the same rows."""
         ours = self._keys()  # whose queries DuckDB need not write
+        own = row_name("")
         views = (r for r in names.relations if r.kind == "view" and r.key not in ours)
+        views = (r for r in views if not r.name.startswith(own))
         return frozenset(r.key for r in views if row_name("") in names.sql(r))
 
     def _refuse_foreign(self, text: str) -> None:

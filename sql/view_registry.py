@@ -51,6 +51,11 @@ def row_name(token: str) -> str:
     return f"__tw_rows_{token}"
 
 
+def rows_relation(token: str) -> Relation:
+    """What the catalog has for a view's registered rows."""
+    return Relation("temp", "main", row_name(token), "view", True)
+
+
 class Host(Protocol):
     """What a session offers to its views."""
 
@@ -222,16 +227,17 @@ class Registry:
             return self._catalog[1]
         return Names(self.host.connection)
 
-    def _relation(self, key: str) -> Relation | None:
-        return next((r for r in Names(self.host.connection).relations if r.key == key), None)
+    def _relation(self, key: str, names: Names | None = None) -> Relation | None:
+        names = names or Names(self.host.connection)
+        return next((r for r in names.relations if r.key == key), None)
 
     def _do(self, sql: str, parameters: list[Any] | None = None) -> None:
         """Run a statement to its end: an open result would block the connection."""
         self.host.connection.execute(sql, parameters).fetchall()
 
-    def drop_one(self, key: str) -> None:
-        """Take a view out of the catalog and the registry."""
-        relation = self._relation(key)
+    def drop_one(self, key: str, names: Names | None = None) -> None:
+        """Take a view out of the catalog and the registry; `names`: the catalog, if it is known."""
+        relation = self._relation(key, names)
         if relation is not None:
             self._do(f"DROP VIEW {relation.quoted}")
         self._do(f"DELETE FROM {self._catalog_of(relation)} WHERE key = ?", [self._stored(key)])

@@ -22,7 +22,7 @@ from tidewheel.sql.statements import Statement
 from tidewheel.sql.subscribe import Subscription, Update, snapshot
 from tidewheel.sql.view_create import Creation
 from tidewheel.sql.view_reading import Maintenance
-from tidewheel.sql.view_registry import row_name
+from tidewheel.sql.view_registry import row_name, rows_relation
 
 if TYPE_CHECKING:
     from tidewheel.sql.compare import Comparison
@@ -37,7 +37,8 @@ class Views(Creation):
         """DROP MATERIALIZED VIEW [IF EXISTS] name [CASCADE]; `plain`: DROP VIEW."""
         parsed = view_text.parse_drop(statement, plain)
         with self.writing():
-            relation = Names(self.host.connection).find(list(parsed.parts))
+            version, names = self.host.catalog.version, self._present()
+            relation = names.find(list(parsed.parts))
             known = None if relation is None else self._maintainer.views.get(relation.key)
             if relation is None or known is None or (known.plain and not plain):
                 if parsed.if_exists and relation is None:
@@ -56,10 +57,12 @@ class Views(Creation):
             dependents = self._maintainer.readers([relation.key])
             if dependents and not parsed.cascade:
                 self._refuse_dependents(relation.key, statement, parsed.name_at)
+            gone = [relation.key, *dependents]
+            rows = [rows_relation(self._maintainer.views[key].token).key for key in gone]
             with self.implicitly():
-                for key in reversed([relation.key, *dependents]):
-                    self.drop_one(key)
-        self.host.catalog_changed()
+                for key in reversed(gone):
+                    self.drop_one(key, names)
+            self._went_on(names, version, gone=[*gone, *rows])
 
     def rename(
         self, statement: Statement, parsed: view_text.ViewName, view: MaintainedView
