@@ -26,7 +26,7 @@ from tidewheel.planner import logical as L
 from tidewheel.planner.maintain import Queries, Run
 from tidewheel.planner.rewrites.measured import Text
 from tidewheel.planner.text import identifier, to_sql
-from tidewheel.planner.view_heads import First, Size
+from tidewheel.planner.view_heads import First, Lists, Size
 from tidewheel.planner.view_reuse import Reusing, reusing
 from tidewheel.planner.view_statements import (
     as_delta,
@@ -71,6 +71,7 @@ class Contents:
         self._gets: dict[Node, Callable[[Queries], Delta | None]] = {}
         self._places: dict[Node, str] = {}
         self._sizes: dict[str, Size] = {}
+        self._lists = Lists()
         self._tables: dict[Node, str] = {}
         self._reads: dict[Node, int] = {}  # how many tables
 
@@ -145,8 +146,10 @@ class Contents:
             if most < MANY:
                 return None
             about = min(most, self.expected(source)) if origin.inputs else None
-            return First(op, named(given, names), names, rest, self._sizes, about)(run)
+            return First(op, query, names, rest, self._sizes, self._lists, about)(run)
 
+        query = named(given, names)
+        First.want(op, query, names, self._lists)
         self._gets[node] = rows
 
     def counted(self, node: Node, source: Node) -> None:

@@ -12,8 +12,9 @@ from typing import Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from tidewheel.engine.arrow import numbers
+from tidewheel.engine.arrow import array_of, numbers
 from tidewheel.engine.operators.rank import rankable
 from tidewheel.engine.operators.topk import Ordered, Rest
 from tidewheel.engine.state.delta import Delta, Int64s
@@ -37,12 +38,47 @@ class Size(NamedTuple):
     valueless: int
 
 
+class Lists:
+    """The first values of groups, which operators over the same rows get from one statement."""
+
+    def __init__(self) -> None:
+        self._wanted: dict[tuple[str, str], list[str]] = {}
+        self._found: dict[tuple[str, str], pa.Table] = {}
+
+    def want(self, query: str, group: str, values: str) -> None:
+        """Note that a list of `values` of each group in a query's rows will be asked for."""
+        wanted = self._wanted.setdefault((query, group), [])
+        if values not in wanted:
+            wanted.append(values)
+
+    def take(self, run: Queries, query: str, group: str, values: str) -> pa.Table:
+        """Columns of the groups; then the list, and how many rows there are."""
+        key = query, group
+        self.want(query, group, values)
+        wanted = self._wanted[key]
+        table = self._found.get(key)
+        if table is None:
+            items = [f"{v} AS __tw_list{i}" for i, v in enumerate(wanted)]
+            items = [group, *items, f"{OWN}count(*)"]
+            table = run(f"SELECT {', '.join(items)} FROM ({query}) GROUP BY {group}")
+        at = table.num_columns - 1 - len(wanted)
+        mine = table.select([*range(at), at + wanted.index(values), table.num_columns - 1])
+        table = table.remove_column(at + wanted.index(values))
+        wanted.remove(values)
+        if wanted:
+            self._found[key] = table
+        else:
+            self._found.pop(key, None)
+            del self._wanted[key]
+        return mine
+
+
 class First:
     """What an `Ordered` gets from the rows of `query`, whose columns are called `names`.
 
     `rest` is how it reads them all when that is not enough any more. `sizes`: what is known of
-    numbers of rows and groups. `about`: how many rows are expected of joins; None for one table,
-    filtered perhaps, whose rows are soon counted.
+    numbers of rows and groups, `lists`: what others get of the same rows. `about`: how many rows
+    are expected of joins; None for one table, filtered perhaps, whose rows are soon counted.
     """
 
     def __init__(
@@ -52,10 +88,12 @@ class First:
         names: Sequence[str],
         rest: Rest,
         sizes: dict[str, Size],
+        lists: Lists,
         about: float | None,
     ) -> None:
         self._op = op
         self._sizes = sizes
+        self._shared = lists
         self._query = query
         self._names = [to_sql(identifier(n)) for n in names]
         self._rest = rest
@@ -81,9 +119,7 @@ class First:
             return None
         schema = op.input.schema
         if group and not size.valueless and len(schema) == len(group) + 1:
-            table = run(self._lists(group))
-            delta = Delta(schema, columns(table, schema), np.ones(len(table), np.int64))
-            kept = self._kept(delta, numbers(table.columns[-1]), whole=False)
+            kept = self._kept(*self._lists(run, group), whole=False)
             if kept is not None:
                 return kept
         counted = all(map(groups_alike, schema.types))
@@ -96,18 +132,40 @@ class First:
         whole = rankable(schema.types[op.ranking.order.column])
         return self._kept(Delta(schema, columns(table, schema), weights), sizes, whole)
 
-    def _lists(self, group: Sequence[str]) -> str:
+    @staticmethod
+    def want(op: Ordered, query: str, names: Sequence[str], lists: Lists) -> None:
+        """Note what `_lists` is going to ask for."""
+        named = [to_sql(identifier(n)) for n in names]
+        group = [named[i] for i in op.input.key.indices]
+        if group and len(names) == len(group) + 1:
+            lists.want(query, ", ".join(group), First._values(op, named))
+
+    @staticmethod
+    def _values(op: Ordered, names: Sequence[str]) -> str:
+        order = op.ranking.order
+        first = "max" if order.descending else "min"
+        return f"{OWN}{first}({names[order.column]}, {max(LEAST, 2 * op.count)})"
+
+    def _lists(self, run: Queries, group: Sequence[str]) -> tuple[Delta, Int64s]:
         """The first values of each group, where rows are no more than that, and the group's rows.
 
         Of the last of these values there may be more.
         """
-        order = self._op.ranking.order
-        first = "max" if order.descending else "min"
-        value = self._names[order.column]
-        found = {value: f"unnest({OWN}{first}({value}, {self._rows}))"}
-        items = [f"{found.get(n, n)} AS {n}" for n in self._names]
-        by = ", ".join(group)
-        return f"SELECT {', '.join(items)}, {OWN}count(*) FROM ({self._query}) GROUP BY {by}"
+        op, schema = self._op, self._op.input.schema
+        values = self._values(op, self._names)
+        *groups, lists, sizes = (
+            self._shared.take(run, self._query, ", ".join(group), values).combine_chunks().columns
+        )
+        firsts = lists.combine_chunks() if isinstance(lists, pa.ChunkedArray) else lists
+        lengths = numbers(pc.list_value_length(firsts).fill_null(0))
+        at = np.arange(len(lengths)).repeat(lengths)
+        arrays = dict(
+            zip(op.input.key.indices, (g.take(array_of(at)) for g in groups), strict=True)
+        )
+        arrays[op.ranking.order.column] = firsts.flatten()
+        table = pa.table({str(i): arrays[i] for i in range(len(schema))})
+        delta = Delta(schema, columns(table, schema), np.ones(len(at), np.int64))
+        return delta, numbers(sizes)[at]
 
     def _known(self, run: Queries, group: Sequence[str]) -> Size | None:
         """The size by what DuckDB keeps of tables: if there are no NULLs, and few groups."""
@@ -144,9 +202,10 @@ class First:
         """`_statement` for one group of all rows; it finds none where a head has NULLs."""
         order, depth = self._op.ranking.order, self._rows
         value = self._names[order.column]
-        first, before = ("max", ">=") if order.descending else ("min", "<=")
-        ends = f"SELECT {OWN}list_extract({OWN}{first}({value}, {depth}), {depth})"
-        within = f"g.{value} {before} ({ends} FROM ({self._query}))"
+        last, before, way = ("min", ">=", "DESC") if order.descending else ("max", "<=", "ASC")
+        firsts = f"SELECT {value} AS c FROM ({self._query}) ORDER BY c {way} NULLS LAST"
+        end = f"SELECT CASE WHEN {OWN}count(c) = {depth} THEN {OWN}{last}(c) END"
+        within = f"g.{value} {before} ({end} FROM ({firsts} LIMIT {depth}))"
         count = [f"{OWN}count(*)"] if counted else []
         chosen = ", ".join([*(f"g.{n}" for n in self._names), *count, f"{size.rows}::BIGINT"])
         query = f"SELECT {chosen} FROM ({self._query}) AS g WHERE {within}"

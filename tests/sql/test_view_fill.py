@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import tidewheel
 from tidewheel.engine.operators.accumulate import Accumulate
 from tidewheel.engine.operators.linear import Concat
-from tidewheel.planner import view_fill, view_sums
+from tidewheel.planner import view_fill, view_heads, view_sums
 
 
 def decimal(unscaled: int, scale: int) -> str:
@@ -365,3 +365,30 @@ def test_doubles_of_more_rows_than_have_an_exact_sum(
         con.execute("DELETE FROM t WHERE g = 0")
         con.execute("DELETE FROM t WHERE x <> ?", [values[1]])
         assert con.execute("FROM v").fetchall() == [(values[1], 0.0)]
+
+
+def test_ends_of_groups_are_found_by_one_statement(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of one column; a second statement is for another one."""
+    monkeypatch.setattr(view_fill, "MANY", 100)
+    made: list[str] = []
+    held: list[view_heads.Lists] = []
+    take = view_heads.Lists.take
+
+    def counted(self: view_heads.Lists, run: Any, *asked: str) -> Any:
+        def noted(sql: str) -> Any:
+            made.append(sql)
+            return run(sql)
+
+        held.append(self)
+        return take(self, noted, *asked)
+
+    monkeypatch.setattr(view_heads.Lists, "take", counted)
+    query = "SELECT g, min(x) AS l, max(x) AS h, max(y) AS m FROM t GROUP BY g"
+    with tidewheel.connect() as con:
+        con.execute("CREATE TABLE t AS SELECT i % 3 AS g, i AS x, -i AS y FROM range(900) AS r(i)")
+        con.execute(f"CREATE MATERIALIZED VIEW v AS {query}")
+        assert (len(made), len(held)) == (2, 3)
+        assert not any(lists._wanted or lists._found for lists in held)
+        for where in ("x < 60", "x > 880", "x BETWEEN 300 AND 800", "g = 1"):
+            con.execute(f"DELETE FROM t WHERE {where}")
+            assert_same(con.execute("FROM v").fetchall(), con.execute(query).fetchall())
