@@ -19,6 +19,7 @@ from tidewheel.engine.state.run import Rows, concat_rows, picked
 
 _SOME: Final = 256
 _LARGE: Final = 4096
+_SELDOM: Final = 16  # so many rows for each one that is there again: those few are added up alone
 _CROWD: Final = 256  # so many rows of one key may be the same and not consolidated
 
 
@@ -258,7 +259,14 @@ def _sorted_values(rows: Rows) -> Rows | None:
 def _counted(ascending: Int64s, weight: int) -> tuple[Int64s, Int64s]:
     """Each value once, and its weight if every occurrence has `weight`."""
     first = begins(ascending)
-    if first.all():
-        return ascending, np.full(len(ascending), weight, np.int64)
-    starts = first.nonzero()[0]
-    return ascending[starts], np.diff(starts, append=len(ascending)) * weight
+    different = np.count_nonzero(first)
+    weights = np.full(different, weight, np.int64)
+    if different == len(ascending):
+        return ascending, weights
+    if (len(ascending) - different) * _SELDOM > len(ascending):
+        starts = first.nonzero()[0]
+        return ascending[starts], np.diff(starts, append=len(ascending)) * weight
+    values, again = ascending[first], (~first).nonzero()[0]
+    # before the i-th of those that are there again, i others were left out
+    np.add.at(weights, again - np.arange(1, len(again) + 1), weight)
+    return values, weights

@@ -70,3 +70,15 @@ def test_views_over_rows_that_are_there_more_than_once() -> None:
             con.execute(change)
             for name in views:
                 assert not con.execute(f"VERIFY VIEW {name}").fetchall(), (change, name)
+
+
+@pytest.mark.parametrize("span", [1, 3, 1_000, 50_000, 1 << 40])
+@pytest.mark.parametrize("weight", [1, -2])
+def test_values_are_counted(span: int, weight: int) -> None:
+    """Whether few, many or none of them are there again."""
+    rng = np.random.default_rng(3)
+    ascending = np.sort(rng.integers(0, span, 5_000))
+    values, weights = sorting._counted(ascending, weight)
+    want, times = np.unique(ascending, return_counts=True)
+    assert (values == want).all()
+    assert (weights == times * weight).all()
