@@ -49,6 +49,7 @@ class Statements:
         """Do expressions mean what they mean to DuckDB by default, but for the time zone?"""
         self._connection: duckdb.DuckDBPyConnection | None = None
         self._schemas: dict[tuple[str, Schema, str | None], pa.Schema] = {}
+        self._values: dict[str, Any] = {}
         self._lock = threading.RLock()
         self._confined = False
         self._numbers = itertools.count()
@@ -97,9 +98,14 @@ class Statements:
             return found
 
     def value(self, sql: str) -> Any:
-        """The value of an expression without columns."""
+        """The value of an expression without columns, on which nothing but settings has a say."""
         with self._lock:
-            return self._opened().execute(f"SELECT {sql}").fetchall()[0][0]
+            if sql not in self._values:
+                found = self._opened().execute(f"SELECT {sql}").fetchall()[0][0]
+                if len(self._values) == _KEPT:
+                    self._values.clear()
+                self._values[sql] = found
+            return self._values[sql]
 
     def prepare(self, sql: str, given: Exchanged) -> str:
         """The name of `sql`, planned once, over whatever `given` holds."""
