@@ -11,6 +11,7 @@ from tidewheel.engine.arrow import numbers
 from tidewheel.engine.operators.circuit import Node
 from tidewheel.engine.state.delta import Delta, Schema, consolidate
 from tidewheel.engine.state.order import begins
+from tidewheel.engine.state.sorting import tallied
 from tidewheel.engine.state.table_columns import table_columns
 from tidewheel.planner import logical as L
 from tidewheel.planner.text import identifier, to_sql, written
@@ -57,6 +58,9 @@ def each_once(table: pa.Table, schema: Schema) -> Delta:
     (col,) = columns(table, schema)
     if not isinstance(col, np.ndarray):
         return consolidate(as_delta(table, schema))
+    counted = None if col.dtype == np.uint64 else tallied(col.astype(np.int64, copy=False))
+    if counted is not None:
+        return Delta(schema, [counted[0].astype(col.dtype, copy=False)], counted[1])
     ordered = col if (col[1:] >= col[:-1]).all() else np.sort(col)
     starts = begins(ordered).nonzero()[0]
     counts = np.empty(len(starts), np.int64)

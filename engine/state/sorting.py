@@ -19,6 +19,7 @@ from tidewheel.engine.state.run import Rows, concat_rows, picked
 
 _SOME: Final = 256
 _LARGE: Final = 4096
+_CLOSE: Final = 4  # places for each of the integers that are counted
 _SELDOM: Final = 16  # so many rows for each one that is there again: those few are added up alone
 _CROWD: Final = 256  # so many rows of one key may be the same and not consolidated
 
@@ -203,7 +204,10 @@ def _sorted_integers(rows: Rows) -> Rows | None:
         packed += values
         low = (low << n) + least
     packed -= np.int64((low + (1 << 63)) % (1 << 64) - (1 << 63))
-    packed.sort()
+    if sum(bits) <= 32:  # half as wide is twice as fast
+        packed = np.sort(packed.astype(np.uint32)).astype(np.int64)
+    else:
+        packed.sort()
     packed, weights = _counted(packed, weight)
     out: list[Col] = [None] * len(layout.schema)
     for i, values, least, n in reversed(
@@ -250,10 +254,31 @@ def _sorted_values(rows: Rows) -> Rows | None:
     weight = int(rows.weights[0])
     if not spec.exact(rows.cols) or weight == 0 or (rows.weights != weight).any():
         return None
-    keys, weights = _counted(np.sort(rows.keys), weight)
+    counted = tallied(rows.keys)
+    if counted is not None:
+        keys, weights = counted[0], counted[1] * weight
+    else:
+        (col,) = rows.cols
+        narrow = np.sort(col if col.dtype.itemsize < 8 else rows.keys)
+        keys, weights = _counted(narrow.astype(np.int64, copy=False), weight)
     dtype = spec.kinds[0].dtype
     assert dtype is not None
     return Rows(rows.layout, keys, None, None, None, weights, [keys.astype(dtype, copy=False)])
+
+
+def tallied(values: Int64s) -> tuple[Int64s, Int64s] | None:
+    """Each of some integers once, in order, and how often it is there.
+
+    By counting, in a tenth of the time that sorting takes. None where they do not lie close
+    together.
+    """
+    low = int(values.min()) if len(values) else 0
+    span = int(values.max()) - low + 1 if len(values) else 0
+    if span > _CLOSE * len(values):
+        return None
+    counts = np.bincount(values - low, minlength=span)
+    there = counts.nonzero()[0]
+    return there + low, counts[there].astype(np.int64, copy=False)
 
 
 def _counted(ascending: Int64s, weight: int) -> tuple[Int64s, Int64s]:

@@ -13,6 +13,7 @@ from tidewheel.engine.state import sorting
 from tidewheel.engine.state.delta import Delta, Schema
 from tidewheel.engine.state.run import Layout
 from tidewheel.engine.state.sorting import sort_run
+from tidewheel.planner.view_statements import each_once
 
 SCHEMA = Schema(("k", "s", "x"), (pa.int64(), pa.string(), pa.int32()))
 
@@ -82,3 +83,40 @@ def test_values_are_counted(span: int, weight: int) -> None:
     want, times = np.unique(ascending, return_counts=True)
     assert (values == want).all()
     assert (weights == times * weight).all()
+
+
+@pytest.mark.parametrize("kind", ["int8", "int16", "int32", "int64", "uint8", "uint32", "uint64"])
+@pytest.mark.parametrize("span", [1, 90, 30_000, 1 << 40])
+@pytest.mark.parametrize("width", [1, 2])
+@pytest.mark.parametrize("weight", [1, 3])
+def test_integers(kind: str, span: int, width: int, weight: int) -> None:
+    """Close together or not, of few bits or many: they are counted, or sorted by value."""
+    ends = np.iinfo(kind)
+    rng = np.random.default_rng(4)
+    low = max(int(ends.min), -span // 2)
+    high = min(int(ends.max), low + span)
+    cols = [rng.integers(low, high, 9_000, dtype=kind, endpoint=True) for _ in range(width)]
+    if span == 1 << 40:
+        cols[0][:2] = ends.min, ends.max
+    schema = Schema([f"c{i}" for i in range(width)], [pa.from_numpy_dtype(kind)] * width)
+    given = Delta(schema, cols, np.full(9_000, weight))
+    rows = sort_run(Layout(schema, [0]).rows(given))
+    assert (np.diff(rows.keys) >= 0).all()
+    assert [c.dtype for c in rows.cols] == [c.dtype for c in cols]
+    got: Counter[tuple[int, ...]] = Counter()
+    for *row, times in zip(*(c.tolist() for c in rows.cols), rows.weights.tolist(), strict=True):
+        got[tuple(row)] += times
+    want = Counter(zip(*(c.tolist() for c in cols), strict=True))
+    assert got == {row: n * weight for row, n in want.items()}
+    if width == 1:
+        once = each_once(given.to_arrow(weight=None), schema)
+        assert dict(zip(once.cols[0].tolist(), once.weights.tolist(), strict=True)) == {
+            row[0]: n for row, n in want.items()
+        }
+        assert once.cols[0].dtype == cols[0].dtype
+
+
+def test_no_integers() -> None:
+    found = sorting.tallied(np.empty(0, np.int64))
+    assert found is not None
+    assert [len(part) for part in found] == [0, 0]
