@@ -90,7 +90,10 @@ def _packed(keys: Sequence[Int64s]) -> tuple[Index, Mask, int]:
     assert words is not None
     words <<= np.uint64(low_bits)
     words |= np.arange(n, dtype=np.uint64)
-    words.sort()
+    if free >= 32:  # half as wide is twice as fast
+        words = np.sort(words.astype(np.uint32)).astype(np.uint64)
+    else:
+        words.sort()
     order = (words & np.uint64((1 << low_bits) - 1)).view(np.int64)
     words >>= np.uint64(low_bits)
     return order, begins(words), told

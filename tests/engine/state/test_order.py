@@ -24,12 +24,15 @@ def _column(rng: np.random.Generator, kind: str, n: int) -> np.ndarray:
         return rng.choice(rng.integers(_LIMITS.min, _LIMITS.max, n // 4 + 1), n)
     if kind == "close together":  # values agree in their leading bits, and lie far apart
         return rng.choice(np.array([_LIMITS.min, 0, _LIMITS.max - 9]), n) + rng.integers(0, 9, n)
+    if kind == "32 bits":  # just so many, or one more, with the rows' positions
+        bits = 32 - (n - 1).bit_length() + rng.integers(0, 2)
+        return rng.integers(0, 1 << bits, n) - 5
     assert kind == "two runs"
     column = rng.integers(0, n, n)
     return np.concatenate([np.sort(column[: n // 2]), np.sort(column[n // 2 :])])
 
 
-KINDS = ("constant", "few", "hashes", "crowded hashes", "close together", "two runs")
+KINDS = ("constant", "few", "hashes", "crowded hashes", "close together", "32 bits", "two runs")
 
 
 @settings(max_examples=150, deadline=None)
