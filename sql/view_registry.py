@@ -29,6 +29,7 @@ from tidewheel.sql.statements import Statement
 from tidewheel.sql.whole_view import WholeViews
 
 if TYPE_CHECKING:
+    from tidewheel.planner.context import Context, Parameters
     from tidewheel.planner.logical import Node
     from tidewheel.sql import view_text
     from tidewheel.sql.catalog import Catalog
@@ -73,6 +74,9 @@ class Host(Protocol):
     @property
     def version(self) -> object:
         """Another one whenever the catalog, the views or settings may have changed."""
+
+    def context(self, parameters: Parameters) -> Context:
+        """What a query of this session is run with."""
 
     def bind(self, sql: str, names: Names | None = None) -> Node:
         """The logical plan of a view's query; `names`: the catalog as it is now."""

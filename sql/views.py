@@ -170,24 +170,28 @@ class Views(Creation):
     def _without_ties(self, view: MaintainedView, kept: pa.Table, found: pa.Table) -> pa.Table:
         """What differs from the answer of the same query in which no rows tie."""
         from tidewheel.sql import ties  # loads sqlglot
+        from tidewheel.sql.written_out import written_out
+
+        with self.at(view.home):
+            sql = written_out(view.sql, self.host.context(None))
 
         def answer(way: int, equal: bool = False) -> pa.Table:
-            other = replace(view, sql=ties.settled(view.sql, way, equal) or "")
+            other = replace(view, sql=ties.settled(sql, way, equal) or "")
             rows = self._run_naively(other).rename_columns(kept.column_names)
             return maintain.rounded(rows, self._scratch)
 
-        text = ties.cut(view.sql, kept.num_columns)
+        text = ties.cut(sql, kept.num_columns)
         try:
             if text is not None:
                 other = self._compared(kept, self._run_naively(replace(view, sql=text)))
                 if not other.num_rows:
                     return other
-            if ties.settled(view.sql, 0) is None:
+            if ties.settled(sql, 0) is None:
                 return found
             scratch = self._scratch
             rows = maintain.rounded(kept, scratch)
             right = ties.accepted(rows, answer, scratch)
-            if not right and ties.settled(view.sql, 0, equal=True) is not None:
+            if not right and ties.settled(sql, 0, equal=True) is not None:
                 right = ties.accepted(rows, lambda way: answer(way, True), scratch)
         except errors.Interrupted:
             raise

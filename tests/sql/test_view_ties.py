@@ -160,6 +160,35 @@ def test_the_status_says_that_rows_tie() -> None:
         assert con.execute("VERIFY VIEW w").status.endswith("of its query")
 
 
+WRITTEN_ELSEWHERE = (
+    "SELECT place(y) AS n, id FROM t",
+    "FROM best(2)",
+    "FROM placed",
+    "SELECT p.id, q.n FROM placed p JOIN renamed AS q (a, n) ON p.id = q.a WHERE p.n < 9",
+    "WITH x AS (SELECT * FROM first_rows) SELECT count(*), sum(id) FROM x",
+    "SELECT id FROM t WHERE id IN (SELECT id FROM first_rows)",
+)
+
+
+def test_ties_of_plain_views_and_macros() -> None:
+    """What orders the rows stands in a view or a macro that the maintained view names."""
+    with tidewheel.connect(threads=1) as con:
+        con.execute("""
+            CREATE TABLE t (id INTEGER, y INTEGER);
+            CREATE MACRO place(x) AS row_number() OVER (ORDER BY x);
+            CREATE MACRO best(n) AS TABLE SELECT id FROM t ORDER BY y LIMIT n;
+            CREATE VIEW placed AS SELECT id, row_number() OVER (ORDER BY y) AS n FROM t;
+            CREATE VIEW renamed (a, b) AS SELECT id, n FROM placed;
+            CREATE VIEW first_rows AS SELECT id FROM t ORDER BY y LIMIT 3""")
+        for i, query in enumerate(WRITTEN_ELSEWHERE):
+            con.execute(f"CREATE MATERIALIZED VIEW v{i} AS {query}")
+        con.execute("INSERT INTO t SELECT i, i % 3 FROM range(20) r(i)")
+        con.execute("UPDATE t SET y = 0 WHERE id % 4 = 1; DELETE FROM t WHERE id IN (0, 3)")
+        con.execute("INSERT INTO t VALUES (30, 0), (31, 1)")
+        for i, query in enumerate(WRITTEN_ELSEWHERE):
+            assert con.execute(f"VERIFY VIEW v{i}").fetchall() == [], query
+
+
 def test_equal_rows_may_stand_in_each_order_otherwise() -> None:
     """Rows of one table that are alike in all columns: no hash of them settles their order."""
     query = (
