@@ -20,7 +20,9 @@ from tidewheel.sql.bind_limit import limits
 
 Run = Callable[..., pa.Table]
 
-_WAYS = ("hash({}, {})", "~hash({}, {})")  # of two rows that tie, each is the first once
+# Of two rows that tie, each is the first once. As text: hash(row, n) puts rows into one of a few
+# orders, whatever n is.
+_WAYS = ("hash(concat(hash({}), '/{}'))", "~hash(concat(hash({}), '/{}'))")
 _COMPARED = 6
 _MOST = 30
 
@@ -88,7 +90,6 @@ def _told_by_place(orders: Sequence[exp.Expr], tables: Sequence[str], way: int) 
         parts = order.parent.args.get("partition_by") or () if order.parent else ()
         which = over.setdefault(tuple(e.sql() for e in (*parts, order)), len(over))
         for table in tables:
-            # As text: of numbers, hash(a, n) puts rows into much the same order for each n.
             text = f"hash(concat({table}.rowid, '/{way}/{which}'))"
             place = sqlglot.parse_one(text, dialect=Tidewheel)
             order.append("expressions", exp.Ordered(this=place, nulls_first=False))

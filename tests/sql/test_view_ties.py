@@ -145,6 +145,16 @@ def test_an_asof_join_has_one_of_the_partners_at_the_last_place(on: str) -> None
     assert all(sorted(row[:2] for row in rows) == once for rows in found)
 
 
+def test_each_way_has_another_order() -> None:
+    """Rows that are in all of the few orders that one asks for would have to be in the view."""
+    con = duckdb.connect(config={"threads": 1})
+    con.execute("CREATE TABLE t AS SELECT i % 2 AS p, i % 5 AS y, i FROM range(30) r(i)")
+    ways = [settled("SELECT i, lag(i) OVER (PARTITION BY p ORDER BY y) FROM t", w)
+            for w in range(40)]  # fmt: skip
+    orders = {tuple(sorted(con.execute(str(way)).fetchall(), key=str)) for way in ways}
+    assert len(orders) > 30
+
+
 def test_the_status_says_that_rows_tie() -> None:
     with tidewheel.connect() as con:
         con.execute("CREATE TABLE t AS SELECT i AS a, i % 2 AS b FROM range(4000) r(i)")
