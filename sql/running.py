@@ -183,6 +183,11 @@ class Runner:
         about_view = is_about_view(statement) or statement.words[:2] == ("ALTER", "TABLE")
         if about_view and plain_view.handled(statement, session.views):
             return None, -1
+        if statement.words[:4] == ("COMMENT", "ON", "MATERIALIZED", "VIEW"):
+            named = view_text.parse_comment(statement)
+            session.views.resolve(named.parts, statement, named.name_at)
+            text = view_text.without_materialized(statement.text)
+            statement = dataclasses.replace(statement, text=text)
         if _is_table_as(statement) or statement.words[0] in ("DESCRIBE", "DESC", "SUMMARIZE"):
             with self._recursions(statement, given) as (statement, given):
                 result, count = self._ddl(statement, given)

@@ -252,6 +252,23 @@ def parse_verify(statement: Statement) -> ViewName:
     return ViewName(parts, at, length, rest=(against,))
 
 
+def parse_comment(statement: Statement) -> ViewName:
+    """Read COMMENT ON MATERIALIZED VIEW v IS …"""
+    cursor = _Cursor(statement)
+    cursor.expect("COMMENT")
+    cursor.expect("ON")
+    cursor.expect("MATERIALIZED")
+    cursor.expect("VIEW")
+    parts, at, length = cursor.name()
+    return ViewName(parts, at, length)
+
+
+def without_materialized(text: str) -> str:
+    """COMMENT ON MATERIALIZED VIEW in DuckDB's words, with all else where it was."""
+    word = next(t for t in tokens(text) if t.text.upper() == "MATERIALIZED")
+    return text[: word.start] + " " * len(word.text) + text[word.start + len(word.text) :]
+
+
 def parse_subscribe(statement: Statement) -> ViewName:
     """Read SUBSCRIBE TO v [AS OF EPOCH n]; `rest` holds n if it is given."""
     cursor = _Cursor(statement)
