@@ -43,8 +43,12 @@ class Comparison:
         return not (self.problem or self.only_left or self.only_right)
 
 
-def compare(left: pa.Table, right: pa.Table) -> Comparison:
-    """Compares two results column by column, by position."""
+def compare(left: pa.Table, right: pa.Table, sizes: pa.Table | None = None) -> Comparison:
+    """Compares two results column by column, by position.
+
+    `sizes` are rows of the same columns that tell how large the numbers are that a double was
+    added up from: two sums are near if they differ by nothing in 12 digits of that.
+    """
     counts = left.num_rows, right.num_rows
     if left.num_columns != right.num_columns:
         return Comparison(
@@ -56,7 +60,7 @@ def compare(left: pa.Table, right: pa.Table) -> Comparison:
     if not surplus:
         return Comparison(*counts)
     if "float" in kinds:
-        surplus = _without_near(surplus, kinds)
+        surplus = _without_near(surplus, kinds, {} if sizes is None else _largest(sizes, kinds))
     return Comparison(
         *counts,
         only_left=[(n, row) for n, row in surplus if n > 0],
@@ -173,7 +177,28 @@ def _surplus(left: pa.Table, right: pa.Table, kinds: list[str]) -> list[tuple[in
     return [(a - b, tuple(row[0 if a > b else 1 :: 2])) for a, b, *row in rows]
 
 
-def _without_near(surplus: list[tuple[int, Row]], kinds: list[str]) -> list[tuple[int, Row]]:
+def _largest(sizes: pa.Table, kinds: list[str]) -> dict[Row, list[float]]:
+    """The largest value of each column of doubles, by the values of the other columns."""
+    with duckdb.connect() as connection:
+        connection.execute("SET TimeZone = 'UTC'")
+        connection.register("__tw_sizes", _prepared(sizes))
+        rows: list[Row] = connection.execute("FROM __tw_sizes").fetchall()
+    found: dict[Row, list[float]] = {}
+    for row in rows:
+        kept = found.setdefault(_exact(row, kinds), [0.0] * len(kinds))
+        for i, kind in enumerate(kinds):
+            if kind == "float" and row[i] is not None and math.isfinite(row[i]):
+                kept[i] = max(kept[i], abs(float(row[i])))
+    return found
+
+
+def _exact(row: Row, kinds: list[str]) -> Row:
+    return tuple(_hashable(v) for v, kind in zip(row, kinds, strict=True) if kind != "float")
+
+
+def _without_near(
+    surplus: list[tuple[int, Row]], kinds: list[str], sizes: dict[Row, list[float]]
+) -> list[tuple[int, Row]]:
     """Drops pairs of rows whose doubles agree but were rounded to different keys.
 
     Two values on both sides of a rounding boundary get different keys, however near they are.
@@ -181,10 +206,10 @@ def _without_near(surplus: list[tuple[int, Row]], kinds: list[str]) -> list[tupl
     floats = [i for i, kind in enumerate(kinds) if kind == "float"]
     groups: dict[Row, tuple[list[list[Any]], list[list[Any]]]] = defaultdict(lambda: ([], []))
     for count, row in surplus:
-        exact = tuple(_hashable(v) for i, v in enumerate(row) if i not in floats)
-        groups[exact][0 if count > 0 else 1].append([abs(count), row])
+        groups[_exact(row, kinds)][0 if count > 0 else 1].append([abs(count), row])
     rest: list[tuple[int, Row]] = []
-    for more, less in groups.values():
+    for exact, (more, less) in groups.items():
+        size = sizes.get(exact) or [0.0] * len(kinds)
         for side in (more, less):
             side.sort(key=lambda entry: [_order(entry[1][i]) for i in floats])
         pairs = (
@@ -193,7 +218,7 @@ def _without_near(surplus: list[tuple[int, Row]], kinds: list[str]) -> list[tupl
             else zip(more, less, strict=False)
         )
         for a, b in pairs:
-            if a[0] and b[0] and all(near(a[1][i], b[1][i]) for i in floats):
+            if a[0] and b[0] and all(near(a[1][i], b[1][i], size[i]) for i in floats):
                 matched = min(a[0], b[0])
                 a[0] -= matched
                 b[0] -= matched
@@ -214,15 +239,18 @@ def _order(value: Any) -> tuple[int, float]:
     return (2, 0.0) if math.isnan(value) else (1, float(value))
 
 
-def near(a: Any, b: Any) -> bool:
-    """Do two numbers agree to 12 significant digits: differ by at most half a unit of the last?"""
+def near(a: Any, b: Any, size: float = 0.0) -> bool:
+    """Do two numbers agree to 12 significant digits: differ by at most half a unit of the last?
+
+    Those of `size`, if that is larger.
+    """
     if a is None or b is None:
         return a is b
     a, b = float(a), float(b)
     if a == b or (math.isnan(a) and math.isnan(b)):
         return True
-    largest = max(abs(a), abs(b))
-    if not math.isfinite(largest):
+    if not (math.isfinite(a) and math.isfinite(b)):
         return False
+    largest = max(abs(a), abs(b), size)
     unit: float = math.pow(10.0, math.floor(math.log10(largest)) - (DIGITS - 1))
     return bool(abs(a - b) <= 0.5 * unit)

@@ -40,6 +40,18 @@ def written_out(sql: str, context: Context) -> str:
     return sql if tree == before else tree.sql(dialect=Tidewheel)
 
 
+def without_signs(sql: str) -> str | None:
+    """The query with abs(…) of what sum and avg add up; None if it calls neither."""
+    tree = _parsed(sql)
+    calls = [] if isinstance(tree, str) else list(tree.find_all(exp.Sum, exp.Avg))
+    for call in calls:
+        argument = call.this
+        if isinstance(argument, exp.Distinct):
+            argument = argument.expressions[0]
+        argument.replace(exp.Abs(this=argument.copy()))
+    return tree.sql(dialect=Tidewheel) if calls and not isinstance(tree, str) else None
+
+
 def _parsed(sql: str) -> exp.Query | str:
     try:
         tree = sqlglot.parse_one(sql, dialect=Tidewheel)
