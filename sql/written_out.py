@@ -41,8 +41,11 @@ def written_out(sql: str, context: Context) -> str:
 
 
 def without_signs(sql: str) -> str | None:
-    """The query with abs(…) of what sum and avg add up; None if it calls neither."""
-    tree = _parsed(sql)
+    """The query with abs(…) of what sum and avg add up; None if it calls neither.
+
+    None for a recursion, too: it may not end with other numbers.
+    """
+    tree = "a recursion" if mentions_recursion(sql) else _parsed(sql)
     calls = [] if isinstance(tree, str) else list(tree.find_all(exp.Sum, exp.Avg))
     for call in calls:
         argument = call.this
