@@ -68,6 +68,12 @@ class TableInfo:
     """Columns whose values may be equal and not the same, as -0.0 and 0.0, a month and 30 days."""
 
     @property
+    def known(self) -> Schema:
+        """The layout of a table that has one."""
+        assert self.layout is not None
+        return self.layout
+
+    @property
     def places(self) -> str:
         """Begins a list of columns with the place of a row: one that moves counts as changed."""
         hidden = "rowid" in map(str.lower, self.columns)

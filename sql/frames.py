@@ -30,6 +30,10 @@ def register(session: Session, name: str, frame: object) -> None:
 def _register(session: Session, name: str, frame: object) -> None:
     session.connection.register(name, python_scan.readable(frame))
     session.frames[name] = frame
+    if session.in_transaction:  # whose rollback may take it along
+        session.framed_at.pop(name, None)
+    else:
+        session.framed_at[name] = session.database.catalog_version
     session.catalog.changed()
 
 

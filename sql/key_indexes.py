@@ -22,7 +22,6 @@ _SHARE = 8
 
 def index_of(views: Epochs, key: str, info: TableInfo, rules: Rules) -> KeyIndex | None:
     """The index of a table; None while too few have asked for it."""
-    assert info.layout is not None
     indexes = views.registry.indexes
     version = views.state_of_tables
     found = indexes.get(key)
@@ -39,8 +38,8 @@ def index_of(views: Epochs, key: str, info: TableInfo, rules: Rules) -> KeyIndex
     width = 8 * (len(info.columns) + 3)
     if room is not None and rows * width * _SHARE > room:
         return None
-    delta = Delta.from_arrow(table_of(connection, f"FROM {info.name}"), 1, info.layout)
-    index = KeyIndex(info.columns, info.layout, rules.key, version)
+    delta = Delta.from_arrow(table_of(connection, f"FROM {info.name}"), 1, info.known)
+    index = KeyIndex(info.columns, info.known, rules.key, version)
     index.fill(delta)
     indexes[key] = index
     return index

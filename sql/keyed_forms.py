@@ -1,7 +1,9 @@
-"""UPDATEs and DELETEs of one row, named by values of its columns.
+"""UPDATEs and DELETEs of rows that are named by values of their columns.
 
     DELETE FROM t WHERE id = 7
+    DELETE FROM t WHERE id IN (?, ?, ?)
     UPDATE t SET a = ?, b = 'x' WHERE k = ? AND l = ?
+    UPDATE t SET a = 0 WHERE id BETWEEN 10 AND 20
 
 Here they are only taken apart, those that come again and again but once. What they mean
 `row_by_key` tells, which knows the table; whatever is not surely of these forms is run as written.
@@ -12,6 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from ..planner.context import Parameters
 from .repeated import NAME, VALUE, is_text, python
@@ -20,11 +23,18 @@ from .statements import Statement, split
 _EQUAL = rf"{NAME}\s*=\s*{VALUE}"
 _TABLE = rf"{NAME}(?:\.{NAME})*"
 _PATTERN = re.compile(
-    rf"\s*(?:DELETE\s+FROM\s+{_TABLE}|"
-    rf"UPDATE\s+{_TABLE}\s+SET\s+(?P<set>{_EQUAL}(?:\s*,\s*{_EQUAL})*))"
-    rf"\s+WHERE\s+(?P<where>{_EQUAL}(?:\s+AND\s+{_EQUAL})*)\s*;?\s*\Z",
+    rf"\s*(?P<table>DELETE\s+FROM\s+{_TABLE}|UPDATE\s+{_TABLE})"
+    rf"(?:\s+SET\s+(?P<set>{_EQUAL}(?:\s*,\s*{_EQUAL})*))?"
+    rf"\s+WHERE\s+(?:(?P<where>{_EQUAL}(?:\s+AND\s+{_EQUAL})*)|"
+    rf"(?P<column>{NAME})\s+(?P<how>BETWEEN|IN)\s*"
+    rf"(?P<values>{VALUE}\s+AND\s+{VALUE}|\(\s*{VALUE}(?:\s*,\s*{VALUE})*\s*\)))\s*;?\s*\Z",
     re.IGNORECASE,
 )
+_COPY = re.compile(
+    rf"\s*INSERT\s+INTO\s+{_TABLE}\s+(?:SELECT\s*\*\s*)?FROM\s+(?P<frame>{NAME})\s*;?\s*\Z",
+    re.IGNORECASE,
+)
+_VALUE = re.compile(VALUE, re.IGNORECASE)
 _PART = re.compile(rf"({NAME})\s*=\s*({VALUE})", re.IGNORECASE)
 _LONGEST = 4096
 _FORMS = 64
@@ -40,6 +50,8 @@ class Form:
     assigned: tuple[str, ...]
     """Empty for a DELETE."""
     key: tuple[str, ...]
+    how: str
+    """What the key's columns are said to be: "=" the values, "IN" them, or "BETWEEN" them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +69,7 @@ class KeyedForms:
     """The forms of one connection."""
 
     def __init__(self) -> None:
-        self._forms: dict[str, Form] = {}
-        """By the text without its values."""
+        self._forms: dict[object, Form] = {}
         self._texts: dict[str, tuple[Form, Sequence[str]]] = {}
         """Texts that have parameters, which come again, and their values as they are written."""
 
@@ -85,21 +96,41 @@ class KeyedForms:
         cut = _PATTERN.match(script) if is_text(script) else None
         if cut is None:
             return None
-        sets = _PART.findall(cut["set"] or "")
-        parts = sets + _PART.findall(cut["where"])
-        texts = [text for _, text in parts]
+        how = (cut["how"] or "=").upper()
+        if how != "=" and (how == "IN") != cut["values"].startswith("("):
+            return None
+        if (cut["set"] is None) != (cut["table"][:6].upper() == "DELETE"):
+            return None
+        sets, equal = _PART.findall(cut["set"] or ""), _PART.findall(cut["where"] or "")
+        keys = _VALUE.findall(cut["values"] or "")
+        texts = [text for _, text in sets + equal] + keys
         if len(self._forms) > _FORMS or len(self._texts) > _FORMS:
             self._forms.clear()
             self._texts.clear()
-        shape = _PART.sub(r"\1", script)
+        assigned = tuple([_name(name) for name, _ in sets])
+        named = tuple([_name(name) for name, _ in equal]) or (_name(cut["column"]),)
+        shape = cut["table"], assigned, named, how
         form = self._forms.get(shape)
         if form is None:
-            names = [_name(name) for name, _ in parts]
-            form = Form(split(script)[0], tuple(names[: len(sets)]), tuple(names[len(sets) :]))
-            self._forms[shape] = form
+            form = self._forms[shape] = Form(split(script)[0], assigned, named, how)
         if "?" in texts:
             self._texts[script] = form, texts
         return form, texts
+
+
+@dataclass(frozen=True, slots=True)
+class Copied:
+    """INSERT INTO t FROM frame, or SELECT * FROM frame."""
+
+    statement: Statement
+    frame: str
+
+
+@lru_cache(_FORMS)
+def copied(script: str) -> Copied | None:
+    """The statement that `script` is; None if it is no such one."""
+    cut = _COPY.match(script) if len(script) <= _LONGEST and is_text(script) else None
+    return None if cut is None else Copied(split(script)[0], _name(cut["frame"]))
 
 
 def _name(text: str) -> str:

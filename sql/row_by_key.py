@@ -1,6 +1,6 @@
-"""One row changed in autocommit mode by a statement that names it by its primary key.
+"""Rows changed in autocommit mode by a statement that names them by their primary keys.
 
-Which row that is, an index of ours tells (`engine.state.key_index`), and so the change is known
+Which rows these are an index of ours tells (`engine.state.key_index`), and so the change is known
 before DuckDB makes it: it goes through the views first, like an inserted row (`row_insert`).
 """
 
@@ -8,24 +8,29 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from tidewheel.engine.state.change import Change
-from tidewheel.engine.state.delta import Delta, Schema
-from tidewheel.engine.state.rowwise import MINUS, NEW_OLD, Row
+from tidewheel.engine.state.delta import Delta
+from tidewheel.engine.state.key_index import KeyIndex
+from tidewheel.engine.state.rowwise import NEW_OLD, Row
 from tidewheel.sql import hidden
 from tidewheel.sql.capture import TableInfo
 from tidewheel.sql.key_indexes import index_of
 from tidewheel.sql.keyed_forms import Keyed
 from tidewheel.sql.row_insert import held
 from tidewheel.sql.row_rules import Rules
+from tidewheel.sql.write_behind import MOST
 
 if TYPE_CHECKING:
     from tidewheel.sql.view_epochs import Epochs
 
 
 def change(views: Epochs, key: str, info: TableInfo, asked: Keyed) -> int | None:
-    """Change or delete a row of a table that views read; how many that were.
+    """Change or delete rows of a table that views read; how many that were.
 
     None: nothing is done, run the statement as written.
     """
@@ -36,57 +41,69 @@ def change(views: Epochs, key: str, info: TableInfo, asked: Keyed) -> int | None
     index = None if named is None else index_of(views, key, info, rules)
     if named is None or index is None:
         return None
-    name, assigned = named
-    row = index.find(name)
-    if row is None:
-        return 0
-    behind = views.behind if rules.in_memory and views.database.private else None
+    names, assigned = named
+    rows = _found(index, names, asked.form.how)
+    if not rows:
+        return None if rows is None else 0
     given = list(asked.given) if isinstance(asked.given, (list, tuple)) else None
 
     def once() -> object:
         return hidden.execute(views.host.connection, asked.text, given)
 
+    behind = views.behind if rules.in_memory and views.database.private else None
     write: Callable[[], object] = once
     if not assigned:
-        delta = Delta.of_rows(_layout(info), [row], MINUS, True)
+        delta = Delta.of_rows(info.known, rows, np.full(len(rows), -1), True)
         if behind is not None:
-            write = lambda: behind.delete(info, rules.key, name, once)  # noqa: E731
+            write = partial(behind.delete, info, rules.key, rows, once)
     else:
-        new = _changed(row, assigned)
-        if new is None or rules.lacks(new):
+        changed = [(_changed(row, assigned), row) for row in rows]
+        if any(new is None or rules.lacks(new) for new, _ in changed):
             return None
-        if new == row:
-            return 1
-        delta = Delta.of_rows(_layout(info), [new, row], NEW_OLD, True)
+        pairs = [(new, row) for new, row in changed if new is not None and new != row]
+        if not pairs:
+            return len(rows)
+        weights = np.tile(NEW_OLD, len(pairs))
+        delta = Delta.of_rows(info.known, [row for pair in pairs for row in pair], weights, True)
         if behind is not None:
-            at = [i for i, _ in assigned]
-            write = lambda: behind.update(info, rules.key, new, at, once)  # noqa: E731
-    return 1 if views.step_ahead(key, Change.of(delta, info.columns), write) else None
+            new_rows, at = [new for new, _ in pairs], [i for i, _ in assigned]
+            write = partial(behind.update, info, rules.key, new_rows, at, once)
+    if views.step_ahead(key, Change.of(delta, info.columns), write):
+        return len(rows)
+    return None
 
 
-def _layout(info: TableInfo) -> Schema:
-    assert info.layout is not None
-    return info.layout
+def _found(index: KeyIndex, names: Sequence[Row], how: str) -> Sequence[Row] | None:
+    """The rows of some keys; None where they are not to be looked for here."""
+    if how == "BETWEEN":
+        (low,), (high,) = names
+        return index.between(low, high, MOST) if index.ordered else None
+    rows = [index.find(name) for name in dict.fromkeys(names)]
+    return [row for row in rows if row is not None]
 
 
 def _named(
     asked: Keyed, info: TableInfo, rules: Rules
-) -> tuple[Row, Sequence[tuple[int, Any]]] | None:
-    """The key's values, and the assigned columns with theirs; None where only DuckDB can tell."""
+) -> tuple[Sequence[Row], Sequence[tuple[int, Any]]] | None:
+    """The values of keys, and the assigned columns with theirs; None where DuckDB must look."""
     place = {name.lower(): i for i, name in enumerate(info.columns)}
-    form, kinds = asked.form, _layout(info).kinds
+    form, kinds = asked.form, info.known.kinds
     try:
-        key = {place[name]: v for name, v in zip(form.key, asked.key, strict=True)}
+        key = [place[name] for name in form.key]
         sets = {place[name]: v for name, v in zip(form.assigned, asked.assigned, strict=True)}
-        if len(key) < len(form.key) or len(sets) < len(form.assigned):
-            return None  # a column that is named twice
-        if key.keys() != set(rules.key) or sets.keys() & key.keys():
+        if len(sets) < len(form.assigned) or sorted(key) != sorted(rules.key):
             return None
-        name = tuple([held(key[i], kinds[i]) for i in rules.key])
+        if sets.keys() & set(key):
+            return None
+        if form.how == "=":
+            given = dict(zip(key, asked.key, strict=True))
+            names = [tuple([held(given[i], kinds[i]) for i in rules.key])]
+        else:
+            names = [(held(value, kinds[key[0]]),) for value in asked.key]
         assigned = [(i, held(value, kinds[i])) for i, value in sets.items()]
     except (KeyError, ValueError, TypeError, ArithmeticError):
         return None
-    return None if None in name else (name, assigned)
+    return None if any(None in name for name in names) else (names, assigned)
 
 
 def _changed(row: Row, assigned: Sequence[tuple[int, Any]]) -> Row | None:

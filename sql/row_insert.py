@@ -70,12 +70,11 @@ def _write(
         index = index_of(views, key, info, rules)
         if index is None or index.find(tuple([row[i] for i in rules.key])) is not None:
             return once
-    return lambda: views.behind.insert(info, rules.key, row, once)
+    return lambda: views.behind.insert(info, rules.key, [row], once)
 
 
 def _change(row: HeldRow, info: TableInfo) -> Change:
-    assert info.layout is not None
-    return Change.of(Delta.of_rows(info.layout, [row], PLUS, True), info.columns)
+    return Change.of(Delta.of_rows(info.known, [row], PLUS, True), info.columns)
 
 
 def _known(row: Row, info: TableInfo) -> HeldRow | None:

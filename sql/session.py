@@ -24,7 +24,7 @@ from . import safe_mode as safe
 from .activity import Activity, Progress
 from .catalog import Catalog
 from .database import Database
-from .keyed_forms import Keyed, KeyedForms
+from .keyed_forms import Copied, Keyed, KeyedForms, copied
 from .parameters import distribute
 from .reads import Names
 from .repeated import Repeated, Row
@@ -52,6 +52,8 @@ class Session:
         self.lock = threading.RLock()
         self.settings = Settings()
         self.frames: dict[str, object] = {}
+        self.framed_at: dict[str, int] = {}
+        """The version of the catalog in which a frame was registered."""
         self.scanned: set[str] = set()
         """The frames that were found among the caller's variables."""
         self.interrupted = threading.Event()
@@ -116,22 +118,30 @@ class Session:
         return outcome
 
     def _row(self, script: str, parameters: Parameters) -> int | None:
-        """A statement of one row like those before it: an INSERT, or an UPDATE or DELETE by a key.
+        """A statement of few rows that are known: an INSERT, or an UPDATE or DELETE by a key.
 
         None: not that, or run it as written.
         """
         if self.in_transaction or not (self.autocommit and isinstance(script, str)):
             return None
-        row: Row | Keyed | None = self._repeated.find(script, parameters, self.catalog.version)
+        row: Row | Keyed | Copied | None = self._repeated.find(
+            script, parameters, self.catalog.version
+        )
+        rows: pa.Table | None = None
         if row is None and self.views.any:
             row = self._keyed.find(script, parameters)
+            if row is None and self.frames and parameters is None:
+                row, rows = self._copied(script)
         if row is None:
             return None
-        statement = row.form.statement
+        statement = row.statement if isinstance(row, Copied) else row.form.statement
         with Deferred(), self._begun(statement), self.guard(statement):
             self.views.lock_for_write()
             try:
                 self._write_behind(MOST)
+                if isinstance(row, Copied):
+                    assert rows is not None
+                    return self.views.insert_rows(row, rows)
                 if isinstance(row, Keyed):
                     return self.views.change_row(row)
                 return self.views.insert(row, self._repeated)
@@ -140,6 +150,18 @@ class Session:
                     raise
             finally:
                 self.views.release()
+
+    def _copied(self, script: str) -> tuple[Copied | None, pa.Table | None]:
+        """An INSERT of all that a registered Arrow table has, and the table."""
+        found = copied(script)
+        if found is None:
+            return None, None
+        named = [name for name in self.frames if name.lower() == found.frame]
+        # a table that was made since would hide it
+        if len(named) != 1 or self.framed_at.get(named[0]) != self.database.catalog_version:
+            return None, None
+        rows = self.frames[named[0]]
+        return (found, rows) if isinstance(rows, pa.Table) else (None, None)
 
     def statements(self, script: str, parameters: Parameters) -> list[tuple[Statement, Parameters]]:
         """The statements of a script, each with its share of the parameters."""

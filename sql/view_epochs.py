@@ -17,7 +17,7 @@ from tidewheel.engine.arrow import pa
 from tidewheel.engine.kernels.duckdb import roll_back
 from tidewheel.engine.state.memory import Excess
 from tidewheel.planner import maintain
-from tidewheel.sql import errors, row_rules, view_text
+from tidewheel.sql import errors, hidden, row_rules, view_text
 from tidewheel.sql.capture import Capture, Outcome, TableInfo
 from tidewheel.sql.repeated import Repeated, Row
 from tidewheel.sql.statements import Statement
@@ -27,7 +27,7 @@ from tidewheel.sql.watched import table_info
 
 if TYPE_CHECKING:
     from tidewheel.engine.state.change import Change
-    from tidewheel.sql.keyed_forms import Keyed
+    from tidewheel.sql.keyed_forms import Copied, Keyed
     from tidewheel.sql.row_rules import Rules
     from tidewheel.sql.write_behind import WriteBehind
 
@@ -114,6 +114,23 @@ class Epochs(Reading):
         from tidewheel.sql import row_by_key
 
         return row_by_key.change(self, key, info, asked)
+
+    def insert_rows(self, asked: Copied, rows: pa.Table) -> int | None:
+        """INSERT of an Arrow table's rows in autocommit mode; None: run it as written."""
+        key = self.target_key(asked.statement)
+        if key is None or key in self._maintainer.views:
+            return None
+        self.recover()
+        info = self.watched_tables().get(key)
+        if info is None:
+            return None
+        # Imported here: it takes long to load, and not everybody has views.
+        from tidewheel.sql import frame_insert
+
+        text = asked.statement.text
+        return frame_insert.insert(
+            self, key, info, rows, lambda: hidden.execute(self.host.connection, text, None)
+        )
 
     @property
     def behind(self) -> WriteBehind:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from tidewheel.sql.capture import TableInfo
 
 MOST = 1024
-"""Statements of one row whose rows wait, at most."""
+"""Rows of one statement that may wait, and rows that wait before another is let wait."""
 _ROWS = "__tw_behind"
 
 
@@ -55,50 +55,54 @@ class WriteBehind:
         self._tables: dict[str, _Waiting] = {}
         self._once: Callable[[], object] | None = None
         self.waiting = 0
-        """How many statements wait."""
+        """Changes of single rows that wait."""
 
     def insert(
-        self, info: TableInfo, key: Sequence[int], row: Row, once: Callable[[], object]
+        self, info: TableInfo, key: Sequence[int], rows: Sequence[Row], once: Callable[[], object]
     ) -> None:
-        """A row comes. `once` runs the statement, for the case that no other one waits."""
-        table = self._table(info, key, once)
-        table.come[tuple([row[i] for i in key]) if key else self._number()] = row
+        """Rows come. `once` runs the statement, for the case that no other one waits."""
+        number = self.waiting
+        table = self._table(info, key, len(rows), once)
+        for i, row in enumerate(rows):
+            table.come[_named(row, key) if key else number + i] = row
 
     def update(
         self,
         info: TableInfo,
         key: Sequence[int],
-        row: Row,
+        rows: Sequence[Row],
         assigned: Sequence[int],
         once: Callable[[], object],
     ) -> None:
-        """A row becomes `row`, in which the columns `assigned`, none of the key, may be others."""
-        table = self._table(info, key, once)
-        name = tuple([row[i] for i in key])
-        if name in table.come:
-            table.come[name] = row
-        else:
-            table.new[name] = row
-            table.assigned.update(assigned)
+        """Rows become `rows`, in which the columns `assigned`, none of the key, may be others."""
+        table = self._table(info, key, len(rows), once)
+        for row in rows:
+            name = _named(row, key)
+            if name in table.come:
+                table.come[name] = row
+            else:
+                table.new[name] = row
+                table.assigned.update(assigned)
 
     def delete(
-        self, info: TableInfo, key: Sequence[int], name: Row, once: Callable[[], object]
+        self, info: TableInfo, key: Sequence[int], rows: Sequence[Row], once: Callable[[], object]
     ) -> None:
-        """The row of a key goes."""
-        table = self._table(info, key, once)
-        if table.come.pop(name, None) is None:
-            table.new.pop(name, None)
-            table.gone[name] = None
+        """Rows go."""
+        table = self._table(info, key, len(rows), once)
+        for row in rows:
+            name = _named(row, key)
+            if table.come.pop(name, None) is None:
+                table.new.pop(name, None)
+                table.gone[name] = None
 
-    def _number(self) -> int:
-        return self.waiting
-
-    def _table(self, info: TableInfo, key: Sequence[int], once: Callable[[], object]) -> _Waiting:
+    def _table(
+        self, info: TableInfo, key: Sequence[int], rows: int, once: Callable[[], object]
+    ) -> _Waiting:
         table = self._tables.get(info.name)
         if table is None:
             table = self._tables[info.name] = _Waiting(info, key)
-        self.waiting += 1
-        self._once = once if self.waiting == 1 else None
+        self._once = None if self.waiting else once
+        self.waiting += rows
         return table
 
     def flush(self, connection: duckdb.DuckDBPyConnection) -> None:
@@ -121,10 +125,13 @@ class WriteBehind:
             self.waiting = 0
 
 
+def _named(row: Row, key: Sequence[int]) -> Row:
+    return tuple([row[i] for i in key])
+
+
 def _write(table: _Waiting, connection: duckdb.DuckDBPyConnection) -> None:
     """Bring one table up to date, and forget step by step what that needs."""
-    info, schema = table.info, table.info.layout
-    assert schema is not None
+    info, schema = table.info, table.info.known
     names = [quoted(name) for name in info.columns]
     match = " AND ".join(f"t.{names[i]} = r.{names[i]}" for i in table.key)
     if table.gone:

@@ -76,6 +76,12 @@ class ColumnType:
             return found
         return int(found.scaleb(self.storage.scale, _WIDEST))
 
+    def values(self, col: Col) -> list[Any]:
+        """All values of a column, as `rowwise` has them."""
+        if pa.types.is_decimal128(self.storage):
+            return [self.value(col, at) for at in range(len(col))]
+        return list(col.to_pylist())
+
     def empty(self) -> Col:
         """A column without rows."""
         return self.load(pa.nulls(0, self.arrow))
@@ -132,6 +138,13 @@ class FixedType(ColumnType):
         if isinstance(col, np.ndarray):
             return col[at].item()
         return self._values(col[at : at + 1])[0].item() if col[at].is_valid else None
+
+    def values(self, col: Col) -> list[Any]:
+        values, nulls = self.split(col)
+        found: list[Any] = values.tolist()
+        for at in () if nulls is None else nulls.nonzero()[0].tolist():
+            found[at] = None
+        return found
 
     def _values(self, array: pa.Array) -> Array:
         n = len(array)
@@ -203,6 +216,9 @@ class BoolType(FixedType):
     def value(self, col: Col, at: int) -> Any:
         found = super().value(col, at)
         return None if found is None else bool(found)
+
+    def values(self, col: Col) -> list[Any]:
+        return [None if v is None else bool(v) for v in super().values(col)]
 
     def _values(self, array: pa.Array) -> Array:
         filled = array.fill_null(False) if array.null_count else array

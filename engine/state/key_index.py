@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from tidewheel.engine.state.arrangement import Arrangement
 from tidewheel.engine.state.change import Change
-from tidewheel.engine.state.delta import Delta, KeySpec, Schema
-from tidewheel.engine.state.rowwise import Row, RowColumns, row_at
+from tidewheel.engine.state.columns import Col
+from tidewheel.engine.state.delta import Delta, KeySpec, Schema, unique
+from tidewheel.engine.state.rowwise import Row, RowColumns, all_rows, row_at
 
 
 class KeyIndex:
@@ -50,6 +53,30 @@ class KeyIndex:
     def apply(self, change: Change) -> None:
         """The table has changed."""
         self._rows.insert(change.delta(self._names, self._schema))
+
+    @property
+    def ordered(self) -> bool:
+        """Can `between` be asked? If the key is one column of integers, of at most 64 bits."""
+        kind = self._kinds[0]
+        return len(self._kinds) == 1 and kind.integer and kind.dtype != np.uint64
+
+    def between(self, low: int, high: int, most: int) -> Sequence[Row] | None:
+        """The rows whose keys lie from `low` to `high`; None if more than `most`."""
+        found = self._rows.spine.between(low, high, 2 * most)
+        if found is None or len(found) > most:
+            return None
+        return all_rows(self._schema.kinds, found.cols)
+
+    def takes(self, cols: Sequence[Col], n: int) -> bool:
+        """Are the keys of n new rows, whose columns are `cols`, all different, and not there yet?
+
+        False also where that is hard to tell: different keys may have one hash.
+        """
+        keys = self._rows.key.keys(cols, n)
+        if len(unique(keys)) < n:
+            return False
+        found = self._rows.match(cols, self._rows.key, keys)
+        return found is None or not len(found[1])
 
     def find(self, key: Row) -> Row | None:
         """The row of a key, both of values as `rowwise` has them; None if there is none."""

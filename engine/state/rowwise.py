@@ -66,6 +66,14 @@ def row_at(kinds: Sequence[ColumnType], cols: Sequence[Col], at: int) -> Row:
     return tuple([kind.value(col, at) for kind, col in zip(kinds, cols, strict=True)])
 
 
+def all_rows(kinds: Sequence[ColumnType], cols: Sequence[Col]) -> Sequence[Row]:
+    """The rows of columns of the types `kinds`."""
+    rows = rows_of(cols)
+    if rows is not None:
+        return rows
+    return list(zip(*[k.values(c) for k, c in zip(kinds, cols, strict=True)], strict=True))
+
+
 def concat(parts: Sequence[Sequence[Col]]) -> RowColumns | None:
     """Rows one after the other; None where some are not rows."""
     rows: list[Row] = []
@@ -79,6 +87,5 @@ def concat(parts: Sequence[Sequence[Col]]) -> RowColumns | None:
 
 
 PLUS: Final = np.array([1])
-MINUS: Final = np.array([-1])
 NEW_OLD: Final = np.array([1, -1])
-"""Weights: of a row that comes, of one that goes, and of one that replaces another."""
+"""Weights: of a row that comes, and of one that replaces another."""

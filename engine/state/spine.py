@@ -236,6 +236,28 @@ class Spine:
                     found.append(rows.slice(begin, int(rows.keys.searchsorted(key, "right"))))
         return found + self._head.of(key) if len(self._head) else found
 
+    def between(self, low: int, high: int, most: int) -> Rows | None:
+        """The rows whose keys lie from `low` to `high`, consolidated; None if they are too many.
+
+        `most`: rows that may be looked at, those included that cancel.
+        """
+        found: list[Rows] = []
+        for run in self._runs:
+            for rows in run.runs if isinstance(run, Merge) else (run,):
+                begin = int(rows.keys.searchsorted(low))
+                end = int(rows.keys.searchsorted(high, side="right"))
+                if end > begin:
+                    found.append(rows.slice(begin, end))
+                    most -= end - begin
+                    if most < 0:
+                        return None
+        if len(self._head):
+            rows = self._head.by_key()[0]
+            within = (rows.keys >= low) & (rows.keys <= high)
+            if within.any():
+                found.append(rows.where(within))
+        return sort_rows(concat_rows(found)) if found else empty_rows(self.layout)
+
     def first(self, key: int, wanted: int) -> tuple[list[Rows], int | None]:
         """The first rows of a key by rank: at most `wanted` of each run.
 

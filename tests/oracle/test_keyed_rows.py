@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import pyarrow as pa
 import pytest
 
 import tidewheel
@@ -93,7 +94,23 @@ class Steps:
                 f"UPDATE {table} SET {', '.join(f'{c} = ?' for c in sets)} WHERE {self.equal(keys)}"
             )
             return [self.bound(text, self.of(table, [*sets, *keys]))]
-        if kind < 0.9:
+        if kind < 0.88 and table in ("one", "bound"):
+            low, high = sorted(rng.choices(range(10), k=2))
+            where = rng.choice([f"BETWEEN {low} AND {high}", f"IN ({high}, {low}, {low + 1}, ?)"])
+            head = rng.choice([f"DELETE FROM {table}", f"UPDATE {table} SET a = 3"])
+            return [(f"{head} WHERE id {where}", [rng.randrange(9)] if "?" in where else None)]
+        if kind < 0.91:
+            count, start = rng.randrange(1, 5), rng.randrange(9)
+            ids = pa.array(range(start, start + count), pa.int32())
+            texts = pa.array([rng.choice(TEXTS) for _ in ids])
+            small = pa.array([rng.choice([1, 2, None]) for _ in ids], pa.int64())
+            table = rng.choice(["one", "bare"])
+            batch = pa.table({"a": ids, "s": texts, "w": small.cast(pa.int8())})
+            if table == "one":
+                floats = pa.array([0.5] * count)
+                batch = pa.table({"id": ids, "a": small, "s": texts, "x": floats})
+            return [(f"INSERT INTO {table} FROM given", [batch])]
+        if kind < 0.94:
             inner = [step for _ in range(rng.randrange(4)) for step in self.step()]
             inner = [s for s in inner if s[0] not in ("BEGIN", "COMMIT", "ROLLBACK")]
             return [("BEGIN", None), *inner, (rng.choice(["COMMIT", "ROLLBACK"]), None)]
@@ -149,7 +166,12 @@ def _doubled(text: str) -> str:
 def _run(con: Any, step: Step) -> object:
     """How many rows a statement changes, or the kind of its error."""
     try:
-        done = con.execute(*step)
+        text, values = step
+        if text.endswith("FROM given"):
+            assert values is not None
+            con.register("given", values[0])
+            values = None
+        done = con.execute(text, values)
         if isinstance(con, duckdb.DuckDBPyConnection):
             rows = done.fetchall()
             return rows[0][0] if rows and rows[0] else -1

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import pyarrow as pa
 import pytest
 
 import tidewheel
@@ -142,6 +143,49 @@ def test_what_duckdb_must_look_at_does_not_wait() -> None:
             assert rows(con, f"FROM v_{name}") == [(4,)]
         with pytest.raises(tidewheel.IntegrityError):
             con.execute("DELETE FROM p WHERE id = 1")
+
+
+def test_rows_of_an_arrow_table(con: tidewheel.Connection) -> None:
+    def batch(ids: list[Any], x: list[Any]) -> pa.Table:
+        return pa.table(
+            {"a": pa.array(ids, pa.int32()), "b": ["h"] * len(ids), "c": pa.array(x, pa.int32())}
+        )
+
+    for text in ("INSERT INTO t FROM batch", "insert into T select * from BATCH;"):
+        con.register("batch", batch([200, 201, 202], [1, 2, 3]))
+        assert con.execute(text).rowcount == 3
+        assert waiting(con) == 3
+        assert ("h", 6) in rows(con, "FROM v")
+        assert con.execute("DELETE FROM t WHERE id BETWEEN 200 AND ?", [202]).rowcount == 3
+        assert not [row for row in rows(con, "FROM v") if row[0] == "h"]
+        assert rows(con, "SELECT count(*) FROM t") == [(100,)]
+    for ids, x in (([200, 200], [1, 1]), ([201, 5], [1, 1]), ([203], [None])):
+        con.register("batch", batch(ids, x))
+        with pytest.raises(tidewheel.IntegrityError):
+            con.execute("INSERT INTO t FROM batch")
+        con.unregister("batch")
+    con.register("batch", batch([300], [7]))
+    con.execute("CREATE TABLE main.batch (a INTEGER, b VARCHAR, c INTEGER)")
+    con.execute("INSERT INTO t FROM batch")  # DuckDB says which of them that is
+    assert not waiting(con)
+    assert rows(con, "FROM t WHERE id > 99") == rows(con, "FROM batch")
+    assert not rows(con, "VERIFY VIEW v")
+
+
+def test_several_rows_by_their_keys(con: tidewheel.Connection) -> None:
+    assert con.execute("UPDATE t SET x = 0 WHERE id IN (1, 2, 2, ?, 1000)", [3]).rowcount == 3
+    assert con.execute("UPDATE t SET x = 0, g = 'z' WHERE id BETWEEN 90 AND 200").rowcount == 10
+    assert con.execute("DELETE FROM t WHERE id BETWEEN 5 AND 4").rowcount == 0
+    assert con.execute("DELETE FROM t WHERE id IN (7)").rowcount == 1
+    assert waiting(con) == 14
+    assert ("z", 0) in rows(con, "FROM v")
+    assert rows(con, "SELECT count(*), sum(x) FROM t") == [
+        (99, 2 + sum(range(4, 90)) - 7)
+    ]  # the row of id 0 has 2
+    for sql in ("DELETE FROM t WHERE id IN (1, NULL)", "DELETE FROM t WHERE id BETWEEN NULL AND 5"):
+        con.execute(sql)
+    assert rows(con, "SELECT count(*) FROM t") == [(98,)]
+    assert not rows(con, "VERIFY VIEW v")
 
 
 def test_a_file_has_every_row_at_once(tmp_path: Path) -> None:
