@@ -442,10 +442,10 @@ class Maintainer:
         return out
 
     def _follow(self, moved: Deltas) -> None:
-        """Take the changes into the indexes; one of which much changes is made anew if need be."""
+        """Take the changes into the indexes; one of which most changes is made anew if need be."""
         for key, change in moved.items() if self.indexes else ():
             index = self.indexes.get(key)
-            if index is not None and len(change) < view_choice.LARGE:
+            if index is not None and len(change) <= max(view_choice.LARGE, len(index) // 2):
                 index.apply(change)
             else:
                 self.indexes.pop(key, None)

@@ -38,8 +38,10 @@ def change(views: Epochs, key: str, info: TableInfo, asked: Keyed) -> int | None
     if rules is None or not rules.key or not views.registry.incremental(key):
         return None
     named = _named(asked, info, rules)
-    index = None if named is None else index_of(views, key, info, rules)
-    if named is None or index is None:
+    if named is None or (asked.form.how == "BETWEEN" and not _narrow(*named[0])):
+        return None
+    index = index_of(views, key, info, rules)
+    if index is None:
         return None
     names, assigned = named
     rows = _found(index, names, asked.form.how)
@@ -71,6 +73,12 @@ def change(views: Epochs, key: str, info: TableInfo, asked: Keyed) -> int | None
     if views.step_ahead(key, Change.of(delta, info.columns), write):
         return len(rows)
     return None
+
+
+def _narrow(low: Row, high: Row) -> bool:
+    """Are there few integers from `low` to `high`? Of others an index is not asked."""
+    first, last = low[0], high[0]
+    return len(low) == 1 and isinstance(first, int) and last - first <= 4 * MOST
 
 
 def _found(index: KeyIndex, names: Sequence[Row], how: str) -> Sequence[Row] | None:

@@ -14,6 +14,7 @@ from tidewheel.engine.state.arrangement import Arrangement
 from tidewheel.engine.state.change import Change
 from tidewheel.engine.state.columns import Col
 from tidewheel.engine.state.delta import Delta, KeySpec, Schema, unique
+from tidewheel.engine.state.order import argsort, ascends
 from tidewheel.engine.state.rowwise import Row, RowColumns, all_rows, row_at
 
 
@@ -47,8 +48,12 @@ class KeyIndex:
         return self._rows.nbytes
 
     def fill(self, rows: Delta) -> None:
-        """The rows that there are."""
-        self._rows.insert(rows)
+        """The rows that there are, each once."""
+        keys = self._rows.key.keys(rows.cols, len(rows))
+        if not ascends(keys):
+            order = argsort(keys)
+            rows, keys = rows.take(order), keys[order]
+        self._rows.insert_run(rows, (), keys)
 
     def apply(self, change: Change) -> None:
         """The table has changed."""
