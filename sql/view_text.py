@@ -178,7 +178,7 @@ def parse_create(statement: Statement, plain: bool = False) -> CreateView:
             cursor.fail("expected a query")
     cursor.at = query_at
     start = cursor.parts[cursor.at].start
-    last = cursor.parts[-1]
+    last = cursor.parts[-1 if plain else _without_data(cursor)]
     end = last.start + len(last.text)
     query = statement.text[start:end]
     lead = ""
@@ -197,6 +197,23 @@ def parse_create(statement: Statement, plain: bool = False) -> CreateView:
         replace,
         if_not_exists,
     )
+
+
+def _without_data(cursor: _Cursor) -> int:
+    """Where the query ends, counted from the end: before PostgreSQL's WITH DATA, if it is there.
+
+    NotSupportedError for WITH NO DATA.
+    """
+    words = [t.text.upper() for t in cursor.parts[-3:]]
+    if words == ["WITH", "NO", "DATA"]:
+        raise errors.NotSupportedError(
+            "a maintained view always has its rows",
+            hint="leave WITH NO DATA out",
+            text=cursor.statement.script,
+            position=cursor.statement.start + cursor.parts[-3].start,
+            length=len("WITH"),
+        )
+    return -3 if words[-2:] == ["WITH", "DATA"] else -1
 
 
 def parse_drop(statement: Statement, plain: bool = False) -> ViewName:

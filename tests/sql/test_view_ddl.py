@@ -304,3 +304,15 @@ def test_renamed_as_a_view_or_a_table(con: tidewheel.Connection, kind: str) -> N
     assert con.execute("FROM x").fetchall() == [(60,)]
     con.execute("CREATE TABLE w (i INTEGER); ALTER TABLE w RENAME TO y; FROM y")
     assert con.execute("VERIFY VIEW x").fetchall() == []
+
+
+def test_with_data_as_postgresql_has_it() -> None:
+    with tidewheel.connect() as con:
+        con.execute("CREATE TABLE data (x INTEGER)")
+        con.execute("CREATE MATERIALIZED VIEW v AS SELECT sum(x) AS s FROM data\nWITH DATA;")
+        con.execute("CREATE MATERIALIZED VIEW w AS WITH data AS (SELECT 1 AS y) FROM data")
+        con.execute("INSERT INTO data VALUES (3)")
+        assert con.execute("SELECT s, y FROM v, w").fetchall() == [(3, 1)]
+        with pytest.raises(tidewheel.NotSupportedError, match="always has its rows") as failed:
+            con.execute("CREATE MATERIALIZED VIEW u AS FROM data WITH NO DATA")
+        assert "WITH NO DATA" in str(failed.value)
