@@ -44,6 +44,11 @@ _PANDAS_INDEX = re.compile(r"__index_level_\d+__")
 def append(session: Session, name: str, data: object) -> int:
     """Write the rows of `data` to table `name`, all or nothing; how many there were."""
     with session.lock:
+        if isinstance(data, pa.Table) and _parts(name) == [name]:
+            session.check_open()
+            known = session.insert_known([name], data)
+            if known is not None:
+                return known
         with session.guard(_STATEMENT):
             session.check_open()
             reader = stream(data)

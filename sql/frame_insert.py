@@ -1,4 +1,6 @@
-"""Rows of an Arrow table, inserted in autocommit mode by `INSERT INTO t FROM frame`.
+"""Rows of an Arrow table, inserted in autocommit mode.
+
+`INSERT INTO t FROM frame`, `Connection.append` and `executemany` do that.
 
 Few rows, of the types of the table's columns, are known before DuckDB has them, and go through the
 views first, like a single one (`row_insert`).
@@ -24,27 +26,63 @@ if TYPE_CHECKING:
 
 
 def insert(
-    views: Epochs, key: str, info: TableInfo, rows: pa.Table, once: Callable[[], object]
+    views: Epochs,
+    key: str,
+    info: TableInfo,
+    rows: pa.Table,
+    once: Callable[[], object] | None,
+    named: bool = False,
 ) -> int | None:
-    """Insert rows, column by column, into a table that views read; how many there were.
+    """Insert rows into a table that views read; how many there were.
 
-    None: nothing is done, run the statement as written. `once` runs it as a whole.
+    Column by column, or, `named`, by the columns' names. None: nothing is done. `once` runs the
+    statement as it is, where it is one.
     """
     if info.layout is None or not 0 < rows.num_rows <= MOST:
         return None
-    if rows.schema.types != list(info.layout.types) or not views.registry.incremental(key):
+    behind = views.database.private
+    if (once is None and not behind) or not views.registry.incremental(key):
         return None
     rules = views.rules(key, info)
-    if rules is None:
+    given = None if rules is None else _fitting(rows, info, named)
+    if rules is None or given is None:
         return None
-    delta = Delta.from_arrow(rows, 1, info.layout)
+    delta = Delta.from_arrow(given, 1, info.layout)
     if any(columns.is_null(delta.cols[i]) is not None for i in rules.required):
         return None
-    write: Callable[[], object] = once
-    if rules.in_memory and views.database.private:
+    write = once
+    if rules.in_memory and behind:
         index = index_of(views, key, info, rules) if rules.key else None
         if not rules.key or (index is not None and index.takes(delta.cols, len(delta))):
             new = all_rows(info.layout.kinds, delta.cols)
             write = partial(views.behind.insert, info, rules.key, new, once)
+    if write is None:
+        return None
     done = views.step_ahead(key, Change.of(delta, info.columns), write)
     return len(delta) if done else None
+
+
+def _fitting(rows: pa.Table, info: TableInfo, named: bool) -> pa.Table | None:
+    """The rows in the order and of the types of the table's columns; None if they do not fit."""
+    layout = info.known
+    if rows.num_columns != len(layout):
+        return None
+    if named:
+        place = {name.lower(): i for i, name in enumerate(rows.column_names)}
+        order = [place.get(name.lower()) for name in info.columns]
+        if None in order or len(place) < len(order):
+            return None
+        rows = rows.select(order)
+    arrays = []
+    for column, kind in zip(rows.columns, layout.types, strict=True):
+        t = pa.types
+        if column.type == kind:
+            arrays.append(column)
+        elif t.is_null(column.type) or (t.is_integer(column.type) and t.is_integer(kind)):
+            try:
+                arrays.append(column.cast(kind))
+            except pa.ArrowInvalid:  # an integer that does not fit
+                return None
+        else:
+            return None
+    return pa.table(arrays, names=list(layout.names))

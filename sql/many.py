@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from ..planner.context import Parameters
 from . import bulk, errors
+from .keyed_forms import copied
 from .statements import NO_STATEMENT, split
 
 if TYPE_CHECKING:
@@ -33,6 +34,10 @@ def execute_many(session: Session, script: str, sets: Iterable[Parameters]) -> i
             rows = bulk.insert(statements[0], given)
         if not session.autocommit or session.in_transaction:
             return _many(session, script, given, rows)
+        if rows is not None and (into := copied(rows[0])) is not None:
+            known = session.insert_known(into, rows[1])
+            if known is not None:
+                return known
         try:
             with session.as_one():
                 return _many(session, script, given, rows)

@@ -6,7 +6,7 @@ import dataclasses
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING, Any
 
@@ -134,18 +134,38 @@ class Session:
                 row, rows = self._copied(script)
         if row is None:
             return None
-        statement = row.statement if isinstance(row, Copied) else row.form.statement
+        with self._known(row.statement if isinstance(row, Copied) else row.form.statement, script):
+            if isinstance(row, Copied):
+                assert rows is not None
+                return self.views.insert_rows(row, rows)
+            if isinstance(row, Keyed):
+                return self.views.change_row(row)
+            return self.views.insert(row, self._repeated)
+
+    def insert_known(self, into: Copied | Sequence[str], rows: pa.Table) -> int | None:
+        """Few rows into a table of some name by the names of their columns, or, by INSERT INTO t
+        SELECT * FROM …, by their places. How many there are; None: nothing is done.
+        """
+        if self.in_transaction or not (self.autocommit and self.views.any):
+            return None
+        if not 0 < rows.num_rows <= MOST:
+            return None
+        with self._known(into.statement if isinstance(into, Copied) else _APPEND):
+            if isinstance(into, Copied):
+                return self.views.insert_rows(into, rows, again=False)
+            return self.views.append_rows(into, rows)
+
+    @contextmanager
+    def _known(self, statement: Statement, script: str | None = None) -> Iterator[None]:
+        """Around a change of rows that are known before DuckDB has them."""
         with Deferred(), self._begun(statement), self.guard(statement):
             self.views.lock_for_write()
             try:
                 self._write_behind(MOST)
-                if isinstance(row, Copied):
-                    assert rows is not None
-                    return self.views.insert_rows(row, rows)
-                if isinstance(row, Keyed):
-                    return self.views.change_row(row)
-                return self.views.insert(row, self._repeated)
+                yield
             except duckdb.ConstraintException:
+                if script is None:
+                    raise
                 with self.guard(split(script)[0], as_written=False):
                     raise
             finally:
@@ -501,6 +521,7 @@ def _query(sql: str) -> Statement:
 
 
 _BEGIN = split("BEGIN")[0]
+_APPEND = split("APPEND")[0]
 _ROUNDS, _ROWS = 1_000, 10_000_000  # iterations of a naive evaluation, and rows of all of them
 _NO_BEGIN = (Kind.TRANSACTION, Kind.SETTING)
 

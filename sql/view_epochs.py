@@ -8,7 +8,7 @@ and always right).
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import duckdb
@@ -115,9 +115,29 @@ class Epochs(Reading):
 
         return row_by_key.change(self, key, info, asked)
 
-    def insert_rows(self, asked: Copied, rows: pa.Table) -> int | None:
-        """INSERT of an Arrow table's rows in autocommit mode; None: run it as written."""
-        key = self.target_key(asked.statement)
+    def insert_rows(self, asked: Copied, rows: pa.Table, again: bool = True) -> int | None:
+        """INSERT of an Arrow table's rows in autocommit mode; None: run it as written.
+
+        `again`: the statement can be run, too.
+        """
+        text = asked.statement.text
+
+        def once() -> object:
+            return hidden.execute(self.host.connection, text, None)
+
+        return self._rows_into(self.target_key(asked.statement), rows, once if again else None)
+
+    def append_rows(self, parts: Sequence[str], rows: pa.Table) -> int | None:
+        """Rows into the table of a name, column by column by their names; None: nothing is done."""
+        return self._rows_into(self.key_of(parts), rows, None, named=True)
+
+    def _rows_into(
+        self,
+        key: str | None,
+        rows: pa.Table,
+        once: Callable[[], object] | None,
+        named: bool = False,
+    ) -> int | None:
         if key is None or key in self._maintainer.views:
             return None
         self.recover()
@@ -127,10 +147,7 @@ class Epochs(Reading):
         # Imported here: it takes long to load, and not everybody has views.
         from tidewheel.sql import frame_insert
 
-        text = asked.statement.text
-        return frame_insert.insert(
-            self, key, info, rows, lambda: hidden.execute(self.host.connection, text, None)
-        )
+        return frame_insert.insert(self, key, info, rows, once, named)
 
     @property
     def behind(self) -> WriteBehind:
@@ -166,15 +183,17 @@ class Epochs(Reading):
     def target_key(self, statement: Statement) -> str | None:
         """The key of the table that DML writes, if it is known."""
         _, parts, _ = view_text.target(statement)
-        if not parts:
-            return None
+        return self.key_of(parts) if parts else None
+
+    def key_of(self, parts: Sequence[str]) -> str | None:
+        """The key of what a name stands for."""
         version, known = self._targets
         if version != self.database.catalog_version:
             known = {}
             self._targets = (self.database.catalog_version, known)
         name = "\x00".join(parts).lower()
         if name not in known:
-            relation = self._names().find(parts)
+            relation = self._names().find(list(parts))
             known[name] = None if relation is None else relation.key
         return known[name]
 

@@ -58,9 +58,13 @@ class WriteBehind:
         """Changes of single rows that wait."""
 
     def insert(
-        self, info: TableInfo, key: Sequence[int], rows: Sequence[Row], once: Callable[[], object]
+        self,
+        info: TableInfo,
+        key: Sequence[int],
+        rows: Sequence[Row],
+        once: Callable[[], object] | None,
     ) -> None:
-        """Rows come. `once` runs the statement, for the case that no other one waits."""
+        """Rows come. `once` runs the statement, if it is one, where no other waits."""
         number = self.waiting
         table = self._table(info, key, len(rows), once)
         for i, row in enumerate(rows):
@@ -72,7 +76,7 @@ class WriteBehind:
         key: Sequence[int],
         rows: Sequence[Row],
         assigned: Sequence[int],
-        once: Callable[[], object],
+        once: Callable[[], object] | None,
     ) -> None:
         """Rows become `rows`, in which the columns `assigned`, none of the key, may be others."""
         table = self._table(info, key, len(rows), once)
@@ -85,7 +89,11 @@ class WriteBehind:
                 table.assigned.update(assigned)
 
     def delete(
-        self, info: TableInfo, key: Sequence[int], rows: Sequence[Row], once: Callable[[], object]
+        self,
+        info: TableInfo,
+        key: Sequence[int],
+        rows: Sequence[Row],
+        once: Callable[[], object] | None,
     ) -> None:
         """Rows go."""
         table = self._table(info, key, len(rows), once)
@@ -96,7 +104,7 @@ class WriteBehind:
                 table.gone[name] = None
 
     def _table(
-        self, info: TableInfo, key: Sequence[int], rows: int, once: Callable[[], object]
+        self, info: TableInfo, key: Sequence[int], rows: int, once: Callable[[], object] | None
     ) -> _Waiting:
         table = self._tables.get(info.name)
         if table is None:

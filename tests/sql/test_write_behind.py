@@ -261,3 +261,37 @@ def test_two_sessions_of_a_named_memory_see_it_at_once() -> None:
             one.execute("INSERT INTO t VALUES (?, 5)", [i])
         for con in (one, two):
             assert not rows(con, "VERIFY VIEW v")
+
+
+def test_append_in_safe_mode() -> None:
+    with tidewheel.connect(safe_mode=True) as con:
+        con.execute("CREATE TABLE t (x INTEGER)")
+        con.execute("CREATE MATERIALIZED VIEW v AS SELECT sum(x) AS s FROM t")
+        con.append("t", pa.table({"x": [1, 2]}))
+        assert waiting(con) == 2
+        assert rows(con, "FROM v") == [(3,)]
+
+
+def test_append_and_executemany(con: tidewheel.Connection) -> None:
+    batch = pa.table({"X": [1, 2], "g": ["h", "h"], "id": [500, 501]})  # other names, order, types
+    assert con.append("t", batch) == 2
+    assert waiting(con) == 2
+    assert ("h", 3) in rows(con, "FROM v")
+    more = [(i, "h", None if i < 600 else 1) for i in range(600, 620)]
+    assert con.executemany("INSERT INTO t VALUES (?, ?, ?)", more).rowcount == 20
+    assert waiting(con) == 22
+    assert rows(con, "SELECT count(*), sum(x) FROM t WHERE g = 'h'") == [(22, 23)]
+    for bad in (batch, batch.set_column(2, "id", pa.array([900, 2**40]))):
+        with pytest.raises(tidewheel.Error):
+            con.append("t", bad)
+    with pytest.raises(tidewheel.ProgrammingError, match="did you mean"):
+        con.append("t", batch.rename_columns(["X", "gg", "id"]))
+    with pytest.raises(tidewheel.IntegrityError):
+        con.executemany("INSERT INTO t VALUES (?, ?, ?)", [(700 + i, "h", None) for i in range(20)])
+    assert con.append("t", pa.table({"id": [950], "x": [5]})) == 1  # g is NULL
+    con.execute("BEGIN")
+    assert con.append("t", batch.set_column(2, "id", pa.array([960, 961]))) == 2
+    assert not waiting(con)
+    con.execute("ROLLBACK")
+    assert rows(con, "SELECT count(*) FROM t") == [(123,)]
+    assert not rows(con, "VERIFY VIEW v")
