@@ -3,7 +3,7 @@
     DELETE FROM t WHERE id = 7
     DELETE FROM t WHERE id IN (?, ?, ?)
     UPDATE t SET a = ?, b = 'x' WHERE k = ? AND l = ?
-    UPDATE t SET a = 0 WHERE id BETWEEN 10 AND 20
+    UPDATE t SET a = a + 1 WHERE id BETWEEN 10 AND 20
 
 Here they are only taken apart, those that come again and again but once. What they mean
 `row_by_key` tells, which knows the table; whatever is not surely of these forms is run as written.
@@ -21,10 +21,11 @@ from .repeated import NAME, VALUE, is_text, python
 from .statements import Statement, split
 
 _EQUAL = rf"{NAME}\s*=\s*{VALUE}"
+_SET = rf"{NAME}\s*=\s*(?:{NAME}\s*[+-](?!-)\s*)?{VALUE}"
 _TABLE = rf"{NAME}(?:\.{NAME})*"
 _PATTERN = re.compile(
     rf"\s*(?P<table>DELETE\s+FROM\s+{_TABLE}|UPDATE\s+{_TABLE})"
-    rf"(?:\s+SET\s+(?P<set>{_EQUAL}(?:\s*,\s*{_EQUAL})*))?"
+    rf"(?:\s+SET\s+(?P<set>{_SET}(?:\s*,\s*{_SET})*))?"
     rf"\s+WHERE\s+(?:(?P<where>{_EQUAL}(?:\s+AND\s+{_EQUAL})*)|"
     rf"(?P<column>{NAME})\s+(?P<how>BETWEEN|IN)\s*"
     rf"(?P<values>{VALUE}\s+AND\s+{VALUE}|\(\s*{VALUE}(?:\s*,\s*{VALUE})*\s*\)))\s*;?\s*\Z",
@@ -35,6 +36,7 @@ _COPY = re.compile(
     re.IGNORECASE,
 )
 _VALUE = re.compile(VALUE, re.IGNORECASE)
+_ASSIGNED = re.compile(rf"({NAME})\s*=\s*(?:({NAME})\s*([+-])(?!-)\s*)?({VALUE})", re.IGNORECASE)
 _PART = re.compile(rf"({NAME})\s*=\s*({VALUE})", re.IGNORECASE)
 _LONGEST = 4096
 _FORMS = 64
@@ -49,6 +51,8 @@ class Form:
     """Any of the form: for its table."""
     assigned: tuple[str, ...]
     """Empty for a DELETE."""
+    signs: tuple[str, ...]
+    """For each assigned column "+" or "-", if the value is added to what is there; else empty."""
     key: tuple[str, ...]
     how: str
     """What the key's columns are said to be: "=" the values, "IN" them, or "BETWEEN" them."""
@@ -87,7 +91,7 @@ class KeyedForms:
             return None
         left = iter(given or ())
         values = [next(left, _NONE) if text == "?" else python(text) for text in texts]
-        if _NONE in values or next(left, _NONE) is not _NONE:
+        if any(value is _NONE for value in values) or next(left, _NONE) is not _NONE:
             return None
         width = len(form.assigned)
         return Keyed(form, script, given, values[:width], values[width:])
@@ -101,18 +105,21 @@ class KeyedForms:
             return None
         if (cut["set"] is None) != (cut["table"][:6].upper() == "DELETE"):
             return None
-        sets, equal = _PART.findall(cut["set"] or ""), _PART.findall(cut["where"] or "")
+        sets, equal = _ASSIGNED.findall(cut["set"] or ""), _PART.findall(cut["where"] or "")
         keys = _VALUE.findall(cut["values"] or "")
-        texts = [text for _, text in sets + equal] + keys
+        texts = [text for *_, text in sets + equal] + keys
         if len(self._forms) > _FORMS or len(self._texts) > _FORMS:
             self._forms.clear()
             self._texts.clear()
-        assigned = tuple([_name(name) for name, _ in sets])
+        assigned = tuple([_name(name) for name, *_ in sets])
+        if any(of and _name(of) != name for name, (_, of, *_) in zip(assigned, sets, strict=True)):
+            return None
+        signs = tuple([sign for _, _, sign, _ in sets])
         named = tuple([_name(name) for name, _ in equal]) or (_name(cut["column"]),)
-        shape = cut["table"], assigned, named, how
+        shape = cut["table"], assigned, signs, named, how
         form = self._forms.get(shape)
         if form is None:
-            form = self._forms[shape] = Form(split(script)[0], assigned, named, how)
+            form = self._forms[shape] = Form(split(script)[0], assigned, signs, named, how)
         if "?" in texts:
             self._texts[script] = form, texts
         return form, texts

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tidewheel.engine.state.change import Change
+from tidewheel.engine.state.columns import ColumnType
 from tidewheel.engine.state.delta import Delta
 from tidewheel.engine.state.key_index import KeyIndex
 from tidewheel.engine.state.rowwise import NEW_OLD, Row
@@ -21,12 +22,16 @@ from tidewheel.sql import hidden
 from tidewheel.sql.capture import TableInfo
 from tidewheel.sql.key_indexes import index_of
 from tidewheel.sql.keyed_forms import Keyed
-from tidewheel.sql.row_insert import held
+from tidewheel.sql.row_insert import held, number_limits
 from tidewheel.sql.row_rules import Rules
 from tidewheel.sql.write_behind import MOST
 
 if TYPE_CHECKING:
     from tidewheel.sql.view_epochs import Epochs
+
+
+Assigned = tuple[int, str, Any]
+"""A column, "+" or "-" if the value is added to what is there, and the value."""
 
 
 def change(views: Epochs, key: str, info: TableInfo, asked: Keyed) -> int | None:
@@ -59,7 +64,7 @@ def change(views: Epochs, key: str, info: TableInfo, asked: Keyed) -> int | None
         if behind is not None:
             write = partial(behind.delete, info, rules.key, rows, once)
     else:
-        changed = [(_changed(row, assigned), row) for row in rows]
+        changed = [(_changed(row, assigned, info.known.kinds), row) for row in rows]
         if any(new is None or rules.lacks(new) for new, _ in changed):
             return None
         pairs = [(new, row) for new, row in changed if new is not None and new != row]
@@ -68,7 +73,7 @@ def change(views: Epochs, key: str, info: TableInfo, asked: Keyed) -> int | None
         weights = np.tile(NEW_OLD, len(pairs))
         delta = Delta.of_rows(info.known, [row for pair in pairs for row in pair], weights, True)
         if behind is not None:
-            new_rows, at = [new for new, _ in pairs], [i for i, _ in assigned]
+            new_rows, at = [new for new, _ in pairs], [i for i, *_ in assigned]
             write = partial(behind.update, info, rules.key, new_rows, at, once)
     if views.step_ahead(key, Change.of(delta, info.columns), write):
         return len(rows)
@@ -92,13 +97,14 @@ def _found(index: KeyIndex, names: Sequence[Row], how: str) -> Sequence[Row] | N
 
 def _named(
     asked: Keyed, info: TableInfo, rules: Rules
-) -> tuple[Sequence[Row], Sequence[tuple[int, Any]]] | None:
+) -> tuple[Sequence[Row], Sequence[Assigned]] | None:
     """The values of keys, and the assigned columns with theirs; None where DuckDB must look."""
     place = {name.lower(): i for i, name in enumerate(info.columns)}
     form, kinds = asked.form, info.known.kinds
     try:
         key = [place[name] for name in form.key]
-        sets = {place[name]: v for name, v in zip(form.assigned, asked.assigned, strict=True)}
+        values = zip(form.assigned, form.signs, asked.assigned, strict=True)
+        sets = {place[name]: (sign, value) for name, sign, value in values}
         if len(sets) < len(form.assigned) or sorted(key) != sorted(rules.key):
             return None
         if sets.keys() & set(key):
@@ -108,21 +114,42 @@ def _named(
             names = [tuple([held(given[i], kinds[i]) for i in rules.key])]
         else:
             names = [(held(value, kinds[key[0]]),) for value in asked.key]
-        assigned = [(i, held(value, kinds[i])) for i, value in sets.items()]
+        assigned = [(i, sign, held(value, kinds[i])) for i, (sign, value) in sets.items()]
     except (KeyError, ValueError, TypeError, ArithmeticError):
         return None
     return None if any(None in name for name in names) else (names, assigned)
 
 
-def _changed(row: Row, assigned: Sequence[tuple[int, Any]]) -> Row | None:
-    """The row after an UPDATE; None where a value is assigned that is equal, but not the same.
+def _changed(row: Row, assigned: Sequence[Assigned], kinds: Sequence[ColumnType]) -> Row | None:
+    """The row after an UPDATE; None where DuckDB must tell.
 
-    DuckDB may leave such a value as it is.
+    As it must for a sum that does not fit, and for a value that is equal and not the same: DuckDB
+    may leave that as it is.
     """
     new = list(row)
-    for i, value in assigned:
-        zeros = type(value) is float and value == 0 == new[i]
-        if zeros and math.copysign(1, value) != math.copysign(1, new[i]):
+    for i, sign, value in assigned:
+        if sign:
+            value = _sum(row[i], sign, value, kinds[i])
+            if value is _UNKNOWN:
+                return None
+        zeros = type(value) is float and value == 0 == row[i]
+        if zeros and math.copysign(1, value) != math.copysign(1, row[i]):
             return None
         new[i] = value
     return tuple(new)
+
+
+def _sum(there: Any, sign: str, value: Any, kind: ColumnType) -> Any:
+    """What is there plus or minus a value, if it is a value of the column; else `_UNKNOWN`."""
+    if there is None or value is None:
+        return None
+    if type(there) not in (int, float) or type(value) is not type(there):
+        return _UNKNOWN
+    found = there + value if sign == "+" else there - value
+    if type(found) is float:
+        return found if math.isfinite(found) else _UNKNOWN
+    limits = number_limits(kind)
+    return found if limits is not None and limits[0] <= found <= limits[1] else _UNKNOWN
+
+
+_UNKNOWN = object()

@@ -135,6 +135,15 @@ def _unscaled(value: decimal.Decimal, kind: pa.DataType) -> int:
     return -whole if sign else whole
 
 
+@functools.cache
+def number_limits(column: ColumnType) -> tuple[int, int] | None:
+    """The least and the greatest value, unscaled, of a column of integers or decimals."""
+    kind = column.arrow
+    if pa.types.is_decimal128(kind):
+        return 1 - 10**kind.precision, 10**kind.precision - 1
+    return _limits(column)
+
+
 _DAY_0 = datetime.date(1970, 1, 1)
 _TIME_0 = datetime.datetime(1970, 1, 1)
 _MICROSECOND = datetime.timedelta(microseconds=1)

@@ -90,9 +90,8 @@ class Steps:
             ]
         if kind < 0.85 and keys:
             sets = rng.sample([c for c in COLUMNS[table] if c not in keys], rng.choice([1, 1, 2]))
-            text = (
-                f"UPDATE {table} SET {', '.join(f'{c} = ?' for c in sets)} WHERE {self.equal(keys)}"
-            )
+            items = ", ".join(f"{c} = {self.added(c)}?" for c in sets)
+            text = f"UPDATE {table} SET {items} WHERE {self.equal(keys)}"
             return [self.bound(text, self.of(table, [*sets, *keys]))]
         if kind < 0.88 and table in ("one", "bound"):
             low, high = sorted(rng.choices(range(10), k=2))
@@ -118,6 +117,12 @@ class Steps:
 
     def of(self, table: str, columns: list[str]) -> list[Any]:
         return [self.value(table, column) for column in columns]
+
+    def added(self, column: str) -> str:
+        """Sometimes, of a number, that the value is added to what is there."""
+        if column not in ("a", "x", "n") or self.rng.random() < 0.6:
+            return ""
+        return f"{column} {self.rng.choice('+-')} "
 
     def equal(self, keys: list[str]) -> str:
         return " AND ".join(f"{k} = ?" for k in self.rng.sample(keys, len(keys)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import decimal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -178,6 +179,9 @@ def test_several_rows_by_their_keys(con: tidewheel.Connection) -> None:
     assert con.execute("DELETE FROM t WHERE id BETWEEN 5 AND 4").rowcount == 0
     assert con.execute("DELETE FROM t WHERE id IN (7)").rowcount == 1
     assert waiting(con) == 14
+    for sql in ("x = x + 5", "x=x+?", "x = X - -5", "x = x -1, g = g"):
+        con.execute(f"UPDATE t SET {sql} WHERE id = 4", [5] if "?" in sql else None)
+    con.execute("UPDATE t SET x = x - 14 WHERE id BETWEEN 4 AND 4")
     assert ("z", 0) in rows(con, "FROM v")
     assert rows(con, "SELECT count(*), sum(x) FROM t") == [
         (99, 2 + sum(range(4, 90)) - 7)
@@ -186,6 +190,35 @@ def test_several_rows_by_their_keys(con: tidewheel.Connection) -> None:
         con.execute(sql)
     assert rows(con, "SELECT count(*) FROM t") == [(98,)]
     assert not rows(con, "VERIFY VIEW v")
+
+
+@pytest.mark.parametrize(
+    "kind", ["TINYINT", "UBIGINT", "BIGINT", "DECIMAL(4, 2)", "DOUBLE", "DATE"]
+)
+def test_what_is_added(kind: str) -> None:
+    theirs = duckdb.connect()
+    texts = ("c + 1", "c - 1", "c + 126", "c + 0.25", "c - 0.125", "c + 1e0", "c + NULL", "c - -2",
+             "c + '1'", "c + 9223372036854775807", "c - 98.76", "c + TRUE", "C + 2")  # fmt: skip
+    bound = (1, -3, 0.5, 2**62, decimal.Decimal("0.75"), None, True, dt.date(2020, 1, 1), "1")
+    with tidewheel.connect() as ours:
+        for con in (ours, theirs):
+            con.execute(f"CREATE TABLE t (id INTEGER PRIMARY KEY, c {kind})")
+        ours.execute("CREATE MATERIALIZED VIEW v AS SELECT id, c FROM t")
+        for _ in range(2):
+            for text, given in [*((t, None) for t in texts), *(("c + ?", [v]) for v in bound)]:
+                failed = []
+                for con in (ours, theirs):
+                    start = "'2020-01-02'" if kind == "DATE" else "1"
+                    con.execute(f"INSERT OR REPLACE INTO t VALUES (1, {start}), (2, NULL)")
+                    try:
+                        con.execute(f"UPDATE t SET c = {text} WHERE id IN (1, 2)", given)
+                        failed.append(False)
+                    except (tidewheel.Error, duckdb.Error):
+                        failed.append(True)
+                assert failed[0] == failed[1], text
+                wanted = repr(theirs.execute("FROM t ORDER BY id").fetchall())
+                assert repr(rows(ours, "FROM t ORDER BY id")) == wanted, (text, given)
+                assert repr(rows(ours, "FROM v ORDER BY id")) == wanted, (text, given)
 
 
 def test_a_file_has_every_row_at_once(tmp_path: Path) -> None:
