@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from ..planner.context import Parameters
-from .repeated import NAME, VALUE, is_text, python
+from .repeated import FLAGS, NAME, VALUE, any_reserved, is_text, names, python
 from .statements import Statement, split
 
 _EQUAL = rf"{NAME}\s*=\s*{VALUE}"
@@ -29,15 +29,15 @@ _PATTERN = re.compile(
     rf"\s+WHERE\s+(?:(?P<where>{_EQUAL}(?:\s+AND\s+{_EQUAL})*)|"
     rf"(?P<column>{NAME})\s+(?P<how>BETWEEN|IN)\s*"
     rf"(?P<values>{VALUE}\s+AND\s+{VALUE}|\(\s*{VALUE}(?:\s*,\s*{VALUE})*\s*\)))\s*;?\s*\Z",
-    re.IGNORECASE,
+    FLAGS,
 )
 _COPY = re.compile(
-    rf"\s*INSERT\s+INTO\s+{_TABLE}\s+(?:SELECT\s*\*\s*)?FROM\s+(?P<frame>{NAME})\s*;?\s*\Z",
-    re.IGNORECASE,
+    rf"\s*INSERT\s+INTO\s+(?P<table>{_TABLE})\s+(?:SELECT\s*\*\s*)?FROM\s+(?P<frame>{NAME})\s*;?\s*\Z",
+    FLAGS,
 )
-_VALUE = re.compile(VALUE, re.IGNORECASE)
-_ASSIGNED = re.compile(rf"({NAME})\s*=\s*(?:({NAME})\s*([+-])(?!-)\s*)?({VALUE})", re.IGNORECASE)
-_PART = re.compile(rf"({NAME})\s*=\s*({VALUE})", re.IGNORECASE)
+_VALUE = re.compile(VALUE, FLAGS)
+_ASSIGNED = re.compile(rf"({NAME})\s*=\s*(?:({NAME})\s*([+-])(?!-)\s*)?({VALUE})", FLAGS)
+_PART = re.compile(rf"({NAME})\s*=\s*({VALUE})", FLAGS)
 _LONGEST = 4096
 _FORMS = 64
 _NONE = object()
@@ -108,6 +108,10 @@ class KeyedForms:
         sets, equal = _ASSIGNED.findall(cut["set"] or ""), _PART.findall(cut["where"] or "")
         keys = _VALUE.findall(cut["values"] or "")
         texts = [text for *_, text in sets + equal] + keys
+        written = [n for name, of, *_ in sets for n in (name, of)] + [name for name, _ in equal]
+        target = names(cut["table"])[1 if sets else 2 :]
+        if any_reserved([*written, *target, cut["column"] or ""]):
+            return None
         if len(self._forms) > _FORMS or len(self._texts) > _FORMS:
             self._forms.clear()
             self._texts.clear()
@@ -137,7 +141,9 @@ class Copied:
 def copied(script: str) -> Copied | None:
     """The statement that `script` is; None if it is no such one."""
     cut = _COPY.match(script) if len(script) <= _LONGEST and is_text(script) else None
-    return None if cut is None else Copied(split(script)[0], _name(cut["frame"]))
+    if cut is None or any_reserved([*names(cut["table"]), cut["frame"]]):
+        return None
+    return Copied(split(script)[0], _name(cut["frame"]))
 
 
 def _name(text: str) -> str:

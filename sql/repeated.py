@@ -14,20 +14,24 @@ import datetime
 import decimal
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 
 import duckdb
 
 from ..planner.context import Parameters
+from .reserved import RESERVED
 from .statements import Statement, split
 
-NAME = r'(?:[^\W\d][\w$]*|"(?:[^"]|"")+")'
+NAME = r'(?:[^\W\d][\w$]*|"(?:[^"\x80-\U0010ffff]|"")+")'
+"""Of ASCII alone, like all patterns here: É and é are two names to DuckDB, and ٣ is one, no 3."""
 LITERAL = r"(?:[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|'(?:[^']|'')*'|NULL|TRUE|FALSE)"
 
 VALUE = rf"(?:{LITERAL}|\?)"
-_VALUES = re.compile(VALUE, re.IGNORECASE)
+FLAGS = re.IGNORECASE | re.ASCII
+_VALUES = re.compile(VALUE, FLAGS)
+names = re.compile(NAME, FLAGS).findall
 
 
 @cache
@@ -36,7 +40,7 @@ def _pattern(value: str) -> re.Pattern[str]:
     return re.compile(
         rf"\s*(INSERT\s+INTO\s+{NAME}(?:\.{NAME})*\s*(?:\(\s*{NAME}(?:\s*,\s*{NAME})*\s*\)\s*)?)"
         rf"VALUES\s*\(\s*({value}(?:\s*,\s*{value})*)\s*\)\s*;?\s*\Z",
-        re.IGNORECASE,
+        FLAGS,
     )
 
 
@@ -119,6 +123,8 @@ class Repeated:
         form = self._forms.get((head, width))
         if form is not None:
             return Row(form, values, given)
+        if any_reserved(names(head)[2:]):
+            return None
         text = f"{head}VALUES ({', '.join('?' * width)})"
         self._forms[head, width] = Form(
             split(text)[0], f"__tw_insert_{len(self._forms)}", head.rstrip().endswith(")")
@@ -133,6 +139,11 @@ class Repeated:
             connection.execute(f"PREPARE {form.name} AS {form.statement.text}{tail}")
             form.returning = returning
         return connection.execute(f"EXECUTE {form.name}({row.sql})")
+
+
+def any_reserved(names: Iterable[str]) -> bool:
+    """Is one of these, as they are written, no name to DuckDB without quotes?"""
+    return not RESERVED.isdisjoint(map(str.lower, names))
 
 
 def is_text(value: str) -> bool:

@@ -328,3 +328,43 @@ def test_append_and_executemany(con: tidewheel.Connection) -> None:
     con.execute("ROLLBACK")
     assert rows(con, "SELECT count(*) FROM t") == [(123,)]
     assert not rows(con, "VERIFY VIEW v")
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "UPDATE t SET x = 9 WHERE id = ٣",
+        "INSERT INTO t VALUES (٣٣, 1, 1, 1)",
+        "DELETE FROM t WHERE id \x1c= 3",
+        "UPDATE t ſET x = 9 WHERE id = 3",
+        "UPDATE t SET é = 9 WHERE id = 3",
+        "UPDATE É SET x = 9 WHERE id = 3",
+        "INSERT INTO É VALUES (3, 1)",
+        "UPDATE t SET end = 9 WHERE id = 3",
+        "UPDATE end SET x = 9 WHERE end = 3",
+        "DELETE FROM end WHERE end IN (3)",
+        "INSERT INTO end VALUES (30, 1)",
+        "INSERT INTO end FROM given",
+    ],
+)
+def test_what_is_no_name_or_number_to_duckdb(sql: str) -> None:
+    with tidewheel.connect() as con:
+        con.execute('CREATE TABLE t (id INTEGER PRIMARY KEY, "É" INTEGER, "end" INTEGER, x INT)')
+        for name, key in (("é", "id"), ("end", "end")):
+            con.execute(f'CREATE TABLE "{name}" ("{key}" INTEGER PRIMARY KEY, x INTEGER)')
+        for i, name in enumerate(("t", "é", "end")):
+            con.execute(f'CREATE MATERIALIZED VIEW v{i} AS FROM "{name}"')
+            values = "i, i, i, i" if name == "t" else "i, i"
+            con.execute(f'INSERT INTO "{name}" SELECT {values} FROM range(9) r(i)')
+        for _ in range(3):
+            con.execute("UPDATE t SET x = 5 WHERE id = 1")
+            con.execute('UPDATE "é" SET x = 5 WHERE id = 1')
+            con.execute('UPDATE "end" SET x = 5 WHERE "end" = 1')
+        con.register(
+            "given", pa.table({"a": pa.array([40], pa.int32()), "x": pa.array([1], pa.int32())})
+        )
+        before = [rows(con, f"FROM v{i}") for i in range(3)]
+        for _ in range(3):
+            with pytest.raises(tidewheel.ProgrammingError):
+                con.execute(sql)
+        assert [rows(con, f"FROM v{i}") for i in range(3)] == before
