@@ -110,7 +110,11 @@ def _limits(column: ColumnType) -> tuple[int, int] | None:
 
 def _taken(value: Any, given: type, kind: pa.DataType) -> object:
     t = pa.types
-    if (given is str and t.is_string(kind)) or (given is bool and t.is_boolean(kind)):
+    if given is str and t.is_string(kind):
+        if not value.isascii():
+            value.encode()  # half of a surrogate pair is no text: a ValueError
+        return value
+    if given is bool and t.is_boolean(kind):
         return value
     if given is datetime.date and t.is_date32(kind):
         return (value - _DAY_0).days

@@ -368,3 +368,23 @@ def test_what_is_no_name_or_number_to_duckdb(sql: str) -> None:
             with pytest.raises(tidewheel.ProgrammingError):
                 con.execute(sql)
         assert [rows(con, f"FROM v{i}") for i in range(3)] == before
+
+
+def test_text_that_is_none(con: tidewheel.Connection) -> None:
+    con.execute("CREATE TABLE named (k VARCHAR PRIMARY KEY, x INTEGER)")
+    con.execute("CREATE MATERIALIZED VIEW w AS SELECT sum(x) AS s FROM named")
+    con.execute("INSERT INTO named VALUES ('é', 1)")
+    for sql, given in (
+        ("UPDATE t SET g = ? WHERE id = 3", ["\ud800"]),
+        ("INSERT INTO t VALUES (?, ?, 1)", [500, "a\udc00"]),
+        ("UPDATE named SET x = 2 WHERE k = ?", ["\ud800"]),
+        ("DELETE FROM named WHERE k IN ('é', ?)", ["\ud800"]),
+    ):
+        for _ in range(3):
+            with pytest.raises(tidewheel.Error, match="surrogate"):
+                con.execute(sql, given)
+    for text in ("é", "è", "é\0"):
+        assert con.execute("UPDATE t SET g = ? WHERE id = 3", [text]).rowcount == 1
+    assert waiting(con)
+    assert rows(con, "SELECT g FROM t WHERE id = 3") == [("é\0",)]
+    assert not rows(con, "VERIFY VIEW v")
