@@ -12,6 +12,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from tidewheel.engine.arrow import pa
 from tidewheel.engine.state import columns
 from tidewheel.engine.state.change import Change
@@ -55,7 +57,8 @@ def insert(
         index = index_of(views, key, info, rules) if rules.key else None
         if not rules.key or (index is not None and index.takes(delta.cols, len(delta))):
             new = all_rows(info.layout.kinds, delta.cols)
-            write = partial(views.behind.insert, info, rules.key, new, once)
+            # not the statement: when that ran, other values might lie where the frame's are
+            write = partial(views.behind.insert, info, rules.key, new, None)
     if write is None:
         return None
     done = views.step_ahead(key, Change.of(delta, info.columns), write)
@@ -63,7 +66,10 @@ def insert(
 
 
 def _fitting(rows: pa.Table, info: TableInfo, named: bool) -> pa.Table | None:
-    """The rows in the order and of the types of the table's columns; None if they do not fit."""
+    """The rows in the order and of the types of the table's columns; None if they do not fit.
+
+    They are copies: a frame may lie over arrays into which the caller writes the next rows.
+    """
     layout = info.known
     if rows.num_columns != len(layout):
         return None
@@ -85,4 +91,5 @@ def _fitting(rows: pa.Table, info: TableInfo, named: bool) -> pa.Table | None:
                 return None
         else:
             return None
-    return pa.table(arrays, names=list(layout.names))
+    every = np.arange(rows.num_rows)
+    return pa.table([a.take(every) for a in arrays], names=list(layout.names))

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -388,3 +389,33 @@ def test_text_that_is_none(con: tidewheel.Connection) -> None:
     assert waiting(con)
     assert rows(con, "SELECT g FROM t WHERE id = 3") == [("é\0",)]
     assert not rows(con, "VERIFY VIEW v")
+
+
+@pytest.mark.parametrize("key", ["", "PRIMARY KEY"])
+@pytest.mark.parametrize("append", [False, True])
+def test_arrays_that_are_filled_again(key: str, append: bool) -> None:
+    with tidewheel.connect() as con:
+        con.execute(f"CREATE TABLE t (id INTEGER {key}, x DOUBLE)")
+        con.execute("CREATE MATERIALIZED VIEW v AS SELECT * FROM t")
+        for _ in range(2):
+            con.execute("FROM v").fetchall()
+        wanted = []
+        for n in (3, 40):
+            ids, x = np.empty(n, np.int32), np.empty(n)
+            for start in (0, 100, 200):
+                ids[:], x[:] = np.arange(n) + start + 1000 * n, start
+                batch = pa.table({"id": ids, "x": x})
+                if append:
+                    assert con.append("t", batch) == n
+                else:
+                    con.register("batch", batch)
+                    assert con.execute("INSERT INTO t FROM batch").rowcount == n
+                wanted += list(zip(ids.tolist(), x.tolist(), strict=True))
+                ids[:] = x[:] = -1
+            assert waiting(con)
+            assert sorted(rows(con, "FROM v")) == sorted(wanted)
+            assert rows(con, "FROM t") == wanted
+        assert not rows(con, "VERIFY VIEW v")
+        if key:
+            assert con.execute("DELETE FROM t WHERE id = 40201").rowcount == 1
+            assert len(rows(con, "FROM v")) == len(rows(con, "FROM t")) == len(wanted) - 1
