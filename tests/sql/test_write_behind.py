@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 import tidewheel
-from tidewheel.sql import write_behind
+from tidewheel.sql import key_indexes, write_behind
 
 
 @pytest.fixture
@@ -419,3 +419,30 @@ def test_arrays_that_are_filled_again(key: str, append: bool) -> None:
         if key:
             assert con.execute("DELETE FROM t WHERE id = 40201").rowcount == 1
             assert len(rows(con, "FROM v")) == len(rows(con, "FROM t")) == len(wanted) - 1
+
+
+def test_an_index_of_wide_text_is_not_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(key_indexes, "free", lambda: 1 << 20)
+    with tidewheel.connect() as con:
+        for table in ("narrow", "wide"):
+            con.execute(f"CREATE TABLE {table} (id INTEGER PRIMARY KEY, s VARCHAR, n INTEGER)")
+            con.execute(f"INSERT INTO {table} SELECT i, 's', 0 FROM range(1000) r(i)")
+            con.execute(f"CREATE MATERIALIZED VIEW v_{table} AS SELECT sum(n) FROM {table}")
+        con.execute("UPDATE wide SET s = repeat('é', 1000)")
+        for table in ("narrow", "wide"):
+            for i in range(3):
+                con.execute(f"UPDATE {table} SET n = ? WHERE id = 1", [i])
+        found = rows(con, "FROM tidewheel_vertices() WHERE kind = 'index'")
+        assert [row[4] for row in found] == ["index of narrow"]
+
+
+def test_a_table_that_has_grown_is_counted_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    with tidewheel.connect() as con:
+        con.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, n INTEGER)")
+        con.execute("CREATE MATERIALIZED VIEW v AS SELECT sum(n) FROM t")
+        con.execute("DELETE FROM t WHERE id = 1")
+        con.execute("INSERT INTO t SELECT i, 0 FROM range(100_000) r(i)")
+        monkeypatch.setattr(key_indexes, "free", lambda: 1 << 20)
+        for i in range(3):
+            con.execute("UPDATE t SET n = ? WHERE id = 1", [i])
+        assert not rows(con, "FROM tidewheel_vertices() WHERE kind = 'index'")
