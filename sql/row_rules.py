@@ -21,10 +21,10 @@ SELECT what, names FROM (
     UNION ALL SELECT {_PLACE}, 'COLLATED', [] FROM duckdb_tables()
     WHERE sql ILIKE '%collate%' OR current_setting('default_collation') <> ''
 ) WHERE (lower(database_name), lower(schema_name), lower(table_name)) = ($1, $2, $3)
-UNION ALL SELECT 'MEMORY', [] FROM duckdb_databases()
-WHERE lower(database_name) = $1 AND path IS NULL AND NOT readonly
+UNION ALL SELECT CASE WHEN readonly THEN 'READONLY' ELSE 'MEMORY' END, [] FROM duckdb_databases()
+WHERE lower(database_name) = $1 AND (readonly OR path IS NULL)
 """
-_UNKNOWN = {"CHECK", "UNIQUE", "FOREIGN KEY", "INDEX", "GENERATED", "COLLATED"}
+_UNKNOWN = {"CHECK", "UNIQUE", "FOREIGN KEY", "INDEX", "GENERATED", "COLLATED", "READONLY"}
 
 
 @dataclass(frozen=True, slots=True)

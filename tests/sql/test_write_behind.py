@@ -446,3 +446,18 @@ def test_a_table_that_has_grown_is_counted_again(monkeypatch: pytest.MonkeyPatch
         for i in range(3):
             con.execute("UPDATE t SET n = ? WHERE id = 1", [i])
         assert not rows(con, "FROM tidewheel_vertices() WHERE kind = 'index'")
+
+
+def test_a_database_that_is_only_read(tmp_path: Path) -> None:
+    path = tmp_path / "t.db"
+    with duckdb.connect(path) as theirs:
+        theirs.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, n INTEGER)")
+        theirs.execute("INSERT INTO t VALUES (1, 1)")
+    with tidewheel.connect() as con:
+        con.execute(f"ATTACH '{path}' AS f (READ_ONLY)")
+        con.execute("CREATE MATERIALIZED VIEW v AS SELECT sum(n) FROM f.t")
+        for _ in range(3):
+            con.execute("FROM v").fetchall()
+        for sql in ("DELETE FROM f.t WHERE id = 9", "UPDATE f.t SET n = 1 WHERE id = 1"):
+            with pytest.raises(tidewheel.Error, match="read-only"):
+                con.execute(sql)
