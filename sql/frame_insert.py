@@ -56,7 +56,10 @@ def insert(
     if rules.in_memory and behind:
         index = index_of(views, key, info, rules) if rules.key else None
         if not rules.key or (index is not None and index.takes(delta.cols, len(delta))):
-            new = all_rows(info.layout.kinds, delta.cols)
+            try:
+                new = all_rows(info.layout.kinds, delta.cols)
+            except UnicodeDecodeError:
+                return None  # DuckDB says which text is none
             # not the statement: when that ran, other values might lie where the frame's are
             write = partial(views.behind.insert, info, rules.key, new, None)
     if write is None:

@@ -384,6 +384,11 @@ def test_text_that_is_none(con: tidewheel.Connection) -> None:
         for _ in range(3):
             with pytest.raises(tidewheel.Error, match="surrogate"):
                 con.execute(sql, given)
+    bad = pa.Array.from_buffers(
+        pa.string(), 1, [None, pa.py_buffer(np.array([0, 1], np.int32)), pa.py_buffer(b"\xff")]
+    )
+    with pytest.raises(tidewheel.Error, match="unicode"):
+        con.append("t", pa.table({"id": [500], "g": bad, "x": [1]}))
     for text in ("é", "è", "é\0"):
         assert con.execute("UPDATE t SET g = ? WHERE id = 3", [text]).rowcount == 1
     assert waiting(con)
