@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from tidewheel.engine.arrow import array_of, numbers
 from tidewheel.engine.operators.rank import rankable
 from tidewheel.engine.operators.topk import Ordered, Rest
+from tidewheel.engine.state.columns import is_null
 from tidewheel.engine.state.delta import Delta, Int64s
 from tidewheel.engine.state.heads import Heads
 from tidewheel.planner.maintain import Queries
@@ -157,7 +158,9 @@ class First:
             self._shared.take(run, self._query, ", ".join(group), values).combine_chunks().columns
         )
         firsts = lists.combine_chunks() if isinstance(lists, pa.ChunkedArray) else lists
-        lengths = numbers(pc.list_value_length(firsts).fill_null(0))
+        found = pc.list_value_length(firsts)
+        none = is_null(found)
+        lengths = numbers(found) if none is None else np.where(none, 0, numbers(found))
         at = np.arange(len(lengths)).repeat(lengths)
         arrays = dict(
             zip(op.input.key.indices, (g.take(array_of(at)) for g in groups), strict=True)
