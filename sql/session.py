@@ -75,6 +75,7 @@ class Session:
         self._stream: Stream | None = None
         self._guarded = False
         self._finishing = False
+        self._interrupting = threading.RLock()
         self.behind = WriteBehind(self.finishing)
         self.given: Parameters = None
         self._runner = Runner(self)
@@ -90,13 +91,9 @@ class Session:
     @property
     def connection(self) -> duckdb.DuckDBPyConnection:
         """DuckDB's, with everything written that waits."""
-        self._write_behind()
-        return self._duckdb
-
-    def _write_behind(self, at_least: int = 1) -> None:
-        """Write what waits, if it is of so many statements."""
-        if self.behind.waiting >= at_least:
+        if self.behind.waiting:
             self.behind.flush(self._duckdb)
+        return self._duckdb
 
     # -- running -----------------------------------------------------------------------------------
 
@@ -161,7 +158,8 @@ class Session:
         with Deferred(), self._begun(statement), self.guard(statement):
             self.views.lock_for_write()
             try:
-                self._write_behind(MOST)
+                if self.behind.full:
+                    self.behind.flush(self._duckdb)
                 yield
             except duckdb.ConstraintException:
                 if script is None:
@@ -456,12 +454,13 @@ class Session:
         return self.activity.progress(self.database.epoch, fraction)
 
     def interrupt(self) -> None:
-        """Stop the running statement; may be called from any thread, takes no lock."""
-        if self._finishing:
-            return
-        self.interrupted.set()
-        if not self.closed:
-            self._duckdb.interrupt()
+        """Stop the running statement; may be called from any thread, waits for no statement."""
+        with self._interrupting:
+            if self._finishing:
+                return
+            self.interrupted.set()
+            if not self.closed:
+                self._duckdb.interrupt()
         for abort in tuple(self.aborts):
             abort()
 
@@ -471,7 +470,8 @@ class Session:
 
         DuckDB tells of a COMMIT that it was interrupted also when that has taken effect.
         """
-        before, self._finishing = self._finishing, True
+        with self._interrupting:  # whoever is just about to interrupt does so before
+            before, self._finishing = self._finishing, True
         try:
             with sigint.held():
                 yield

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 MOST = 1024
 """Rows of one statement that may wait, and rows that wait before another is let wait."""
+LETTERS = 1 << 24
+"""Letters of text that may wait likewise."""
 _ROWS = "__tw_behind"
 
 
@@ -56,6 +58,12 @@ class WriteBehind:
         self._once: Callable[[], object] | None = None
         self.waiting = 0
         """Changes of single rows that wait."""
+        self._letters = 0
+
+    @property
+    def full(self) -> bool:
+        """Should what waits be written before more does?"""
+        return self.waiting >= MOST or self._letters >= LETTERS
 
     def insert(
         self,
@@ -67,6 +75,7 @@ class WriteBehind:
         """Rows come. `once` runs the statement, if it is one, where no other waits."""
         number = self.waiting
         table = self._table(info, key, len(rows), once)
+        self._count(rows)
         for i, row in enumerate(rows):
             table.come[_named(row, key) if key else number + i] = row
 
@@ -80,6 +89,7 @@ class WriteBehind:
     ) -> None:
         """Rows become `rows`, in which the columns `assigned`, none of the key, may be others."""
         table = self._table(info, key, len(rows), once)
+        self._count(rows)
         for row in rows:
             name = _named(row, key)
             if name in table.come:
@@ -102,6 +112,9 @@ class WriteBehind:
             if table.come.pop(name, None) is None:
                 table.new.pop(name, None)
                 table.gone[name] = None
+
+    def _count(self, rows: Sequence[Row]) -> None:
+        self._letters += sum([len(v) for row in rows for v in row if type(v) is str])
 
     def _table(
         self, info: TableInfo, key: Sequence[int], rows: int, once: Callable[[], object] | None
@@ -130,7 +143,7 @@ class WriteBehind:
                     _write(self._tables[name], connection)
                     del self._tables[name]
             self._tables.clear()
-            self.waiting = 0
+            self.waiting = self._letters = 0
 
 
 def _named(row: Row, key: Sequence[int]) -> Row:

@@ -111,6 +111,17 @@ def test_not_too_many_wait(con: tidewheel.Connection) -> None:
     assert rows(con, "SELECT count(*) FROM t") == [(100 + 3 * write_behind.MOST,)]
 
 
+def test_not_too_much_text_waits(con: tidewheel.Connection) -> None:
+    most = 0
+    for i in range(200):
+        con.execute("INSERT INTO t VALUES (?, ?, 1)", [1000 + i, "x" * 1_000_000])
+        most = max(most, waiting(con))
+    assert 2 <= most <= 20
+    assert rows(con, "SELECT count(*), sum(strlen(g)) FROM t WHERE id >= 1000") == [
+        (200, 2 * 10**8)
+    ]
+
+
 def test_a_table_without_a_key_keeps_its_order() -> None:
     with tidewheel.connect() as con:
         con.execute("CREATE TABLE log (ts TIMESTAMP, what VARCHAR)")
