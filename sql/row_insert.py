@@ -116,6 +116,8 @@ def _taken(value: Any, given: type, kind: pa.DataType) -> object:
         return value
     if given is bool and t.is_boolean(kind):
         return value
+    if given is bool and isinstance(kind, pa.Bool8Type):
+        return int(value)
     if given is datetime.date and t.is_date32(kind):
         return (value - _DAY_0).days
     if given is datetime.datetime and value.tzinfo is None and t.is_timestamp(kind):

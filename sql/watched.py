@@ -78,8 +78,10 @@ def _is_plain(t: pa.DataType) -> bool:
 
 
 def _is_held(t: pa.DataType) -> bool:
-    """Is it plain, or a TIMESTAMP? (Python has not all of these.)"""
-    return _is_plain(t) or bool(pa.types.is_timestamp(t) and t.unit == "us" and t.tz is None)
+    """Is it plain, a BOOLEAN, or a TIMESTAMP? (Python has not all of these.)"""
+    if _is_plain(t) or isinstance(t, pa.Bool8Type):
+        return True
+    return bool(pa.types.is_timestamp(t) and t.unit == "us" and t.tz is None)
 
 
 def _has_alike(t: pa.DataType) -> bool:

@@ -22,7 +22,7 @@ import tidewheel
 
 TABLES = (
     "CREATE TABLE one (id INTEGER PRIMARY KEY, a BIGINT, s VARCHAR, x DOUBLE)",
-    "CREATE TABLE two (k VARCHAR, day DATE, n DECIMAL(30, 2) NOT NULL, ts TIMESTAMP, ok TINYINT, "
+    "CREATE TABLE two (k VARCHAR, day DATE, n DECIMAL(30, 2) NOT NULL, ts TIMESTAMP, ok BOOLEAN, "
     "PRIMARY KEY (k, day))",
     "CREATE TABLE bare (a INTEGER, s VARCHAR NOT NULL, w TINYINT)",
     "CREATE TABLE bound (id BIGINT PRIMARY KEY, a INTEGER CHECK (a < 5), s VARCHAR UNIQUE)",
@@ -68,7 +68,7 @@ class Steps:
         return pick(
             {
                 "s": TEXTS, "x": FLOATS, "k": ["a", "b", "é", "", 5], "day": DAYS, "n": NUMBERS,
-                "ts": TIMES, "ok": [1, 0, None],
+                "ts": TIMES, "ok": [True, False, None],
             }[column]
         )  # fmt: skip
 
@@ -152,7 +152,7 @@ OTHERS = (
     "INSERT INTO one VALUES (1, 2, 'x', 0.5) ON CONFLICT DO UPDATE SET a = 5",
     "TRUNCATE two",
     "DELETE FROM bare WHERE a = 1",
-    "UPDATE two SET ok = 1 - ok",
+    "UPDATE two SET ok = NOT ok",
     "UPDATE one SET id = 8 WHERE id = 7",
     "CREATE INDEX IF NOT EXISTS i ON one (a)",
     "DROP INDEX IF EXISTS i",

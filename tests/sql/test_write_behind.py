@@ -111,6 +111,26 @@ def test_not_too_many_wait(con: tidewheel.Connection) -> None:
     assert rows(con, "SELECT count(*) FROM t") == [(100 + 3 * write_behind.MOST,)]
 
 
+def test_booleans_wait_like_others() -> None:
+    with tidewheel.connect() as con:
+        con.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, ok BOOLEAN, f BOOLEAN NOT NULL)")
+        con.execute(
+            "CREATE MATERIALIZED VIEW v AS SELECT ok, count(*) AS n, bool_and(f) AS a FROM t "
+            "WHERE NOT (ok AND f) OR id > 2 OR ok IS NULL GROUP BY ok"
+        )
+        for i in range(4):
+            con.execute("INSERT INTO t VALUES (?, NULL, true)", [i])
+        for i, ok in enumerate((True, False)):
+            assert con.execute("UPDATE t SET ok = ?, f = ? WHERE id = ?", [ok, ok, i]).rowcount == 1
+        assert waiting(con) >= 4
+        with pytest.raises(tidewheel.IntegrityError):
+            con.execute("UPDATE t SET f = NULL WHERE id = 1")
+        assert rows(con, "FROM t ORDER BY id") == [
+            (0, True, True), (1, False, False), (2, None, True), (3, None, True)
+        ]  # fmt: skip
+        assert not rows(con, "VERIFY VIEW v")
+
+
 def test_not_too_much_text_waits(con: tidewheel.Connection) -> None:
     most = 0
     for i in range(200):
