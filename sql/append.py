@@ -46,7 +46,7 @@ def append(session: Session, name: str, data: object) -> int:
     with session.lock:
         if isinstance(data, pa.Table) and _parts(name) == [name]:
             session.check_open()
-            known = session.insert_known([name], data)
+            known = session.known_rows.insert([name], data)
             if known is not None:
                 return known
         with session.guard(_STATEMENT):

@@ -24,11 +24,11 @@ from tidewheel.sql.key_indexes import index_of
 from tidewheel.sql.write_behind import MOST
 
 if TYPE_CHECKING:
-    from tidewheel.sql.view_epochs import Epochs
+    from tidewheel.sql.view_rows import KnownRows
 
 
 def insert(
-    views: Epochs,
+    views: KnownRows,
     key: str,
     info: TableInfo,
     rows: pa.Table,

@@ -35,7 +35,7 @@ def execute_many(session: Session, script: str, sets: Iterable[Parameters]) -> i
         if not session.autocommit or session.in_transaction:
             return _many(session, script, given, rows)
         if rows is not None and (into := copied(rows[0])) is not None:
-            known = session.insert_known(into, rows[1])
+            known = session.known_rows.insert(into, rows[1])
             if known is not None:
                 return known
         try:

@@ -27,14 +27,14 @@ from tidewheel.sql.row_rules import Rules
 from tidewheel.sql.write_behind import MOST
 
 if TYPE_CHECKING:
-    from tidewheel.sql.view_epochs import Epochs
+    from tidewheel.sql.view_rows import KnownRows
 
 
 Assigned = tuple[int, str, Any]
 """A column, "+" or "-" if the value is added to what is there, and the value."""
 
 
-def change(views: Epochs, key: str, info: TableInfo, asked: Keyed) -> int | None:
+def change(views: KnownRows, key: str, info: TableInfo, asked: Keyed) -> int | None:
     """Change or delete rows of a table that views read; how many that were.
 
     None: nothing is done, run the statement as written.

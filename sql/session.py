@@ -6,7 +6,7 @@ import dataclasses
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING, Any
 
@@ -24,17 +24,16 @@ from . import safe_mode as safe
 from .activity import Activity, Progress
 from .catalog import Catalog
 from .database import Database
-from .keyed_forms import Copied, Keyed, KeyedForms, copied
+from .known_rows import KnownRows
 from .parameters import distribute
 from .reads import Names
-from .repeated import Repeated, Row
 from .result import Result, Stream
 from .running import Runner
 from .sigint import Deferred, Watch
 from .statements import NO_STATEMENT, Kind, Statement, mentions_recursion, split
 from .subscribe import Subscription
 from .views import Views, row_name
-from .write_behind import MOST, WriteBehind
+from .write_behind import WriteBehind
 
 if TYPE_CHECKING:
     from ..planner import maintain
@@ -84,16 +83,19 @@ class Session:
         self.catalog = Catalog(self._duckdb, self.lock)
         self.database = Database.of(database)
         self.views = Views(self, _plan_view)
-        self._repeated = Repeated(lambda: self.connection)
-        self._keyed = KeyedForms()
+        self.known_rows = KnownRows(self)
         sigint.hold()
 
     @property
     def connection(self) -> duckdb.DuckDBPyConnection:
         """DuckDB's, with everything written that waits."""
         if self.behind.waiting:
-            self.behind.flush(self._duckdb)
+            self.write_behind()
         return self._duckdb
+
+    def write_behind(self) -> None:
+        """Write what waits."""
+        self.behind.flush(self._duckdb)
 
     # -- running -----------------------------------------------------------------------------------
 
@@ -105,7 +107,7 @@ class Session:
         outcome: tuple[Result | None, int] = (None, -1)
         with self.lock:
             self.check_open()
-            count = self._row(script, parameters)
+            count = self.known_rows.run(script, parameters)
             if count is not None:
                 return None, count
             for statement, given in self.statements(script, parameters):
@@ -113,73 +115,6 @@ class Session:
                     outcome[0].close()
                 outcome = self.run(statement, given)
         return outcome
-
-    def _row(self, script: str, parameters: Parameters) -> int | None:
-        """A statement of few rows that are known: an INSERT, or an UPDATE or DELETE by a key.
-
-        None: not that, or run it as written.
-        """
-        if self.in_transaction or not (self.autocommit and isinstance(script, str)):
-            return None
-        row: Row | Keyed | Copied | None = self._repeated.find(
-            script, parameters, self.catalog.version
-        )
-        rows: pa.Table | None = None
-        if row is None and self.views.any:
-            row = self._keyed.find(script, parameters)
-            if row is None and self.frames and parameters is None:
-                row, rows = self._copied(script)
-        if row is None:
-            return None
-        with self._known(row.statement if isinstance(row, Copied) else row.form.statement, script):
-            if isinstance(row, Copied):
-                assert rows is not None
-                return self.views.insert_rows(row, rows)
-            if isinstance(row, Keyed):
-                return self.views.change_row(row)
-            return self.views.insert(row, self._repeated)
-
-    def insert_known(self, into: Copied | Sequence[str], rows: pa.Table) -> int | None:
-        """Few rows into a table of some name by the names of their columns, or, by INSERT INTO t
-        SELECT * FROM …, by their places. How many there are; None: nothing is done.
-        """
-        if self.in_transaction or not (self.autocommit and self.views.any):
-            return None
-        if not 0 < rows.num_rows <= MOST:
-            return None
-        with self._known(into.statement if isinstance(into, Copied) else _APPEND):
-            if isinstance(into, Copied):
-                return self.views.insert_rows(into, rows, again=False)
-            return self.views.append_rows(into, rows)
-
-    @contextmanager
-    def _known(self, statement: Statement, script: str | None = None) -> Iterator[None]:
-        """Around a change of rows that are known before DuckDB has them."""
-        with Deferred(), self._begun(statement), self.guard(statement):
-            self.views.lock_for_write()
-            try:
-                if self.behind.full:
-                    self.behind.flush(self._duckdb)
-                yield
-            except duckdb.ConstraintException:
-                if script is None:
-                    raise
-                with self.guard(split(script)[0], as_written=False):
-                    raise
-            finally:
-                self.views.release()
-
-    def _copied(self, script: str) -> tuple[Copied | None, pa.Table | None]:
-        """An INSERT of all that a registered Arrow table has, and the table."""
-        found = copied(script)
-        if found is None:
-            return None, None
-        named = [name for name in self.frames if name.lower() == found.frame]
-        # a table that was made since would hide it
-        if len(named) != 1 or self.framed_at.get(named[0]) != self.database.catalog_version:
-            return None, None
-        rows = self.frames[named[0]]
-        return (found, rows) if isinstance(rows, pa.Table) else (None, None)
 
     def statements(self, script: str, parameters: Parameters) -> list[tuple[Statement, Parameters]]:
         """The statements of a script, each with its share of the parameters."""
@@ -195,7 +130,7 @@ class Session:
         with self.lock, Deferred():
             self.check_open()
             self.given = given
-            with self._begun(statement):
+            with self.begun(statement):
                 try:
                     outcome = self._runner.run(statement, given, as_text)
                 except errors.Error:
@@ -214,7 +149,7 @@ class Session:
             hidden.execute(self.connection, "FROM __tw_nothing", None)
 
     @contextmanager
-    def _begun(self, statement: Statement) -> Iterator[None]:
+    def begun(self, statement: Statement) -> Iterator[None]:
         """What comes before and around every statement."""
         self.interrupted.clear()
         self.make_way()
@@ -521,7 +456,6 @@ def _query(sql: str) -> Statement:
 
 
 _BEGIN = split("BEGIN")[0]
-_APPEND = split("APPEND")[0]
 _ROUNDS, _ROWS = 1_000, 10_000_000  # iterations of a naive evaluation, and rows of all of them
 _NO_BEGIN = (Kind.TRANSACTION, Kind.SETTING)
 

@@ -15,9 +15,9 @@ from tidewheel.sql import errors, hidden, introspection, plain_view, view_text
 from tidewheel.sql.reads import Names, Relation
 from tidewheel.sql.statements import Statement, Token, mentions_recursion, tokens, writing_cte
 from tidewheel.sql.unstable import pivots_by_data, rowid, unstable_call
-from tidewheel.sql.view_epochs import Epochs
 from tidewheel.sql.view_reading import Maintenance
 from tidewheel.sql.view_registry import CATALOG, SCHEMA, row_name, rows_relation
+from tidewheel.sql.view_rows import KnownRows
 
 if TYPE_CHECKING:
     from tidewheel.planner import logical as L
@@ -29,7 +29,7 @@ _CHANGED = re.compile(r"\b(?:(?:ENUM|TUPLE)\(|GEOMETRY\b(?=$|[,)\[(]))")
 _VARIANT = re.compile(r"\bVARIANT\b(?=$|[,)\[])")
 
 
-class Creation(Epochs):
+class Creation(KnownRows):
     """How a view is made."""
 
     def create(self, statement: Statement, plain: list[L.Column] | None = None) -> None:

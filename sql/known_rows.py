@@ -1,0 +1,103 @@
+"""Statements of few rows, in autocommit mode, whose rows are known before DuckDB has them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import duckdb
+
+from tidewheel.engine.arrow import pa
+
+from ..planner.context import Parameters
+from .keyed_forms import Copied, Keyed, KeyedForms, copied
+from .repeated import Repeated, Row
+from .sigint import Deferred
+from .statements import Statement, split
+from .write_behind import MOST
+
+if TYPE_CHECKING:
+    from .session import Session
+
+_APPEND = split("APPEND")[0]
+
+
+class KnownRows:
+    """The forms of such statements that a session has seen, and their way through it."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._repeated = Repeated(lambda: session.connection)
+        self._keyed = KeyedForms()
+
+    def run(self, script: str, parameters: Parameters) -> int | None:
+        """An INSERT, or an UPDATE or DELETE by a key; how many rows that were.
+
+        None: not that, or run it as written.
+        """
+        session = self._session
+        if session.in_transaction or not (session.autocommit and isinstance(script, str)):
+            return None
+        row: Row | Keyed | Copied | None = self._repeated.find(
+            script, parameters, session.catalog.version
+        )
+        rows: pa.Table | None = None
+        if row is None and session.views.any:
+            row = self._keyed.find(script, parameters)
+            if row is None and session.frames and parameters is None:
+                row, rows = self._copied(script)
+        if row is None:
+            return None
+        with self._around(row.statement if isinstance(row, Copied) else row.form.statement, script):
+            if isinstance(row, Copied):
+                assert rows is not None
+                return session.views.insert_rows(row, rows)
+            if isinstance(row, Keyed):
+                return session.views.change_row(row)
+            return session.views.insert(row, self._repeated)
+
+    def insert(self, into: Copied | Sequence[str], rows: pa.Table) -> int | None:
+        """Few rows into a table of some name by the names of their columns, or, by INSERT INTO t
+        SELECT * FROM …, by their places. How many there are; None: nothing is done.
+        """
+        session = self._session
+        if session.in_transaction or not (session.autocommit and session.views.any):
+            return None
+        if not 0 < rows.num_rows <= MOST:
+            return None
+        with self._around(into.statement if isinstance(into, Copied) else _APPEND):
+            if isinstance(into, Copied):
+                return session.views.insert_rows(into, rows, again=False)
+            return session.views.append_rows(into, rows)
+
+    @contextmanager
+    def _around(self, statement: Statement, script: str | None = None) -> Iterator[None]:
+        """What comes before such a change, and after it."""
+        session = self._session
+        with Deferred(), session.begun(statement), session.guard(statement):
+            session.views.lock_for_write()
+            try:
+                if session.behind.full:
+                    session.write_behind()
+                yield
+            except duckdb.ConstraintException:
+                if script is None:
+                    raise
+                with session.guard(split(script)[0], as_written=False):
+                    raise
+            finally:
+                session.views.release()
+
+    def _copied(self, script: str) -> tuple[Copied | None, pa.Table | None]:
+        """An INSERT of all that a registered Arrow table has, and the table."""
+        session = self._session
+        found = copied(script)
+        if found is None:
+            return None, None
+        named = [name for name in session.frames if name.lower() == found.frame]
+        # a table that was made since would hide it
+        if len(named) != 1 or session.framed_at.get(named[0]) != session.database.catalog_version:
+            return None, None
+        rows = session.frames[named[0]]
+        return (found, rows) if isinstance(rows, pa.Table) else (None, None)
