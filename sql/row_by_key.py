@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tidewheel.engine.arrow import pa
 from tidewheel.engine.state.change import Change
 from tidewheel.engine.state.columns import ColumnType
 from tidewheel.engine.state.delta import Delta
@@ -109,6 +110,8 @@ def _named(
             return None
         if sets.keys() & set(key):
             return None
+        if any(sign and not _adds(kinds[i]) for i, (sign, _) in sets.items()):
+            return None
         if form.how == "=":
             given = dict(zip(key, asked.key, strict=True))
             names = [tuple([held(given[i], kinds[i]) for i in rules.key])]
@@ -137,6 +140,11 @@ def _changed(row: Row, assigned: Sequence[Assigned], kinds: Sequence[ColumnType]
             return None
         new[i] = value
     return tuple(new)
+
+
+def _adds(kind: ColumnType) -> bool:
+    """Is it a type of numbers? Of others DuckDB may know no sum, be it of NULL."""
+    return number_limits(kind) is not None or pa.types.is_floating(kind.arrow)
 
 
 def _sum(there: Any, sign: str, value: Any, kind: ColumnType) -> Any:

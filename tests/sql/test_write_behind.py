@@ -497,3 +497,23 @@ def test_a_database_that_is_only_read(tmp_path: Path) -> None:
         for sql in ("DELETE FROM f.t WHERE id = 9", "UPDATE f.t SET n = 1 WHERE id = 1"):
             with pytest.raises(tidewheel.Error, match="read-only"):
                 con.execute(sql)
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"), [("VARCHAR", "'x'"), ("BOOLEAN", "TRUE"), ("DATE", "?"), ("TIMESTAMP", "?")]
+)
+def test_what_has_no_sum(kind: str, value: str) -> None:
+    given = {"DATE": [dt.date(2020, 1, 1)], "TIMESTAMP": [dt.datetime(2020, 1, 1)]}.get(kind)
+    with tidewheel.connect() as con:
+        con.execute(f"CREATE TABLE t (id INTEGER PRIMARY KEY, c {kind})")
+        con.execute("CREATE MATERIALIZED VIEW v AS SELECT c, count(*) AS n FROM t GROUP BY c")
+        for i in range(4):
+            con.execute("INSERT INTO t VALUES (?, NULL)", [i])
+            con.execute("UPDATE t SET c = NULL WHERE id = ?", [i])
+        for i in (0, 99):
+            with pytest.raises(tidewheel.ProgrammingError):
+                con.execute(f"UPDATE t SET c = c + {value} WHERE id = {i}", given)
+            if kind in ("VARCHAR", "BOOLEAN"):
+                with pytest.raises(tidewheel.ProgrammingError):
+                    con.execute(f"UPDATE t SET c = c - NULL WHERE id = {i}")
+        assert rows(con, "FROM v") == [(None, 4)]
