@@ -113,6 +113,8 @@ class Epochs(Reading):
             keys = self._maintainer.watched()
             info = table_info(self.host.connection, self._present(), keys) if keys else {}
             self._tables = version, info
+            # each follows only changes of the columns that it has
+            self.database.maintainer.indexes.clear()
         return self._tables[1]
 
     def lock_for_write(self) -> None:

@@ -517,3 +517,25 @@ def test_what_has_no_sum(kind: str, value: str) -> None:
                 with pytest.raises(tidewheel.ProgrammingError):
                     con.execute(f"UPDATE t SET c = c - NULL WHERE id = {i}")
         assert rows(con, "FROM v") == [(None, 4)]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "ALTER TABLE t DROP COLUMN z",
+        "ALTER TABLE t RENAME z TO y",
+        "ALTER TABLE t ALTER z TYPE VARCHAR; UPDATE t SET z = 'z'",
+        "CREATE OR REPLACE TABLE t (id INTEGER PRIMARY KEY, x INTEGER);INSERT INTO t VALUES (1, 1)",
+    ],
+)
+def test_an_index_of_other_columns(sql: str) -> None:
+    with tidewheel.connect() as con:
+        con.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, x INTEGER, z INTEGER)")
+        con.execute("INSERT INTO t VALUES (1, 1, 1)")
+        con.execute("CREATE MATERIALIZED VIEW v AS SELECT sum(x) AS s FROM t")
+        for i in range(3):
+            con.execute("UPDATE t SET x = ? WHERE id = 1", [i])
+        con.execute(sql)
+        assert con.execute("UPDATE t SET x = 7 WHERE id = 1").rowcount == 1
+        assert rows(con, "FROM v") == [(7,)]
+        assert not rows(con, "VERIFY VIEW v")
