@@ -173,6 +173,9 @@ def _literal(value: object) -> str | None:
         return text if "e" in text else f"{text}e0"
     if kind is decimal.Decimal and value.is_finite():  # type: ignore[attr-defined]
         text = f"{value:f}"
+        _, digits, exponent = value.as_tuple()  # type: ignore[attr-defined]
+        if len(digits) == -exponent:  # a parameter has no digit before the point: DECIMAL(2, 2)
+            text = text.replace("0.", ".", 1)
         return text if "." in text and len(text) <= 38 else None
     if kind is datetime.date:
         return f"DATE '{value}'"

@@ -28,6 +28,7 @@ LITERALS = (
 VALUES: tuple[Any, ...] = (
     7, -1, 200, 2**31, 2**63, 2**70, 1.5, -0.0, 0.1, 1e300, float("inf"), float("nan"), True, None,
     "a", "it's", "7", "x\0y", "\ud800", decimal.Decimal("1.50"), decimal.Decimal("-0.00"),
+    decimal.Decimal("-0.25"), decimal.Decimal("0.0"), decimal.Decimal("0.05"),
     decimal.Decimal("1E+3"), dt.date(2021, 2, 3), dt.date(900, 1, 1),
     dt.datetime(2021, 2, 3, 4, 5, 6, 7), dt.datetime(2021, 2, 3, tzinfo=dt.UTC), b"a",
 )  # fmt: skip
