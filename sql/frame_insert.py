@@ -24,11 +24,11 @@ from tidewheel.sql.key_indexes import index_of
 from tidewheel.sql.write_behind import MOST
 
 if TYPE_CHECKING:
-    from tidewheel.sql.view_rows import KnownRows
+    from tidewheel.sql.view_rows import RowEpochs
 
 
 def insert(
-    views: KnownRows,
+    views: RowEpochs,
     key: str,
     info: TableInfo,
     rows: pa.Table,
@@ -42,8 +42,7 @@ def insert(
     """
     if info.layout is None or not 0 < rows.num_rows <= MOST:
         return None
-    behind = views.database.private
-    if (once is None and not behind) or not views.registry.incremental(key):
+    if (once is None and not views.database.private) or not views.registry.incremental(key):
         return None
     rules = views.rules(key, info)
     given = None if rules is None else _fitting(rows, info, named)
@@ -53,7 +52,7 @@ def insert(
     if any(columns.is_null(delta.cols[i]) is not None for i in rules.required):
         return None
     write = once
-    if rules.in_memory and behind:
+    if rules.may_wait:
         index = index_of(views, key, info, rules) if rules.key else None
         if not rules.key or (index is not None and index.takes(delta.cols, len(delta))):
             try:

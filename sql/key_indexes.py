@@ -17,7 +17,7 @@ from tidewheel.sql.capture import TableInfo
 from tidewheel.sql.row_rules import Rules
 
 if TYPE_CHECKING:
-    from tidewheel.sql.view_rows import KnownRows
+    from tidewheel.sql.view_rows import RowEpochs
 
 _WORTH = 500_000
 """Rows that are read into an index for each statement that has asked for it: 10 ms, where it saves
@@ -28,7 +28,7 @@ _TOO_MANY = sys.maxsize
 """Rows of a table that takes more: nobody asks often enough for that."""
 
 
-def index_of(views: KnownRows, key: str, info: TableInfo, rules: Rules) -> KeyIndex | None:
+def index_of(views: RowEpochs, key: str, info: TableInfo, rules: Rules) -> KeyIndex | None:
     """The index of a table; None while too few have asked for it."""
     indexes = views.registry.indexes
     version = views.state_of_tables

@@ -64,7 +64,8 @@ class Keyed:
 
     form: Form
     text: str
-    given: Parameters
+    given: Sequence[object] | None
+    """A copy: the statement may be run later."""
     assigned: Sequence[object]
     key: Sequence[object]
 
@@ -94,7 +95,8 @@ class KeyedForms:
         if any(value is _NONE for value in values) or next(left, _NONE) is not _NONE:
             return None
         width = len(form.assigned)
-        return Keyed(form, script, given, values[:width], values[width:])
+        copy = None if given is None else list(given)
+        return Keyed(form, script, copy, values[:width], values[width:])
 
     def _taken_apart(self, script: str) -> tuple[Form, Sequence[str]] | None:
         cut = _PATTERN.match(script) if is_text(script) else None

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING
 
 import duckdb
@@ -11,8 +12,8 @@ import duckdb
 from tidewheel.engine.arrow import pa
 
 from ..planner.context import Parameters
-from .keyed_forms import Copied, Keyed, KeyedForms, copied
-from .repeated import Repeated, Row
+from .keyed_forms import Copied, KeyedForms, copied
+from .repeated import Repeated
 from .sigint import Deferred
 from .statements import Statement, split
 from .write_behind import MOST
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from .session import Session
 
 _APPEND = split("APPEND")[0]
+Known = tuple[Statement, Callable[[], int | None]]
+"""A statement, and what makes its change; that gives the number of rows, or None."""
 
 
 class KnownRows:
@@ -39,23 +42,24 @@ class KnownRows:
         session = self._session
         if session.in_transaction or not (session.autocommit and isinstance(script, str)):
             return None
-        row: Row | Keyed | Copied | None = self._repeated.find(
-            script, parameters, session.catalog.version
-        )
-        rows: pa.Table | None = None
-        if row is None and session.views.any:
-            row = self._keyed.find(script, parameters)
-            if row is None and session.frames and parameters is None:
-                row, rows = self._copied(script)
-        if row is None:
+        found = self._found(script, parameters)
+        if found is None:
             return None
-        with self._around(row.statement if isinstance(row, Copied) else row.form.statement, script):
-            if isinstance(row, Copied):
-                assert rows is not None
-                return session.views.insert_rows(row, rows)
-            if isinstance(row, Keyed):
-                return session.views.change_row(row)
-            return session.views.insert(row, self._repeated)
+        statement, change = found
+        with self._around(statement, script):
+            return change()
+
+    def _found(self, script: str, parameters: Parameters) -> Known | None:
+        session, views = self._session, self._session.views
+        row = self._repeated.find(script, parameters, session.catalog.version)
+        if row is not None:
+            return row.form.statement, partial(views.insert, row, self._repeated)
+        keyed = self._keyed.find(script, parameters) if views.any else None
+        if keyed is not None:
+            return keyed.form.statement, partial(views.change_row, keyed)
+        if views.any and session.frames and parameters is None:
+            return self._copied(script)
+        return None
 
     def insert(self, into: Copied | Sequence[str], rows: pa.Table) -> int | None:
         """Few rows into a table of some name by the names of their columns, or, by INSERT INTO t
@@ -89,15 +93,17 @@ class KnownRows:
             finally:
                 session.views.release()
 
-    def _copied(self, script: str) -> tuple[Copied | None, pa.Table | None]:
-        """An INSERT of all that a registered Arrow table has, and the table."""
+    def _copied(self, script: str) -> Known | None:
+        """An INSERT of all that a registered Arrow table has."""
         session = self._session
         found = copied(script)
         if found is None:
-            return None, None
+            return None
         named = [name for name in session.frames if name.lower() == found.frame]
         # a table that was made since would hide it
         if len(named) != 1 or session.framed_at.get(named[0]) != session.database.catalog_version:
-            return None, None
+            return None
         rows = session.frames[named[0]]
-        return (found, rows) if isinstance(rows, pa.Table) else (None, None)
+        if not isinstance(rows, pa.Table):
+            return None
+        return found.statement, partial(session.views.insert_rows, found, rows)

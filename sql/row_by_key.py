@@ -28,14 +28,14 @@ from tidewheel.sql.row_rules import Rules
 from tidewheel.sql.write_behind import MOST
 
 if TYPE_CHECKING:
-    from tidewheel.sql.view_rows import KnownRows
+    from tidewheel.sql.view_rows import RowEpochs
 
 
 Assigned = tuple[int, str, Any]
 """A column, "+" or "-" if the value is added to what is there, and the value."""
 
 
-def change(views: KnownRows, key: str, info: TableInfo, asked: Keyed) -> int | None:
+def change(views: RowEpochs, key: str, info: TableInfo, asked: Keyed) -> int | None:
     """Change or delete rows of a table that views read; how many that were.
 
     None: nothing is done, run the statement as written.
@@ -53,12 +53,11 @@ def change(views: KnownRows, key: str, info: TableInfo, asked: Keyed) -> int | N
     rows = _found(index, names, asked.form.how)
     if not rows:
         return None if rows is None else 0
-    given = list(asked.given) if isinstance(asked.given, (list, tuple)) else None
 
     def once() -> object:
-        return hidden.execute(views.host.connection, asked.text, given)
+        return hidden.execute(views.host.connection, asked.text, asked.given)
 
-    behind = views.behind if rules.in_memory and views.database.private else None
+    behind = views.behind if rules.may_wait else None
     write: Callable[[], object] = once
     if not assigned:
         delta = Delta.of_rows(info.known, rows, np.full(len(rows), -1), True)
@@ -100,8 +99,7 @@ def _named(
     asked: Keyed, info: TableInfo, rules: Rules
 ) -> tuple[Sequence[Row], Sequence[Assigned]] | None:
     """The values of keys, and the assigned columns with theirs; None where DuckDB must look."""
-    place = {name.lower(): i for i, name in enumerate(info.columns)}
-    form, kinds = asked.form, info.known.kinds
+    form, kinds, place = asked.form, info.known.kinds, rules.place
     try:
         key = [place[name] for name in form.key]
         values = zip(form.assigned, form.signs, asked.assigned, strict=True)

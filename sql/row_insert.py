@@ -27,14 +27,14 @@ from tidewheel.sql.key_indexes import index_of
 
 if TYPE_CHECKING:
     from tidewheel.sql.repeated import Repeated, Row
-    from tidewheel.sql.view_rows import KnownRows
+    from tidewheel.sql.view_rows import RowEpochs
 
 
 class _AsWritten(Exception):
     """The statement failed in a form that is not its own: it is undone, and run as written."""
 
 
-def insert(views: KnownRows, key: str, info: TableInfo, row: Row, plans: Repeated) -> int | None:
+def insert(views: RowEpochs, key: str, info: TableInfo, row: Row, plans: Repeated) -> int | None:
     """Insert a row into a table that views read; how many that were.
 
     None: nothing is done, run the statement as written.
@@ -60,11 +60,11 @@ def insert(views: KnownRows, key: str, info: TableInfo, row: Row, plans: Repeate
 
 
 def _write(
-    views: KnownRows, key: str, info: TableInfo, row: HeldRow, once: Callable[[], object]
+    views: RowEpochs, key: str, info: TableInfo, row: HeldRow, once: Callable[[], object]
 ) -> Callable[[], object]:
     """How DuckDB gets a row: by `once`, or behind if it is known to take it."""
     rules = views.rules(key, info) if views.database.private else None
-    if rules is None or not rules.in_memory or rules.lacks(row):
+    if rules is None or not rules.may_wait or rules.lacks(row):
         return once
     if rules.key:
         index = index_of(views, key, info, rules)

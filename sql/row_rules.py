@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import duckdb
@@ -34,16 +34,23 @@ class Rules:
 
     required: frozenset[int]
     key: tuple[int, ...]
-    in_memory: bool
-    """Is the database in the memory of this process?"""
+    may_wait: bool
+    """Is the database in memory, and nobody else's?"""
+    place: Mapping[str, int]
+    """Of each column, by its name in lower case."""
 
     def lacks(self, row: Sequence[object]) -> bool:
         """Is a value NULL that must not be?"""
         return any(row[i] is None for i in self.required)
 
 
-def rules(connection: duckdb.DuckDBPyConnection, key: str, info: TableInfo) -> Rules | None:
-    """Those of the table that `key` names; None if only DuckDB can tell what it takes."""
+def rules(
+    connection: duckdb.DuckDBPyConnection, key: str, info: TableInfo, private: bool
+) -> Rules | None:
+    """Those of the table that `key` names; None if only DuckDB can tell what it takes.
+
+    `private`: can nobody but this session reach the database that it has opened?
+    """
     if info.layout is None or info.has_triggers or info.referenced:
         return None
     place = {name.lower(): i for i, name in enumerate(info.columns)}
@@ -56,9 +63,8 @@ def rules(connection: duckdb.DuckDBPyConnection, key: str, info: TableInfo) -> R
     if not all(_names_rows(info.layout.types[i]) for i in primary):
         return None
     required = {place[n.lower()] for what, names in found if what == "NOT NULL" for n in names}
-    return Rules(
-        frozenset(required | set(primary)), primary, any(what == "MEMORY" for what, _ in found)
-    )
+    may_wait = private and any(what == "MEMORY" for what, _ in found)
+    return Rules(frozenset(required | set(primary)), primary, may_wait, place)
 
 
 def _names_rows(kind: pa.DataType) -> bool:

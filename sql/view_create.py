@@ -17,7 +17,7 @@ from tidewheel.sql.statements import Statement, Token, mentions_recursion, token
 from tidewheel.sql.unstable import pivots_by_data, rowid, unstable_call
 from tidewheel.sql.view_reading import Maintenance
 from tidewheel.sql.view_registry import CATALOG, SCHEMA, row_name, rows_relation
-from tidewheel.sql.view_rows import KnownRows
+from tidewheel.sql.view_rows import RowEpochs
 
 if TYPE_CHECKING:
     from tidewheel.planner import logical as L
@@ -29,7 +29,7 @@ _CHANGED = re.compile(r"\b(?:(?:ENUM|TUPLE)\(|GEOMETRY\b(?=$|[,)\[(]))")
 _VARIANT = re.compile(r"\bVARIANT\b(?=$|[,)\[])")
 
 
-class Creation(KnownRows):
+class Creation(RowEpochs):
     """How a view is made."""
 
     def create(self, statement: Statement, plain: list[L.Column] | None = None) -> None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tidewheel.sql.write_behind import WriteBehind
 
 
-class KnownRows(Epochs):
+class RowEpochs(Epochs):
     """How such changes become epochs."""
 
     def insert(self, row: Row, plans: Repeated) -> int | None:
@@ -33,8 +33,7 @@ class KnownRows(Epochs):
         key = self.target_key(row.form.statement)
         if key is None or key in self._maintainer.views:
             return None
-        self.recover()
-        info = self.watched_tables().get(key)
+        info = self._watched(key)
         if info is not None:
             # Imported here: it takes long to load, and not everybody has views.
             from tidewheel.sql import row_insert
@@ -50,11 +49,8 @@ class KnownRows(Epochs):
     def change_row(self, asked: Keyed) -> int | None:
         """UPDATE or DELETE of a row by its key in autocommit mode; None: run it as written."""
         key = self.target_key(asked.form.statement)
-        if key is None or key in self._maintainer.views:
-            return None
-        self.recover()
-        info = self.watched_tables().get(key)
-        if info is None or info.layout is None or not info.key:
+        info = self._watched(key)
+        if key is None or info is None or info.layout is None or not info.key:
             return None
         # Imported here: it takes long to load, and not everybody has views.
         from tidewheel.sql import row_by_key
@@ -84,16 +80,20 @@ class KnownRows(Epochs):
         once: Callable[[], object] | None,
         named: bool = False,
     ) -> int | None:
-        if key is None or key in self._maintainer.views:
-            return None
-        self.recover()
-        info = self.watched_tables().get(key)
-        if info is None:
+        info = self._watched(key)
+        if key is None or info is None:
             return None
         # Imported here: it takes long to load, and not everybody has views.
         from tidewheel.sql import frame_insert
 
         return frame_insert.insert(self, key, info, rows, once, named)
+
+    def _watched(self, key: str | None) -> TableInfo | None:
+        """The table of a key, before it is changed; None if it is none that views read."""
+        if key is None or key in self._maintainer.views:
+            return None
+        self.recover()
+        return self.watched_tables().get(key)
 
     @property
     def behind(self) -> WriteBehind:
@@ -112,5 +112,5 @@ class KnownRows(Epochs):
             known = {}
             self._rules = self.state_of_tables, known
         if key not in known:
-            known[key] = row_rules.rules(self.host.connection, key, info)
+            known[key] = row_rules.rules(self.host.connection, key, info, self.database.private)
         return known[key]
