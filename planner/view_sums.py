@@ -190,7 +190,7 @@ class Sums:
             table = table.slice(1)  # no rows at all
         keys = columns(table, op.group)
         sums_ = [_last_word(c) for c in table.columns[len(op.group) :]]
-        weights = np.stack(sums_[: op.width], axis=1)
+        weights = np.stack(sums_[: op.width]).T  # column by column, as they came
         for s in filter(_together, op.arguments):
             low, high = s.parts
             weights[:, low] -= weights[:, high] << exact.LIMB  # what overflows comes back

@@ -111,6 +111,8 @@ class Accumulate(Operator):
                     added = self._contribution(delta, counters)[0].weights[0].tolist()
                 return emit(counters, self._by_row.add((), added))
             self._by_row.forget()
+        if isinstance(delta, Totals) and self.key and not self._begun and not counters:
+            return emit(counters, self._begin(delta))
         touched = self._agenda.take(counters)
         sums: Rows | None = None
         terms: Rows | None = None
@@ -148,6 +150,16 @@ class Accumulate(Operator):
         if self.output is not None:
             self.output.insert(change, counters)
         return emit(counters, change)
+
+    def _begin(self, totals: Totals) -> Delta:
+        """The output for the first groups, each once: sorted when one of them changes."""
+        self._begun = True
+        if totals.terms is not None and len(totals.terms):
+            sums, terms = self._totalled(totals, ())
+            self._insert(sums, terms)
+            return self._finish(sums, terms)
+        self.sums.post(totals)
+        return self._finish(self.sums.layout.rows(totals), None)
 
     def _changed(self, before: Rows | None, now: Rows | None) -> Delta:
         """New output − old output, both computed in one go."""

@@ -49,7 +49,8 @@ class Finish:
         `sums` has each group once.
         """
         if sums is not None:
-            sums = sums.where(sums.weights[:, 0] > 0)
+            there = sums.weights[:, 0] > 0
+            sums = sums if there.all() else sums.where(there)
         if sums is None or not len(sums):
             if len(self._group):
                 return Delta.empty(self._schema)

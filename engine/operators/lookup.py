@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from tidewheel.engine.operators.step_program import NULL, Ints, Unfit
+from tidewheel.engine.state import radix
 from tidewheel.engine.state.order import ascends, begins
 
 MOST = 1 << 27
@@ -142,11 +143,12 @@ def _by_key(columns: Sequence[Ints], low: int, high: int) -> list[Ints]:
         # Packed into one word with its key a column is in order when the words are.
         least = int(rest[0].min())
         bits = (int(rest[0].max()) - least).bit_length()
-        if (high - low).bit_length() + bits < 63:
+        every = (high - low).bit_length() + bits
+        if every < 63:
             packed = key - low
             packed <<= bits
             packed |= rest[0] - least
-            packed.sort()
+            packed = radix.ordered(packed, every)
             packed &= (1 << bits) - 1
             packed += least
             return [packed]
@@ -157,7 +159,10 @@ def _by_key(columns: Sequence[Ints], low: int, high: int) -> list[Ints]:
 def order_of(key: Ints, low: int, high: int) -> Ints:
     """The stable order of `key`; packed with the positions into one word where they fit."""
     bits = max(len(key) - 1, 1).bit_length()
-    if (high - low + 1).bit_length() + bits < 63:
+    spread = (high - low).bit_length()
+    if len(key) >= radix.FEWEST and spread <= radix.BITS:
+        return radix.order(key - low, spread)
+    if spread + bits < 63:
         packed = ((key - low) << bits) | np.arange(len(key), dtype=np.int64)
         packed.sort()
         packed &= (1 << bits) - 1

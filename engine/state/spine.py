@@ -2,7 +2,8 @@
 
 Adding n rows costs O(n log N) in all and a bounded amount at once; looking up k keys costs
 k log N. Tiny batches collect unsorted in a *head* of at most `HEAD` rows, for sorting them one by
-one would cost more than looking through them.
+one would cost more than looking through them. Rows that are one integer each, close to each other,
+are an array by value instead (`engine.state.dense`).
 
 Source: O'Neil et al., "The log-structured merge-tree" (1996); McSherry et al., "Shared
 Arrangements" (VLDB 2020), section 4.2, for merging with fuel.
@@ -17,6 +18,7 @@ import numpy as np
 
 from tidewheel.engine.state.columns import Index
 from tidewheel.engine.state.delta import Int64s
+from tidewheel.engine.state.dense import LEAST, Dense
 from tidewheel.engine.state.head import Head
 from tidewheel.engine.state.memory import ensure
 from tidewheel.engine.state.order import argsort, begins
@@ -77,19 +79,25 @@ class Spine:
         self.layout = layout
         self._runs: list[Rows | Merge] = []
         self._head = Head()
+        self._dense: Dense | None = None  # all rows, if they are of that kind
+        self._scattered = False  # they were, and are not any more
 
     def __len__(self) -> int:
+        if self._dense is not None:
+            return len(self._dense)
         return sum(map(len, self._runs)) + len(self._head)
 
     @property
     def nbytes(self) -> int:
-        """Bytes held by all runs."""
+        """Bytes held by all rows."""
+        if self._dense is not None:
+            return self._dense.nbytes
         return sum(r.nbytes for r in self.runs())
 
     def insert(self, rows: Rows) -> None:
         """Add rows in any order."""
         n = len(rows)
-        if n == 0:
+        if n == 0 or self._taken(rows):
             return
         if len(self._head) + n <= HEAD:
             self._head.add(rows)
@@ -102,11 +110,26 @@ class Spine:
 
     def insert_run(self, run: Rows) -> None:
         """Add rows that are a run already."""
-        if len(self._head) or len(run) <= HEAD:
+        if len(self._head) or len(run) <= HEAD or self._dense is not None:
             self.insert(run)
-        else:
+        elif not self._taken(run):
             self._push(run)
             self._work(FUEL * len(run))
+
+    def _taken(self, rows: Rows) -> bool:
+        """Do rows become part of an array by value?"""
+        if self._dense is None:
+            if len(rows) >= LEAST and not self._runs and not len(self._head):
+                self._densely(rows)
+            return self._dense is not None
+        if self._dense.add(rows):
+            return True
+        self._runs, self._dense, self._scattered = [self._dense.all()], None, True
+        return False
+
+    def _densely(self, rows: Rows) -> None:
+        if not self._scattered:
+            self._dense = Dense.of(rows)
 
     def _push(self, run: Rows) -> None:
         if not len(run):
@@ -144,16 +167,29 @@ class Spine:
         merge = self._runs[i]
         assert isinstance(merge, Merge)
         run = merge.result()
+        if i == 0 and len(self._runs) == 1 and len(run) >= LEAST:
+            self._densely(run)
+            if self._dense is not None:
+                rest = [*self._head.parts]
+                self._runs.clear()
+                self._head.clear()
+                for rows in rest:
+                    self.insert(rows)
+                return
         self._runs[i : i + 1] = [run] if len(run) else []
 
     def compact(self) -> None:
         """Merge everything into one run, whatever it costs."""
+        if self._dense is not None:
+            return
         rows = self.all()
         self._runs = [rows] if len(rows) else []
         self._head.clear()
 
     def runs(self) -> Iterator[Rows]:
         """All runs and the parts of the head; together they are the contents."""
+        if self._dense is not None:
+            yield self._dense.all()
         for run in self._runs:
             if isinstance(run, Merge):
                 yield from run.runs
@@ -164,6 +200,8 @@ class Spine:
     @property
     def single(self) -> Rows | None:
         """All contents, where they are one run."""
+        if self._dense is not None:
+            return self._dense.all()
         run = self._runs[0] if len(self._runs) == 1 else None
         return None if len(self._head) or isinstance(run, Merge) else run
 
@@ -191,6 +229,8 @@ class Spine:
             rows = concat_rows(rows_of)
             at = np.zeros(len(rows), np.int64)
             return _netted(at, rows) if net else (at, rows)
+        if self._dense is not None:
+            return self._dense.find(probes)
         order: Index | None = None
         many = len(probes) > 1024 and len(self) > CACHED and within is None
         if many and (probes[1:] < probes[:-1]).any():
@@ -228,6 +268,8 @@ class Spine:
 
     def rows_of(self, key: int) -> list[Rows]:
         """The rows of one key, as they lie in the runs: what cancels is there."""
+        if self._dense is not None:
+            return self._dense.row(key)
         found: list[Rows] = []
         for run in self._runs:
             for rows in run.runs if isinstance(run, Merge) else (run,):
@@ -241,6 +283,9 @@ class Spine:
 
         `most`: rows that may be looked at, those included that cancel.
         """
+        if self._dense is not None:
+            places, rows = self._dense.between(low, high)
+            return rows if places <= most else None
         found: list[Rows] = []
         for run in self._runs:
             for rows in run.runs if isinstance(run, Merge) else (run,):
@@ -263,6 +308,8 @@ class Spine:
 
         Also a bound: all rows of lower rank are among them; None if these are all rows of the key.
         """
+        if self._dense is not None:
+            return self._dense.row(key), None
         parts: list[Rows] = []
         bound: int | None = None
         for run in self._runs:
