@@ -46,6 +46,8 @@ from tidewheel.engine.state.spine import Spine
 
 _FIRST: Final = 1 << 12  # rows whose neighbours are looked up at once, before it is known
 _AT_ONCE: Final = 1 << 18  # how many there are; so many are wanted
+_PASS: Final = 64  # a pass over so many slots takes as long as what one row derives
+_FEWER: Final = 2  # so many times as few look for what they can be derived from
 Candidates = tuple[Int64s, Int64s, Int64s]
 """Slots, the places of the values that they could have, and the slots that these come from."""
 
@@ -127,16 +129,19 @@ class Fixpoint(Operator):
                         added.append((rule, related, more))
             if lost:
                 orphans += self._orphans(rule, lost)
+        out = NONE
         if any(len(o) for o in orphans):
             out = self._take_out(orphans)
-            for begin in range(0, len(out), _FIRST):
-                waiting += self._pull(out[begin : begin + _FIRST])
+            waiting += self._pulled(out)
         for rule, related, delta in added:
             waiting.append(self._derived_by(rule, related, delta))
         if come is not None:
             slots = forest.open([come.cols[i] for i in self.key], len(come))
             waiting.append((slots, forest.places(come.cols), np.full(len(come), ANCHOR)))
-        self._spread(waiting)
+        frontier, rounds = self._offered([waiting], 0), 0
+        if self.value is None and not added and come is None:
+            frontier, rounds = self._restored(out, frontier)
+        self._spread(frontier, rounds)
         return self._finish(counters)
 
     # -- what goes away ------------------------------------------------------------------------
@@ -165,7 +170,8 @@ class Fixpoint(Operator):
         out: list[Int64s] = []
         narrow = Narrow(lambda: forest.slots.size)
         while len(frontier):
-            all_at_once = narrow(len(frontier))
+            many = len(frontier) * _PASS >= forest.slots.size
+            all_at_once = many or narrow(len(frontier))
             if all_at_once:
                 frontier = below(frontier, forest.parent[: forest.slots.size])
             if self.rounds is not None:
@@ -189,6 +195,28 @@ class Fixpoint(Operator):
                     parts.append(targets[mine])
             frontier = forest.distinct(np.concatenate(parts)) if parts else NONE
         return np.concatenate(out)
+
+    def _pulled(self, slots: Int64s) -> list[Candidates]:
+        """See `_pull`; of a part of the slots at a time."""
+        parts = (slots[i : i + 2 * _FIRST] for i in range(0, len(slots), 2 * _FIRST))
+        return [offer for some in parts for offer in self._pull(some)]
+
+    def _restored(self, out: Int64s, frontier: Int64s) -> tuple[Int64s, int]:
+        """Rows of a set come back where nothing is new; where to go on, after how many rounds.
+
+        What they derive was there before, so it is there or among those taken `out`. Few that are
+        still out look for themselves, which is less than all that `frontier` derives.
+        """
+        rounds = 0
+        while len(frontier):
+            out = out[~self._forest.there(out)]
+            if len(out) * _FEWER > len(frontier):
+                break
+            if self.rounds is not None:
+                self.rounds.append(((rounds,), [len(frontier)]))
+            rounds += 1
+            frontier = self._offered([self._pulled(out)], rounds)
+        return frontier, rounds
 
     def _pull(self, slots: Int64s) -> list[Candidates]:
         """What the anchor and the rows that are there derive for slots that were taken out."""
@@ -221,14 +249,12 @@ class Fixpoint(Operator):
         sources, related = self._meeting(rule, one, come, None)
         return self._values(rule, sources, related, None) if len(sources) else (NONE, NONE, NONE)
 
-    def _spread(self, waiting: list[Candidates]) -> None:
-        """Round by round: better values are taken, and what they derive is offered."""
+    def _spread(self, frontier: Int64s, rounds: int) -> None:
+        """Round by round: what rows derive is offered, and better values are taken."""
         forest = self._forest
         narrow = Narrow(self._related) if self._plain else None
         valued = forest if isinstance(forest, ValuedForest) else None
         order = BestFirst()
-        rounds = 0
-        frontier = self._offered([waiting], rounds)
         while True:
             if self.rounds is not None and len(frontier):
                 self.rounds.append(((rounds,), [len(frontier)]))

@@ -75,6 +75,8 @@ def _packed(keys: Sequence[Int64s]) -> tuple[Index, Mask, int]:
     n = len(keys[0])
     if n >= radix.FEWEST:
         words, bits, told = _leading(keys, radix.BITS)
+        if told < len(keys):
+            words, bits, told = _leading(keys, radix.LEADING)
         order = radix.order(words, bits)
         first = begins(radix.taken(words, order))
         if told == len(keys) or (n - np.count_nonzero(first)) * _CROWDED <= n:

@@ -26,8 +26,10 @@ Int64s = npt.NDArray[np.int64]
 _SORT: Final = pc.get_function("array_sort_indices")
 _TAKE: Final = pc.get_function("array_take")
 _DIGIT: Final = 12
-BITS: Final = 3 * _DIGIT
+BITS: Final = 4 * _DIGIT
 """Up to so many bits of the values this is worth while."""
+LEADING: Final = 3 * _DIGIT
+"""So many tell most of a million values from each other where these are spread evenly."""
 FEWEST: Final = 12_000
 """Fewer are sorted as fast by comparing."""
 _SAMPLE: Final = 1 << 15

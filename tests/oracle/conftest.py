@@ -1,4 +1,4 @@
-"""Half of the oracles' tests have few rows treated as many are."""
+"""What is done with many rows, done with few in half of the oracles' tests: their names tell which."""
 
 from __future__ import annotations
 
@@ -7,19 +7,22 @@ from collections.abc import Iterator
 
 import pytest
 
+from tidewheel.engine.operators import fixpoint
 from tidewheel.engine.state import dense, order, radix, spine
 
 
 @pytest.fixture(autouse=True)
 def _few_are_many(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Arrays by value, and sorting by counting, from two rows on; which tests, their names tell."""
-    if zlib.crc32(request.node.nodeid.encode()) % 2:
-        with pytest.MonkeyPatch.context() as patch:
+    chance = zlib.crc32(request.node.nodeid.encode())
+    with pytest.MonkeyPatch.context() as patch:
+        if chance & 1:  # arrays by value, and sorting by counting
             patch.setattr(spine, "LEAST", 2)
             patch.setattr(dense, "LEAST", 2)
             patch.setattr(dense, "_CLOSE", 20)
             patch.setattr(order, "_LARGE", 2)
             patch.setattr(radix, "FEWEST", 2)
-            yield
-    else:
+        if chance & 2:  # rows of a recursion are taken out one level after the other
+            patch.setattr(fixpoint, "_PASS", 0)
+        if chance & 4:  # and look themselves for what they can be derived from
+            patch.setattr(fixpoint, "_FEWER", 0)
         yield
