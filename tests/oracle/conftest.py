@@ -1,4 +1,4 @@
-"""What is done with many rows, done with few in half of the oracles' tests: their names tell which."""
+"""What is done with many rows, done with few in half of the oracles' tests (by their names)."""
 
 from __future__ import annotations
 
