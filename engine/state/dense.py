@@ -45,11 +45,14 @@ class Dense:
             return None
         index = rows.keys - low
         often = np.bincount(index, minlength=span)
+        there = np.count_nonzero(often)
+        if span > _CLOSE * there + LEAST:
+            return None
         flat = weights.ndim == 1
         if flat and (weights == weights[0]).all():
             return Dense(layout, low, (often * weights[0])[None], flat)
         parts = np.zeros((1 if flat else weights.shape[1], span), np.int64)
-        _add(parts, index, weights, np.count_nonzero(often) == len(rows))
+        _add(parts, index, weights, there == len(rows))
         return Dense(layout, low, parts, flat)
 
     def __len__(self) -> int:

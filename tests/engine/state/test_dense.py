@@ -129,6 +129,12 @@ def test_far_apart_they_are_runs_again() -> None:
     assert arrangement.spine._dense is None
 
 
+def test_few_far_apart_are_runs_though_they_are_there_often() -> None:
+    arrangement = arranged(np.repeat([0, 90_000], 50_000))
+    assert arrangement.spine._dense is None
+    assert len(arrangement) == 2
+
+
 def test_null_among_them_makes_runs() -> None:
     arrangement = arranged(np.arange(10_000))
     column = from_arrow(pa.array([None, 3], pa.int64()))
