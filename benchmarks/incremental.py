@@ -107,9 +107,10 @@ def workload(name: str, edge_count: int, sizes: tuple[int, ...], runs: int) -> W
     found = Workload(name, nodes, edges)
     low, high = 1, edge_count  # edge 0 stays: Pathway is followed by the sum of the ids
     for size in sizes:
-        if low + size * runs > edge_count:
+        times = runs if size < 10_000 else max(3, runs // 4)
+        if low + size * times > edge_count:
             continue
-        for _ in range(runs if size < 10_000 else max(3, runs // 4)):
+        for _ in range(times):
             a, b = (rng.integers(0, nodes, size) for _ in "ab")
             fresh = np.stack([np.arange(high, high + size), a, b], axis=1)
             found.batches.append(("insert", size, fresh))

@@ -18,16 +18,25 @@ import duckdb
 from . import common_functions
 from .statements import Statement, Token, tokens
 
-_LIST = """
+_CHANGING = """
+stability = 'VOLATILE' AND function_name <> 'error'
+   OR stability = 'CONSISTENT_WITHIN_QUERY'
+      AND len(list_filter(parameter_types, lambda p: p NOT IN ('VARCHAR', 'BOOLEAN'))) = 0
+"""
+"""Functions that take no values to compute with, but names at most.
+
+Those of dates and times with a zone are only "consistent within a query", too, as the time zone may
+be set to another one in between; a view keeps the settings that it was made with.
+"""
+_LIST = f"""
 SELECT DISTINCT lower(function_name), function_type, macro_definition, internal,
-       stability IN ('VOLATILE', 'CONSISTENT_WITHIN_QUERY') AND function_name <> 'error',
+       {_CHANGING},
        database_name = 'temp',
        CASE WHEN macro_definition IS NOT NULL THEN
            (database_name, schema_name, parameters, parameter_types)
        END
 FROM duckdb_functions()
-WHERE function_type = 'aggregate' OR macro_definition IS NOT NULL
-   OR stability IN ('VOLATILE', 'CONSISTENT_WITHIN_QUERY')
+WHERE function_type = 'aggregate' OR macro_definition IS NOT NULL OR {_CHANGING}
 """
 _TYPES = """
 SELECT lower(type_name), database_name = 'temp' FROM duckdb_types() WHERE NOT internal

@@ -74,6 +74,8 @@ def test_only_the_last_state_of_a_transaction_counts(view: str, threads: int) ->
         if turn > 2 and len(outcomes) == 2:
             break
         with tidewheel.connect(threads=threads) as con, duckdb.connect() as plain:
+            # DuckDB leaves out what finds no partner, sooner or later by its version
+            plain.execute("SET disabled_optimizers = 'join_filter_pushdown'")
             for sql in SCHEMA.split(";")[:-1]:
                 con.execute(sql)
                 plain.execute(sql)
