@@ -30,6 +30,8 @@ HEAD: Final = 64
 RATIO: Final = 8  # a run is merged with all smaller ones unless it is this much larger;
 LARGE: Final = 512  # from this size on, where merging costs more than a run more to look into,
 LARGE_RATIO: Final = 0.6  # once they have more than half as much again
+_PART: Final = 16  # a batch of such a part of the largest run is worth a copy of its weights
+_CROWD: Final = 16  # rows of a key that are compared with one that goes
 AT_ONCE: Final = 8192  # merges of so many rows are done at once
 FUEL: Final = 16  # rows merged per row added
 SLICE: Final = 1 << 15
@@ -96,9 +98,10 @@ class Spine:
 
     def insert(self, rows: Rows) -> None:
         """Add rows in any order."""
-        n = len(rows)
-        if n == 0 or self._taken(rows):
+        if not len(rows) or self._taken(rows):
             return
+        rows = self._absorbed(rows)
+        n = len(rows)
         if len(self._head) + n <= HEAD:
             self._head.add(rows)
         else:
@@ -130,6 +133,39 @@ class Spine:
     def _densely(self, rows: Rows) -> None:
         if not self._scattered:
             self._dense = Dense.of(rows)
+
+    def _absorbed(self, rows: Rows) -> Rows:
+        """Rows without those of many that go which the largest run has: it has them no more.
+
+        Else whoever looks for their keys would find them there, and among those that go.
+        """
+        run = self._runs[0] if self._runs else None
+        if not isinstance(run, Rows) or not len(run) >= LEAST or len(rows) * _PART < len(run):
+            return rows
+        if rows.weights.ndim > 1 or rows.rank is not None or rows.times is not None:
+            return rows
+        gone = (rows.weights < 0).nonzero()[0]
+        if not len(gone) or not self.layout.exact(rows.cols) or not self.layout.exact(run.cols):
+            return rows
+        some = rows.take(gone)
+        low, counts = run.find(some.keys)
+        total = int(counts.sum())
+        if total > _CROWD * len(some):
+            return rows
+        at = np.arange(len(counts)).repeat(counts)
+        place = (low - (counts.cumsum() - counts)).repeat(counts) + np.arange(total)
+        if some.rest is not None and run.rest is not None:
+            same = some.rest[at] == run.rest[place]
+            at, place = at[same], place[same]
+        once = begins(at)
+        at, place = at[once], place[once]
+        weights = run.weights.copy()
+        np.add.at(weights, np.asarray(place, np.int64), some.weights[at])
+        left = Rows(run.layout, run.keys, run.rest, None, None, weights, run.cols)
+        self._runs[0] = left if np.count_nonzero(weights) * 2 > len(run) else _without_none(left)
+        kept = np.ones(len(rows), bool)
+        kept[gone[at]] = False
+        return rows.where(kept)
 
     def _push(self, run: Rows) -> None:
         if not len(run):
@@ -203,7 +239,9 @@ class Spine:
         if self._dense is not None:
             return self._dense.all()
         run = self._runs[0] if len(self._runs) == 1 else None
-        return None if len(self._head) or isinstance(run, Merge) else run
+        return (
+            None if run is None or len(self._head) or isinstance(run, Merge) else _without_none(run)
+        )
 
     def all(self) -> Rows:
         """The contents as one run."""
@@ -275,7 +313,9 @@ class Spine:
             for rows in run.runs if isinstance(run, Merge) else (run,):
                 begin = int(rows.keys.searchsorted(key))
                 if begin < len(rows.keys) and rows.keys[begin] == key:
-                    found.append(rows.slice(begin, int(rows.keys.searchsorted(key, "right"))))
+                    some = rows.slice(begin, int(rows.keys.searchsorted(key, "right")))
+                    some = _without_none(some)
+                    found += [some] if len(some) else []
         return found + self._head.of(key) if len(self._head) else found
 
     def between(self, low: int, high: int, most: int) -> Rows | None:
@@ -369,8 +409,19 @@ def _collect(
     at = np.arange(len(counts)).repeat(counts)
     first = np.asarray(low - (counts.cumsum() - counts), np.int64)
     index = first.repeat(counts) + np.arange(total)
+    some = rows.take(index if by_key is None else by_key[index])
+    if some.weights.ndim == 1 and not some.weights.all():
+        at = at[some.weights != 0]
+        some = _without_none(some)
     found_at.append(at)
-    found.append(rows.take(index if by_key is None else by_key[index]))
+    found.append(some)
+
+
+def _without_none(rows: Rows) -> Rows:
+    """Rows without those that were absorbed."""
+    if rows.weights.ndim > 1 or rows.weights.all():
+        return rows
+    return rows.where(rows.weights != 0)
 
 
 def empty_rows(layout: Layout) -> Rows:

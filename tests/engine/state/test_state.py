@@ -214,9 +214,16 @@ def test_intervals_compare_normalised() -> None:
                 assert kind.hash(one)[0] == kind.hash(other)[0]
 
 
-@pytest.mark.parametrize("depth", [0, 1, 2])
-def test_spine_holds_what_was_put_in(depth: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Many batches of many sizes, merged with little fuel, equal one multiset; lookups too."""
+@pytest.mark.parametrize(("depth", "least"), [(0, 1 << 20), (0, 8), (1, 8), (2, 8)])
+def test_spine_holds_what_was_put_in(
+    depth: int, least: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Many batches of many sizes, merged with little fuel, equal one multiset; lookups too.
+
+    From `least` rows on what goes is taken out of the largest run.
+    """
+    monkeypatch.setattr(spine, "LEAST", least)
+    monkeypatch.setattr(spine, "HEAD", 4)
     monkeypatch.setattr(spine, "AT_ONCE", 64)
     monkeypatch.setattr(spine, "SLICE", 128)
     monkeypatch.setattr(spine, "FUEL", 4)
@@ -237,6 +244,8 @@ def test_spine_holds_what_was_put_in(depth: int, monkeypatch: pytest.MonkeyPatch
             arrangement.insert(delta)
         key = np.array([int(rng.integers(0, 12))])
         found = arrangement.fetch(key)
+        if found is not None and not depth:
+            assert found.weights.all()
         got: Counter[tuple[int, ...]] = Counter()
         if found is not None:
             for i in range(len(found)):
