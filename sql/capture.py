@@ -101,6 +101,7 @@ class Outcome:
     changes: dict[str, pa.Table] = field(default_factory=dict)
     rows: pa.Table | None = None
     count: int = -1
+    """Counts only for a statement whose answer is no rows."""
 
 
 def weighted(table: pa.Table, weight: int) -> pa.Table:
@@ -354,13 +355,11 @@ class Capture:
             copy = f"SELECT {info.places}* FROM {info.name}"
             con.execute(f"CREATE OR REPLACE TEMP TABLE {before} AS {copy}").fetchall()
         rows = self._run(text, params)
-        outcome = Outcome(rows=rows)
+        outcome = Outcome(rows=rows, count=_count(rows))
         for key, info, before in names:
             outcome.changes[key] = self._difference(before, info)
         for _, _, before in names:  # after an error the rollback drops them
             con.execute(f"DROP TABLE temp.{before}").fetchall()
-        if rows is not None and rows.column_names == ["Count"]:
-            outcome.rows, outcome.count = None, _count(rows)
         return outcome
 
 
@@ -395,6 +394,7 @@ def _by_key(connection: duckdb.DuckDBPyConnection, info: TableInfo, rows: pa.Tab
 
 
 def _count(rows: pa.Table | None) -> int:
-    if rows is None or rows.num_rows != 1:
+    """How many rows changed, where DuckDB's answer is that: its column's name is not always."""
+    if rows is None or rows.shape != (1, 1) or not pa.types.is_int64(rows.column(0).type):
         return -1
-    return int(rows.column(0)[0].as_py())
+    return int(rows.column(0)[0].as_py() or 0)

@@ -166,7 +166,8 @@ class Runner:
             from .explain import told
 
             rows = told(rows, session.database.maintainer, session.database.epoch)
-        return self._complete(rows, statement), outcome.count
+        count = rows.num_rows if statement.kind is Kind.CHANGE else -1
+        return self._complete(rows, statement), count
 
     def _other(self, statement: Statement, given: Parameters) -> tuple[Result | None, int]:
         """DDL and all the rest."""

@@ -73,3 +73,22 @@ def test_what_triggers_write(kind: str, late: bool, views: list[str]) -> None:
                 ours = con.execute(f"FROM {view}").fetchall()
                 theirs = other.execute(QUERIES[view]).fetchall()
                 assert sorted(ours, key=str) == sorted(theirs, key=str), (change, view)
+
+
+@pytest.mark.parametrize("view", [False, True], ids=["none", "view"])
+def test_what_a_statement_tells(view: bool) -> None:
+    """Its rows, whatever their columns are called, and how many it changed: as without a view."""
+    with tidewheel.connect() as con:
+        con.execute(TABLES)
+        con.execute(f"CREATE TRIGGER tr {TRIGGERS['insert']}")
+        if view:
+            con.execute("CREATE MATERIALIZED VIEW v AS FROM target")
+        assert con.execute("INSERT INTO target VALUES (2, 2), (3, 3)").rowcount == 2
+        assert con.execute("DELETE FROM target WHERE id = 9").rowcount == 0
+        got = con.execute('INSERT INTO target VALUES (4, 4), (5, 5) RETURNING id AS "Count"')
+        assert (got.rowcount, got.fetchall()) == (2, [(4,), (5,)])
+        got = con.execute('INSERT INTO target VALUES (6, 7) RETURNING val AS "Count"')
+        assert (got.rowcount, got.fetchall()) == (1, [(7,)])
+        counted = 'SELECT count(*) + 40 AS "Count" FROM i'
+        got = con.execute(f"WITH i AS (INSERT INTO target VALUES (8, 8) RETURNING id) {counted}")
+        assert (got.rowcount, got.fetchall()) == (1, [(41,)])
