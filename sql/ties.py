@@ -23,6 +23,9 @@ Run = Callable[..., pa.Table]
 # Of two rows that tie, each is the first once. As text: hash(row, n) puts rows into one of a few
 # orders, whatever n is.
 _WAYS = ("hash(concat(hash({}), '/{}'))", "~hash(concat(hash({}), '/{}'))")
+# A row by the name of its FROM item, unless a column is called like it; by its place, where the
+# item is a table; by all its values, which QUALIFY does not take.
+TOLD = ("{}", "{}.rowid", "*COLUMNS(*)")
 _COMPARED = 6
 _MOST = 30
 
@@ -48,10 +51,11 @@ def _parsed(sql: str) -> exp.Expr | None:
         return None
 
 
-def settled(sql: str, way: int, equal: bool = False) -> str | None:
+def settled(sql: str, way: int, equal: bool = False, told: str = TOLD[0]) -> str | None:
     """The query with its ties settled by a hash of the rows of its FROM items, another each `way`.
 
     None if none of its windows, aggregates, DISTINCT ON and LIMITs go by an order of rows.
+    `told`: what a row is told by, one of TOLD.
     `equal`: equal rows are told apart by their places, in each ORDER BY otherwise; None if no
     SELECT has several. DuckDB runs that only where the FROM items are tables.
     """
@@ -64,7 +68,7 @@ def settled(sql: str, way: int, equal: bool = False) -> str | None:
         _name_subqueries(select)
         rows, groups = (
             [sqlglot.parse_one(which.format(text, number), dialect=Tidewheel) for text in texts]
-            for texts in (_rows(select), _groups(select))
+            for texts in (_rows(select, told), _groups(select, told))
         )
         by_row = [*_orders(select), *_picked(select)] if groups else []
         for more, orders in ((groups, by_row), (rows, _within(select))):
@@ -73,9 +77,9 @@ def settled(sql: str, way: int, equal: bool = False) -> str | None:
                     order.append("expressions", exp.Ordered(this=item.copy(), nulls_first=False))
                 changed = True
         if equal and not select.args.get("group"):
-            several = _told_by_place(by_row, _rows(select), way) or several
+            several = _told_by_place(by_row, _rows(select, TOLD[0]), way) or several
         for join in _joins(select):
-            changed = _one_each(join, which.format("{}", number)) or changed
+            changed = _one_each(join, which.format(told, number)) or changed
         for call in select.find_all(exp.ArgMin, exp.ArgMax) if rows else ():
             if call.parent_select is select and not call.args.get("count"):
                 call.set("expression", _told_apart(call.expression, rows))
@@ -126,11 +130,11 @@ def _one_each(join: exp.Join, which: str) -> bool:
     return True
 
 
-def _groups(select: exp.Select) -> list[str]:
+def _groups(select: exp.Select, told: str) -> list[str]:
     """What tells the rows that a SELECT orders apart: what it groups by, or its FROM items."""
     group = select.args.get("group")
     if group is None:
-        return _rows(select)
+        return _rows(select, told)
     plain = [e for e in group.expressions if not isinstance(e, exp.Literal)]
     return [e.sql(dialect=Tidewheel) for e in plain]
 
@@ -142,10 +146,11 @@ def _items(select: exp.Select) -> list[exp.Expr]:
     return items + [join.this for join in _joins(select)]
 
 
-def _rows(select: exp.Select) -> list[str]:
-    """The names of a SELECT's FROM items: each is a whole row of it."""
-    return [exp.to_identifier(i.alias_or_name, quoted=True).sql(dialect=Tidewheel)
-            for i in _items(select) if i.alias_or_name]  # fmt: skip
+def _rows(select: exp.Select, told: str) -> list[str]:
+    """What tells the rows of each of a SELECT's FROM items apart, which has a name."""
+    names = [exp.to_identifier(i.alias_or_name, quoted=True).sql(dialect=Tidewheel)
+             for i in _items(select) if i.alias_or_name]  # fmt: skip
+    return list(dict.fromkeys(map(told.format, names)))
 
 
 def _name_subqueries(select: exp.Select) -> None:

@@ -177,10 +177,20 @@ class Views(Creation):
         with self.at(view.home):
             sql = written_out(view.sql, self.host.context(None))
 
-        def answer(way: int, equal: bool = False) -> pa.Table:
-            other = replace(view, sql=ties.settled(sql, way, equal) or "")
-            rows = self._run_naively(other).rename_columns(kept.column_names)
-            return maintain.rounded(rows, self._scratch)
+        def right(told: str, equal: bool = False) -> bool:
+            def answer(way: int) -> pa.Table:
+                other = replace(view, sql=ties.settled(sql, way, equal, told) or "")
+                rows = self._run_naively(other).rename_columns(kept.column_names)
+                return maintain.rounded(rows, self._scratch)
+
+            if ties.settled(sql, 0, equal, told) is None:
+                return False
+            try:
+                return ties.accepted(maintain.rounded(kept, self._scratch), answer, self._scratch)
+            except errors.Interrupted:
+                raise
+            except errors.Error:  # not every query can tell its rows so
+                return False
 
         text = ties.cut(sql, kept.num_columns)
         try:
@@ -188,18 +198,13 @@ class Views(Creation):
                 other = self._compared(kept, self._run_naively(replace(view, sql=text)))
                 if not other.num_rows:
                     return other
-            if ties.settled(sql, 0) is None:
-                return found
-            scratch = self._scratch
-            rows = maintain.rounded(kept, scratch)
-            right = ties.accepted(rows, answer, scratch)
-            if not right and ties.settled(sql, 0, equal=True) is not None:
-                right = ties.accepted(rows, lambda way: answer(way, True), scratch)
         except errors.Interrupted:
             raise
         except errors.Error:  # sqlglot does not write every text so that it runs
             return found
-        return found.slice(0, 0) if right else found
+        if any(map(right, ties.TOLD)) or right(ties.TOLD[0], equal=True):
+            return found.slice(0, 0)
+        return found
 
     def _magnitudes(self, view: MaintainedView) -> pa.Table | None:
         """The query's rows with sums of what is added up without its sign; None if that fails.

@@ -199,6 +199,28 @@ def test_ties_of_plain_views_and_macros() -> None:
             assert con.execute(f"VERIFY VIEW v{i}").fetchall() == [], query
 
 
+CALLED_LIKE_A_COLUMN = (
+    "SELECT a.c, row_number() OVER (ORDER BY a.b) FROM t AS a JOIN t AS z ON z.c = a.c",
+    "SELECT a.c FROM t AS a JOIN t AS z USING (b) QUALIFY row_number() OVER (ORDER BY b) = 1",
+    "SELECT first(c.c ORDER BY a.b), arg_max(a.c, a.b) FROM t AS a JOIN t AS c ON a.a = c.b",
+    "SELECT a.c, row_number() OVER (ORDER BY a.b) FROM (FROM t) AS a JOIN (FROM t) USING (c)",
+    "SELECT z.c, a.c FROM t AS z ASOF JOIN t AS a ON z.b = a.a AND z.a >= a.b",
+)
+
+
+def test_a_table_is_called_like_a_column() -> None:
+    """Its name is not its row there, but that column."""
+    with tidewheel.connect(threads=1) as con:
+        con.execute("CREATE TABLE t (a INTEGER, b INTEGER, c INTEGER)")
+        for i, query in enumerate(CALLED_LIKE_A_COLUMN):
+            con.execute(f"CREATE MATERIALIZED VIEW v{i} AS {query}")
+        for c in (4, 5, 3, 2, 1, 0):
+            con.execute("INSERT INTO t VALUES (1, 1, ?)", [c])
+        con.execute("DELETE FROM t WHERE c = 4; INSERT INTO t VALUES (1, 1, 4)")
+        for i, query in enumerate(CALLED_LIKE_A_COLUMN):
+            assert con.execute(f"VERIFY VIEW v{i}").fetchall() == [], query
+
+
 def test_equal_rows_may_stand_in_each_order_otherwise() -> None:
     """Rows of one table that are alike in all columns: no hash of them settles their order."""
     query = (
