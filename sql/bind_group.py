@@ -56,6 +56,7 @@ class Grouping:
         for one in sets:
             for e in one:
                 expressions.setdefault(to_sql(e), e)
+        alike = {text: [to_sql(s) for s in subqueries.alike(e)] for text, e in expressions.items()}
         positions = {text: len(self._keys) + i for i, text in enumerate(expressions)}
         attached: list[exp.Expr] = []
         for e in expressions.values():
@@ -68,7 +69,8 @@ class Grouping:
             else:
                 new = self._select.binder.names.fresh("key", type_)
             self._keys.append(Named(new, e))
-            self._places[text] = column(new.name)
+            for same in (text, *alike[text]):
+                self._places.setdefault(same, column(new.name))
         correlated = bool(self._carried or self._select._correlation)
         if correlated and self._group is not None and () in sets:
             # it has its row also where the row around meets nothing
@@ -78,6 +80,8 @@ class Grouping:
                 raise NotTaken("grouping sets in a correlated subquery")
             if self._two_names:
                 raise NotTaken("grouping sets over two names of one expression")
+            if any(alike.values()):
+                raise NotTaken("grouping sets over a subquery that is written twice")
             if any(isinstance(k.expr, exp.Literal) for k in self._keys):
                 raise NotTaken("grouping sets over constants")
             # a set has a key once, also where it comes from several ROLLUPs

@@ -21,7 +21,7 @@ Everything else raises `NotTaken`, and the SELECT around it stays whole.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
@@ -44,6 +44,7 @@ from tidewheel.planner.text import atomic, column, substituted, to_sql
 from .bind_names import SUBQUERY, is_placeholder, rebuilt, waits
 from .bind_query import BoundQuery, names_of, split_conditions, with_aggregates, with_outer
 from .bind_scope import NotTaken
+from .bind_types import is_volatile
 
 if TYPE_CHECKING:
     from .binder import Binder
@@ -65,6 +66,7 @@ class Pending:
     query: BoundQuery
     operands: int
     outer: tuple[str, ...]
+    written: exp.Expr
 
 
 class Subqueries:
@@ -80,15 +82,30 @@ class Subqueries:
         form: Form,
         query: BoundQuery,
         operands: Sequence[exp.Expr],
+        written: exp.Expr,
     ) -> exp.Expr:
         """Remember a subquery; the expression that stands for it."""
         inner = names_of(query.node)
         outer = sorted({n for c in query.correlated for n in references(c)} - inner)
-        self._pending.append(Pending(form, query, len(operands), tuple(outer)))
+        self._pending.append(Pending(form, query, len(operands), tuple(outer), written))
         number = exp.Literal.number(len(self._pending) - 1)
         return exp.Anonymous(
             this=SUBQUERY, expressions=[number, *operands, *(column(n) for n in outer)]
         )
+
+    def alike(self, expression: exp.Expr) -> Iterator[exp.Expr]:
+        """An expression that holds one subquery as it is where that is written once more."""
+        held = [int(n.expressions[0].name) for n in expression.walk() if is_placeholder(n)]
+        ours = self._pending[held[0]] if len(held) == 1 else None
+        if ours is None or is_volatile(ours.written):
+            return
+        for number, other in enumerate(self._pending):
+            same = (other.form, other.outer) == (ours.form, ours.outer) and other is not ours
+            if same and to_sql(other.written) == to_sql(ours.written):
+                found = expression.copy()
+                place = next(n for n in found.walk() if is_placeholder(n))
+                place.expressions[0].replace(exp.Literal.number(number))
+                yield found
 
     # -- taking a placeholder apart
 

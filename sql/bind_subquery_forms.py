@@ -82,14 +82,14 @@ class SubqueryForms:
             if met is not None:
                 return walk(exp.Coalesce(this=met, expressions=[exp.false()]))
             query = self._binder.query(node.this, scope, for_exists=True)
-            return self._subqueries.add("exists", query, ())
+            return self._subqueries.add("exists", query, (), node.this)
         if isinstance(node, exp.In):
             query = self._binder.query(node.args["query"], scope)
             operands = node.this.expressions if isinstance(node.this, exp.Tuple) else [node.this]
             bound = [walk(o) for o in operands]
             if len(bound) != len(query.columns):
                 raise NotTaken("IN compares a row with a subquery of another width")
-            return self._subqueries.add("in", query, bound)
+            return self._subqueries.add("in", query, bound, node.args["query"])
         if isinstance(node, exp.Binary):
             return self._quantified(node, walk, scope)
         if isinstance(node, exp.Array):
@@ -97,7 +97,7 @@ class SubqueryForms:
         query = self._binder.query(_of_one_group(node, self._aggregates) or node, scope)
         if len(query.columns) != 1:
             raise NotTaken("a scalar subquery with several columns")
-        return self._subqueries.add("scalar", query, ())
+        return self._subqueries.add("scalar", query, (), node)
 
     def _quantified(
         self,
@@ -113,7 +113,7 @@ class SubqueryForms:
         query = self._binder.query(node.expression.this, scope)
         if len(query.columns) != 1:
             raise NotTaken("ANY over several columns")
-        found = self._subqueries.add("in", query, [walk(node.this)])
+        found = self._subqueries.add("in", query, [walk(node.this)], node.expression.this)
         return found if is_any else exp.Not(this=found)
 
 
