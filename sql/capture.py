@@ -4,7 +4,8 @@ The change comes from the statement itself wherever it can, at the cost of the c
 
 * INSERT, DELETE, TRUNCATE: what ``RETURNING *`` gives.
 * UPDATE: the rows that its WHERE selects, read just before, and what ``RETURNING *`` gives for few
-  rows; many are read by their ``rowid`` (where foreign keys refer to the table, by their keys).
+  rows; many, and those that meet rows of FROM, are read by their ``rowid`` (where foreign keys
+  refer to the table, by their keys).
   DuckDB 2.0.0 with several threads has faults where an UPDATE deletes and inserts, as it does for
   RETURNING over an indexed table: it may come upon rows that it has written itself, which a bound
   on ``rowid`` keeps from it, and RETURNING of many loses some, or reads texts that are gone.
@@ -236,7 +237,10 @@ class Capture:
         old = self._rows(before, used(before, params), info)
         theirs = cut.text[end + len("RETURNING") :] if returning is not None else ""
         rest: pa.Table | None = None
-        if old.num_rows <= _FEW and not _may_stay(old, cut.assigned, info):
+        count = old.num_rows
+        # DuckDB 2.0.1 counts a row, and RETURNING gives it, once for each row of FROM that it meets
+        told = source is None and old.num_rows <= _FEW
+        if told and not _may_stay(old, cut.assigned, info):
             list_ = f"{alias}.*,{theirs}" if theirs else f"{alias}.*"
             got = self._rows(f"{text} RETURNING {list_}", params, info)
             width = len(info.columns)
@@ -247,6 +251,7 @@ class Capture:
             places = executed(self.connection.execute(query, used(query, params)))
             done = self._run(f"{text} RETURNING {theirs}" if theirs else text, params)
             rest = done if theirs else None
+            count = _count(done) if rest is None else rest.num_rows
             new = self._behind(last, info)
             if not new.num_rows:  # it has updated in place
                 new = self._at(places, info)
@@ -255,7 +260,7 @@ class Capture:
             raise RuntimeError(
                 f"UPDATE of {info.name}: {selected} rows selected, {changed} changed"
             )
-        return Outcome({target: _replaced(old, new)}, rest, old.num_rows)
+        return Outcome({target: _replaced(old, new)}, rest, count)
 
     def _behind(self, last: int, info: TableInfo) -> pa.Table:
         """The rows of a table that came after the one with rowid `last`."""

@@ -1,5 +1,6 @@
 """UPDATE under maintained views: every row once, and errors in their places."""
 
+import duckdb
 import pytest
 
 import tidewheel
@@ -191,3 +192,24 @@ def test_equal_values_that_are_not_the_same(
         con.execute(statement)
         want = con.execute(query).fetchall()
         assert sorted(con.execute("FROM v").fetchall()) == sorted(want), statement
+
+
+@pytest.mark.parametrize("list_", ["", "RETURNING t.id"])
+@pytest.mark.parametrize("more", ["", ", l INTEGER[]", ", k INTEGER PRIMARY KEY DEFAULT 0"])
+def test_a_row_with_several_partners(more: str, list_: str) -> None:
+    """DuckDB 2.0.1 tells of it once for each, 2.0.0 once; it is one row that changes."""
+    query = "SELECT id, x, count(*) AS n FROM t GROUP BY id, x"
+    with tidewheel.connect(threads=1) as con, duckdb.connect() as other:
+        for each in (con, other):
+            each.execute(f"CREATE TABLE t (id INTEGER, x INTEGER{more})")
+            each.execute("CREATE TABLE s AS SELECT unnest([1, 1, 2, 2, 2]) AS i, 7 AS y")
+            for row in ("1, 5", "1, 6", "2, 7", "3, 8"):
+                key = f", {row[-1]}" if "KEY" in more else ", NULL" if more else ""
+                each.execute(f"INSERT INTO t VALUES ({row}{key})")
+        con.execute(f"CREATE MATERIALIZED VIEW v AS {query}")
+        update = f"UPDATE t SET x = x + y FROM s WHERE i = id {list_}"
+        done, told = con.execute(update), other.execute(update).fetchall()
+        if list_:
+            assert sorted(done.fetchall()) == sorted(told)
+        assert done.rowcount == (len(told) if list_ else told[0][0])
+        assert sorted(con.execute("FROM v").fetchall()) == sorted(other.execute(query).fetchall())
