@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import random
-from collections import Counter
 
-import duckdb
 import pytest
 
-import tidewheel
+from two_tables import follow
 
 SETUP = (
     "CREATE TABLE l (a INTEGER, b INTEGER)",
@@ -33,27 +31,4 @@ SELECT (WITH z AS (SELECT * FROM r) SELECT count(*) FROM z WHERE z.c = l.a HAVIN
 
 @pytest.mark.parametrize("query", QUERIES)
 def test_one_group_or_none(query: str) -> None:
-    duck = duckdb.connect()
-    rng = random.Random(len(query))
-    with tidewheel.connect(threads=1) as con, tidewheel.connect(threads=1, fusion="off") as plain:
-        for statement in SETUP:
-            for each in (duck, con, plain):
-                each.execute(statement)
-        con.execute(f"CREATE MATERIALIZED VIEW v AS {query}")
-        found = con.execute("SELECT maintenance, reason FROM tidewheel_views()").fetchall()
-        assert found == [("incremental", None)]
-        for _ in range(12):
-            table, key = rng.choice((("l", "a"), ("r", "c")))
-            k, x = rng.randrange(1, 7), rng.randrange(1, 5)
-            change = rng.choice(
-                (
-                    f"INSERT INTO {table} VALUES ({k}, {x})",
-                    f"DELETE FROM {table} WHERE {key} = {k}",
-                    f"UPDATE {table} SET {key} = NULL WHERE {key} = {k}",
-                )
-            )
-            for each in (duck, con, plain):
-                each.execute(change)
-            right = Counter(duck.execute(query).fetchall())
-            assert Counter(con.execute("FROM v").fetchall()) == right, change
-            assert Counter(plain.execute(query).fetchall()) == right, change
+    follow(query, SETUP, random.Random(len(query)))

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import random
-from collections import Counter
 
-import duckdb
 import pytest
 
-import tidewheel
+from two_tables import follow
 
 SETUP = (
     "CREATE TABLE l (a INTEGER, b INTEGER)",
@@ -35,29 +33,4 @@ SETS = f"SELECT {N}, b, count(*) FROM l GROUP BY GROUPING SETS (({N}, b), (({N})
 
 @pytest.mark.parametrize("name", [*QUERIES, "sets"])
 def test_a_subquery_is_a_key(name: str) -> None:
-    query = QUERIES.get(name, SETS)
-    duck = duckdb.connect()
-    rng = random.Random(name)
-    with tidewheel.connect(threads=1) as con, tidewheel.connect(threads=1, fusion="off") as plain:
-        for statement in SETUP:
-            for each in (duck, con, plain):
-                each.execute(statement)
-        con.execute(f"CREATE MATERIALIZED VIEW v AS {query}")
-        if name in QUERIES:
-            found = con.execute("SELECT maintenance, reason FROM tidewheel_views()").fetchall()
-            assert found == [("incremental", None)]
-        for _ in range(12):
-            table, key = rng.choice((("l", "a"), ("r", "c")))
-            k, x = rng.randrange(1, 7), rng.randrange(1, 5)
-            change = rng.choice(
-                (
-                    f"INSERT INTO {table} VALUES ({k}, {x})",
-                    f"DELETE FROM {table} WHERE {key} = {k}",
-                    f"UPDATE {table} SET {key} = {x} WHERE {key} = {k}",
-                )
-            )
-            for each in (duck, con, plain):
-                each.execute(change)
-            right = Counter(duck.execute(query).fetchall())
-            assert Counter(con.execute("FROM v").fetchall()) == right, change
-            assert Counter(plain.execute(query).fetchall()) == right, change
+    follow(QUERIES.get(name, SETS), SETUP, random.Random(name), name in QUERIES)

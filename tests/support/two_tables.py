@@ -1,0 +1,40 @@
+"""A query over `l (a, b)` and `r (c, d)` as a maintained view and by operators, against DuckDB."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Sequence
+
+import duckdb
+
+import tidewheel
+
+
+def follow(query: str, setup: Sequence[str], rng: random.Random, incremental: bool = True) -> None:
+    """Random changes of both tables, keys that become NULL among them, and both answers."""
+    duck = duckdb.connect()
+    with tidewheel.connect(threads=1) as con, tidewheel.connect(threads=1, fusion="off") as plain:
+        for statement in setup:
+            for each in (duck, con, plain):
+                each.execute(statement)
+        con.execute(f"CREATE MATERIALIZED VIEW v AS {query}")
+        if incremental:
+            found = con.execute("SELECT maintenance, reason FROM tidewheel_views()").fetchall()
+            assert found == [("incremental", None)]
+        for _ in range(12):
+            table, key = rng.choice((("l", "a"), ("r", "c")))
+            k, x = rng.randrange(1, 7), rng.randrange(1, 5)
+            change = rng.choice(
+                (
+                    f"INSERT INTO {table} VALUES ({k}, {x})",
+                    f"DELETE FROM {table} WHERE {key} = {k}",
+                    f"UPDATE {table} SET {key} = {x} WHERE {key} = {k}",
+                    f"UPDATE {table} SET {key} = NULL WHERE {key} = {k}",
+                )
+            )
+            for each in (duck, con, plain):
+                each.execute(change)
+            right = Counter(duck.execute(query).fetchall())
+            assert Counter(con.execute("FROM v").fetchall()) == right, change
+            assert Counter(plain.execute(query).fetchall()) == right, change
