@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
@@ -137,7 +137,7 @@ class Grouping:
             return [()]
         if group.args.get("all"):
             keys = [i.expr for i in items if not self._functions.found_in(i.expr)]
-            keys += self._asked()
+            keys += self._asked({to_sql(bare(k)) for k in keys})
             return [tuple(bare(k) for k in keys if reads_column(k))]
         if group.args.get("totals"):
             raise NotTaken("GROUP BY … WITH TOTALS")
@@ -154,14 +154,19 @@ class Grouping:
             for combination in itertools.product(*parts)
         ]
 
-    def _asked(self) -> list[exp.Expr]:
+    def _asked(self, keys: Set[str]) -> list[exp.Expr]:
         """The columns that HAVING reads outside of aggregates: DuckDB's GROUP BY ALL takes them
-        for keys, too, also where one stands in an expression that is a key.
+        for keys, too. Where one stands in an expression that is a key, its versions differ.
         """
         found: list[exp.Expr] = []
         for condition in self._select._clauses.having:
             inside = {id(n) for call in self._functions.calls(condition) for n in call.walk()}
             found += [c for c in condition.find_all(exp.Column) if id(c) not in inside]
+        for at in found:
+            while at.parent is not None and to_sql(at) not in keys:
+                at = at.parent
+                if to_sql(bare(at)) in keys:
+                    raise NotTaken("GROUP BY ALL whose HAVING has a key that is an expression")
         return found
 
     def _element(self, element: exp.Expr, items: Sequence[Item]) -> Sets:
