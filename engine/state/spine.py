@@ -266,7 +266,7 @@ class Spine:
                 return None
             rows = concat_rows(rows_of)
             at = np.zeros(len(rows), np.int64)
-            return _netted(at, rows) if net else (at, rows)
+            return _netted(at, rows) if net and len(rows) > 1 else (at, rows)
         if self._dense is not None:
             return self._dense.find(probes)
         order: Index | None = None
