@@ -49,8 +49,7 @@ class Finish:
         `sums` has each group once.
         """
         if sums is not None:
-            there = sums.weights[:, 0] > 0
-            sums = sums if there.all() else sums.where(there)
+            sums = sums.where(sums.weights[:, 0] > 0)
         if sums is None or not len(sums):
             if len(self._group):
                 return Delta.empty(self._schema)

@@ -152,15 +152,14 @@ class Spine:
         total = int(counts.sum())
         if total > _CROWD * len(some):
             return rows
-        at = np.arange(len(counts)).repeat(counts)
-        place = (low - (counts.cumsum() - counts)).repeat(counts) + np.arange(total)
+        at, place = _places(low, counts, total)
         if some.rest is not None and run.rest is not None:
             same = some.rest[at] == run.rest[place]
             at, place = at[same], place[same]
         once = begins(at)
         at, place = at[once], place[once]
         weights = run.weights.copy()
-        np.add.at(weights, np.asarray(place, np.int64), some.weights[at])
+        np.add.at(weights, place, some.weights[at])
         left = Rows(run.layout, run.keys, run.rest, None, None, weights, run.cols)
         self._runs[0] = left if np.count_nonzero(weights) * 2 > len(run) else _without_none(left)
         kept = np.ones(len(rows), bool)
@@ -406,9 +405,7 @@ def _collect(
     if not total:
         return
     ensure(total, "pairs of rows in a join", rows)
-    at = np.arange(len(counts)).repeat(counts)
-    first = np.asarray(low - (counts.cumsum() - counts), np.int64)
-    index = first.repeat(counts) + np.arange(total)
+    at, index = _places(low, counts, total)
     some = rows.take(index if by_key is None else by_key[index])
     if some.weights.ndim == 1 and not some.weights.all():
         at = at[some.weights != 0]
@@ -419,9 +416,13 @@ def _collect(
 
 def _without_none(rows: Rows) -> Rows:
     """Rows without those that were absorbed."""
-    if rows.weights.ndim > 1 or rows.weights.all():
-        return rows
-    return rows.where(rows.weights != 0)
+    return rows if rows.weights.ndim > 1 else rows.where(rows.weights != 0)
+
+
+def _places(low: Index, counts: Index, total: int) -> tuple[Index, Index]:
+    """Of stretches of rows, `total` in all: each row's stretch, and its place."""
+    first = np.asarray(low - (counts.cumsum() - counts), np.int64)
+    return np.arange(len(counts)).repeat(counts), first.repeat(counts) + np.arange(total)
 
 
 def empty_rows(layout: Layout) -> Rows:
