@@ -43,17 +43,15 @@ def _join(low: ViewLowering, node: L.Join) -> Stream:
         return with_columns(low, pairs, node.schema)
     pairs = low.flush(pairs)
     schema, width = pairs.arrow, len(left.schema)
-    at_left = list(range(width))
-    at_right = list(range(width, len(schema)))
     if one_sided:
-        found = matched(circuit, left.placed, pairs.placed, at_left)
+        found = matched(circuit, left.placed, pairs.placed, _asked(node, left), 0)
         if node.kind == "anti":
             found = minus(circuit, left.placed, found)
         return with_columns(low, Stream(circuit, found, left.schema), node.schema)
     parts = [pairs.placed]
-    for kind, stream, other, key, other_key, at, offset in (
-        ("left", left, right, left_key, right_key, at_left, 0),
-        ("right", right, left, right_key, left_key, at_right, width),
+    for kind, stream, other, key, other_key, offset in (
+        ("left", left, right, left_key, right_key, 0),
+        ("right", right, left, right_key, left_key, width),
     ):
         if node.kind not in (kind, "full"):
             continue
@@ -61,7 +59,7 @@ def _join(low: ViewLowering, node: L.Join) -> Stream:
             there = semi(circuit, stream.placed, other.placed, key, other_key, null_safe)
             low.contents.semi(there, other.placed, other_key)
         else:
-            there = matched(circuit, stream.placed, pairs.placed, at)
+            there = matched(circuit, stream.placed, pairs.placed, _asked(node, stream), offset)
         lonely = minus(circuit, stream.placed, there, "without a match")
         low.contents.anti(lonely, there)
         parts.append(padded(circuit, lonely, schema, offset))
@@ -69,6 +67,15 @@ def _join(low: ViewLowering, node: L.Join) -> Stream:
     if split is None:
         low.contents.outer(placed, joined, node.kind)
     return with_columns(low, Stream(circuit, placed, pairs.schema), node.schema)
+
+
+def _asked(node: L.Join, side: Stream) -> list[int]:
+    """The columns of a side that a join's condition looks at; all where it looks at none."""
+    parts = [part for key in node.keys for part in (key.left, key.right)]
+    parts += [node.residual] if node.residual is not None else []
+    names = {c.name for part in parts for c in part.find_all(exp.Column)}
+    found = [i for i, c in enumerate(side.schema) if c.name in names]
+    return found or list(range(len(side.schema)))
 
 
 def _pairs(

@@ -4,8 +4,8 @@
     anti(L, R)  =  L − semi(L, R)
     L ⟕ R       =  (L ⋈ R) ⊎ anti(L, R) padded with NULLs
 
-With a residual predicate "keys(R)" are the rows of L that stand in (L ⋈ R) after the predicate: a
-left row's fate depends on its values alone, so equal rows share it. All parts are linear, bilinear
+With a residual predicate "keys(R)" come from (L ⋈ R) after the predicate: what of a row of L the
+whole condition looks at. Rows that are equal there share their fate. All parts are linear, bilinear
 or counts, so no group is ever evaluated again as a whole.
 """
 
@@ -55,11 +55,14 @@ def minus(circuit: Circuit, whole: Node, part: Node, name: str = "anti join") ->
 
 
 def matched(
-    circuit: Circuit, rows: Node, pairs: Node, columns: Sequence[int], name: str = "matched"
+    circuit: Circuit, rows: Node, pairs: Node, asked: Sequence[int], at: int, name: str = "matched"
 ) -> Node:
-    """Rows that take part in `pairs`, where `columns` of a pair are a row's columns."""
-    whole = range(len(rows.op.schema))
-    return semi(circuit, rows, pairs, whole, columns, null_safe=True, name=name)
+    """Rows that take part in `pairs`, whose condition looks at their columns `asked`.
+
+    The first column of a row is column `at` of a pair.
+    """
+    columns = [at + i for i in asked]
+    return semi(circuit, rows, pairs, asked, columns, null_safe=True, name=name)
 
 
 def padded(circuit: Circuit, rows: Node, schema: Schema, at: int, name: str = "pad") -> Node:

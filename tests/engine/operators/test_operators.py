@@ -164,8 +164,8 @@ def test_full_outer_join(residual: bool, run_oracle: Callable[..., None]) -> Non
         pairs = inner(c, s, [0])
         if residual:
             pairs = c.add(Map(PAIRS, by_number), pairs)
-            left = minus(c, s[0], matched(c, s[0], pairs, [0, 1]))
-            right = minus(c, s[1], matched(c, s[1], pairs, [2, 3]))
+            left = minus(c, s[0], matched(c, s[0], pairs, [0, 1], 0))
+            right = minus(c, s[1], matched(c, s[1], pairs, [0, 1], 2))
         else:
             left = minus(c, s[0], semi(c, s[0], s[1], [0], [0]))
             right = minus(c, s[1], semi(c, s[1], s[0], [0], [0]))
