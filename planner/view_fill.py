@@ -18,6 +18,7 @@ from tidewheel.engine.operators.circuit import Circuit, Node
 from tidewheel.engine.operators.join import Arrange, Join
 from tidewheel.engine.operators.linear import Map
 from tidewheel.engine.operators.ranged import RangeJoin
+from tidewheel.engine.operators.running_sums import Totals
 from tidewheel.engine.operators.shared import KEYS, Read, SharedArrangements
 from tidewheel.engine.operators.tally import Tally
 from tidewheel.engine.operators.topk import Ordered
@@ -120,8 +121,14 @@ class Contents:
         """An `Accumulate` gets the rows of `source`: their sums do."""
         given, op = self._gives.get(source), node.op
         assert isinstance(op, Accumulate)
-        if given is not None and Sums.possible(op, source.op.schema.types):
-            self._gets[node] = Sums(op, named(given, names), names)
+        if given is None or not Sums.possible(op, source.op.schema.types):
+            return
+
+        def rows(run: Queries) -> Totals | None:
+            text = self.texts.get(source) if self._most(source) >= MANY else None
+            return Sums(op, named(given, names), names, text)(run)
+
+        self._gets[node] = rows
 
     def first(
         self, node: Node, source: Node, names: Sequence[str], registry: SharedArrangements | None

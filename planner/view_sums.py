@@ -22,7 +22,9 @@ from tidewheel.engine.operators.running_sums import Sum, Totals
 from tidewheel.engine.state.columns import Col, column_type, from_arrow, take, words
 from tidewheel.engine.state.delta import Delta, Int64s, Schema
 from tidewheel.planner.maintain import Queries
+from tidewheel.planner.rewrites.measured import Text
 from tidewheel.planner.text import identifier, to_sql
+from tidewheel.planner.view_bounds import Bounds, bounds
 
 _MASK = (1 << exact.LIMB) - 1
 OWN = "system.main."  # whatever macros there are
@@ -87,12 +89,16 @@ class _Size:
 
 
 class Sums:
-    """What an `Accumulate` gets from the rows of `query`, whose columns are called `names`."""
+    """What an `Accumulate` gets from the rows of `query`, whose columns are called `names`.
 
-    def __init__(self, op: Accumulate, query: str, names: Sequence[str]) -> None:
+    `text`: the same columns in terms of a table's, if they are.
+    """
+
+    def __init__(self, op: Accumulate, query: str, names: Sequence[str], text: Text | None) -> None:
         self._op = op
         self._query = query
         self._names = [to_sql(identifier(n)) for n in names]
+        self._text = text
 
     @staticmethod
     def possible(op: Accumulate, types: Sequence[pa.DataType]) -> bool:
@@ -109,11 +115,12 @@ class Sums:
         op = self._op
         floats = [s for s in op.arguments if s.float]
         sizes = self._sizes(run, floats) if floats else {}
+        ends = self._ends(run)
         terms = self._terms(floats, sizes)
         if terms is None:
             return None
         for together in (True, False):
-            found = self._sums(run, floats, sizes, terms, together)
+            found = self._sums(run, floats, sizes, terms, together, ends)
             most = min((t.most if together else _EXACT for t in terms), default=math.inf)
             if not len(found) or found.weights[:, 0].max() <= most:
                 return found
@@ -126,6 +133,7 @@ class Sums:
         sizes: Mapping[int, _Size],
         terms: Sequence[_Term],
         together: bool,
+        ends: Mapping[int, Bounds],
     ) -> Totals:
         """By one statement."""
         op, query = self._op, self._query
@@ -133,7 +141,7 @@ class Sums:
         parts = [_whole(f"{OWN}count(*)")]
         for s in op.arguments:
             finite = s.float and sizes[s.argument].finite
-            parts += _parts(self._names[s.argument], s, finite)
+            parts += _parts(self._names[s.argument], s, finite, ends.get(s.argument))
         for s in floats:
             x, value = _column(s), f"{self._names[s.argument]}::DOUBLE"
             if not sizes[s.argument].finite:
@@ -147,6 +155,16 @@ class Sums:
         by = f" GROUP BY {', '.join(group)}" if group else ""
         table = run(f"SELECT {', '.join(items)} FROM ({query}){by}")
         return self._taken(table, [place for _, *place in added])
+
+    def _ends(self, run: Queries) -> dict[int, Bounds]:
+        """Between what the values of arguments lie whose sums have several parts."""
+        asked = [s for s in self._op.arguments if len(s.parts) > 1 and not s.float and not s.truth]
+        if self._text is None or not asked:
+            return {}
+        names = list(self._text.columns)
+        found = bounds(self._text, [names[s.argument] for s in asked], run)
+        ends = ((s.argument, found.get(names[s.argument])) for s in asked)
+        return {argument: both for argument, both in ends if both is not None}
 
     def _sizes(self, run: Queries, floats: Sequence[Sum]) -> dict[int, _Size]:
         """How large doubles are, by argument."""
@@ -281,8 +299,11 @@ def _together(s: Sum) -> bool:
     return len(s.parts) == 2 and pa.types.is_decimal128(s.kind)
 
 
-def _parts(value: str, s: Sum, finite: bool) -> list[str]:
-    """The parts of a running sum, as `Accumulate` adds them up, but see `_together`."""
+def _parts(value: str, s: Sum, finite: bool, ends: Bounds | None) -> list[str]:
+    """The parts of a running sum, as `Accumulate` adds them up, but see `_together`.
+
+    What lies outside of `ends` does no harm: its sum is right, in other parts.
+    """
     count = _whole(f"{OWN}count({value})")
     if s.counted:
         return [count]
@@ -291,36 +312,44 @@ def _parts(value: str, s: Sum, finite: bool) -> list[str]:
     if s.float and finite:
         return [count, *(_whole("0") for _ in range(3))]
     if s.float:
-        ends = (f"{value} = '{end}'" for end in ("nan", "infinity", "-infinity"))
-        return [count, *(_whole(f"{OWN}count(*) FILTER ({end})") for end in ends)]
+        special = (f"{value} = '{end}'" for end in ("nan", "infinity", "-infinity"))
+        return [count, *(_whole(f"{OWN}count(*) FILTER ({end})") for end in special)]
+    low = ends is not None and ends[0] >= 0 and ends[1] * _unit_of(s) <= _MASK
     if _together(s):
-        return [count, f"coalesce({OWN}sum({value}), 0)", _whole(f"{OWN}sum({_high(value, s)})")]
+        high = "0" if low else f"{OWN}sum({_high(value, s, ends)})"
+        return [count, f"coalesce({OWN}sum({value}), 0)", _whole(high)]
     if pa.types.is_decimal128(s.kind):
         value = _unscaled(value, s.kind.scale)
-    if len(s.parts) == 1:
-        return [count, _whole(f"{OWN}sum({value})")]
     last = len(s.parts) - 1
+    if low or not last:
+        return [count, _whole(f"{OWN}sum({value})"), *(_whole("0") for _ in range(last))]
     limbs = [value, *(f"({value} >> {exact.LIMB * i})" for i in range(1, last))]
     sums = [*(f"{limb} & {_MASK}" for limb in limbs), f"{value} >> {exact.LIMB * last}"]
     return [count, *(_whole(f"{OWN}sum({part})") for part in sums)]
 
 
-def _high(value: str, s: Sum) -> str:
+def _high(value: str, s: Sum, ends: Bounds | None) -> str:
     """What is left of a decimal of 18 digits, as an integer, without its low limb.
 
     Of most it is nothing. DuckDB's product of up to 18 digits is many times as fast as others.
     """
-    scale = s.kind.scale
-    fits = 18 - 2 * scale
-    whole, short = f"{_unscaled(value, scale)}::BIGINT", f"({value} * {10**scale})::BIGINT"
-    if s.kind.precision <= 18 - scale:
+    scale, unit = s.kind.scale, _unit_of(s)
+    most = 10 ** max(0, 18 - 2 * scale) - 1
+    whole, short = f"{_unscaled(value, scale)}::BIGINT", f"({value} * {unit})::BIGINT"
+    always = s.kind.precision <= 18 - scale
+    if ends is not None and (always or max(-ends[0], ends[1]) <= most):
+        return f"{short} >> {exact.LIMB}"
+    if always:
         whole = short
-    elif fits > 0:
-        small = f"{value} BETWEEN -{10**fits - 1} AND {10**fits - 1}"
-        whole = f"CASE WHEN {small} THEN {short} ELSE {whole} END"
+    elif most:
+        whole = f"CASE WHEN {value} BETWEEN -{most} AND {most} THEN {short} ELSE {whole} END"
     digits = str(_MASK).rjust(scale + 1, "0")
-    most = f"{digits[: len(digits) - scale]}.{digits[len(digits) - scale :]}"
-    return f"CASE WHEN {value} BETWEEN 0 AND {most} THEN 0 ELSE {whole} >> {exact.LIMB} END"
+    low = f"{digits[: len(digits) - scale]}.{digits[len(digits) - scale :]}"
+    return f"CASE WHEN {value} BETWEEN 0 AND {low} THEN 0 ELSE {whole} >> {exact.LIMB} END"
+
+
+def _unit_of(s: Sum) -> int:
+    return int(10**s.kind.scale) if pa.types.is_decimal128(s.kind) else 1
 
 
 def _unscaled(value: str, scale: int) -> str:
