@@ -293,9 +293,10 @@ class Contents:
         What arrangements of such an output hold must be of use to operators of this kind only.
         """
         nodes = [n for n in circuit.nodes if n is not None]
-        # Two sides that are kept, and sorted, meet as fast; what comes out is nearly sorted then.
+        # Two sides that are kept, and sorted, meet as fast if they are narrow, or not large.
         # But what waits would have to be read for them if it is not a statement that joins it.
-        left_out = {n for n in nodes if isinstance(n.op, Join) and self.kept(n)}
+        joins = [n for n in nodes if isinstance(n.op, Join) and self.kept(n)]
+        left_out = {n for n in joins if _narrow(n) or not self._large(n)}
         left_out -= self._under_waiting(nodes)
         while True:
             served: set[Node] = set()
@@ -321,8 +322,11 @@ class Contents:
 
         Without keys there are too many of them.
         """
-        narrow = len(join.op.schema) <= _NARROW and not isinstance(join.op, RangeJoin)
-        return join not in self._gives or narrow or self._by_row(join)
+        return join not in self._gives or _narrow(join) or self._by_row(join)
+
+    def _large(self, join: Node) -> bool:
+        """Has a join a side that it takes long to put in order?"""
+        return any(self.expected(side.node) >= MANY for side in join.inputs)
 
     def _under_waiting(self, nodes: Sequence[Node]) -> set[Node]:
         """Joins with a side that waits, and what goes on to them by statements alone."""
@@ -433,6 +437,10 @@ class Contents:
             return node.op.contents()
         emitted = node.op.step((), [self._joined(node.inputs[0].node)])
         return emitted[0][2] if emitted else Delta.empty(node.op.schema)
+
+
+def _narrow(join: Node) -> bool:
+    return len(join.op.schema) <= _NARROW and not isinstance(join.op, RangeJoin)
 
 
 def _waits(node: Node) -> bool:

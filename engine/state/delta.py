@@ -19,7 +19,7 @@ from tidewheel.engine.state.memory import ensure
 from tidewheel.engine.state.order import Int64s as Int64s
 from tidewheel.engine.state.order import argsort, ascends, begins
 from tidewheel.engine.state.rowwise import Row, RowColumns
-from tidewheel.engine.state.table_columns import TableColumns
+from tidewheel.engine.state.table_columns import TableColumns, nbytes
 
 WEIGHT: Final = "weight"
 _WEIGHTS: Final = column_type(pa.int64())  # (pa.array imports pandas)
@@ -242,9 +242,7 @@ class Delta:
         """Bytes held, more or less."""
         if self.rows is not None:
             return len(self.rows) * len(self.schema) * 2 * _WORD
-        if isinstance(self.cols, TableColumns):
-            return int(self.cols.table.nbytes + self.weights.nbytes)
-        return sum(columns_.nbytes(c) for c in self.cols) + int(self.weights.nbytes)
+        return nbytes(self.cols) + int(self.weights.nbytes)
 
 
 def concat(deltas: Sequence[Delta]) -> Delta:

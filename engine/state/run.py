@@ -14,6 +14,7 @@ from tidewheel.engine.state import columns as columns_
 from tidewheel.engine.state.columns import Col, Index, Mask
 from tidewheel.engine.state.delta import Delta, Int64s, KeySpec, Schema
 from tidewheel.engine.state.order import begins
+from tidewheel.engine.state.table_columns import nbytes, sliced, taken
 
 _LARGE: Final = 4096
 _WORTH: Final = 32  # probes times this are worth a directory
@@ -147,9 +148,7 @@ class Rows:
         """Bytes held."""
         index = None if self._directory is None else self._directory[1]
         arrays = (self.keys, self._rest, self.rank, self.times, self.weights, index)
-        return sum(a.nbytes for a in arrays if a is not None) + sum(
-            columns_.nbytes(c) for c in self.cols
-        )
+        return sum(a.nbytes for a in arrays if a is not None) + nbytes(self.cols)
 
     def take(self, index: Index) -> Rows:
         """Rows by position."""
@@ -160,7 +159,7 @@ class Rows:
             None if self.rank is None else self.rank[index],
             None if self.times is None else self.times[index],
             picked(self.weights, index),
-            [columns_.take(c, index) for c in self.cols],
+            taken(self.cols, index),
         )
 
     def where(self, mask: Mask) -> Rows:
@@ -176,7 +175,7 @@ class Rows:
             None if self.rank is None else self.rank[begin:end],
             None if self.times is None else self.times[begin:end],
             self.weights[begin:end],
-            [c[begin:end] for c in self.cols],
+            sliced(self.cols, begin, end),
         )
 
     def delta(self) -> Delta:

@@ -1,6 +1,7 @@
-"""Columns of an Arrow table that are taken out of it when somebody asks for them.
+"""Columns of an Arrow table that are taken out of it, and put in order, when somebody asks.
 
-The first rows of a view are often read as they came, and changed much later.
+The first rows of a view are often read as they came, and changed much later. Then a change looks
+for some of them by their key: that alone has to be in order.
 """
 
 from __future__ import annotations
@@ -8,11 +9,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, overload
 
+import numpy as np
 import pyarrow as pa
 
-from tidewheel.engine.state.columns import Col, from_arrow
+from tidewheel.engine.arrow import array_of
+from tidewheel.engine.state import columns as columns_
+from tidewheel.engine.state.columns import Col, Index, from_arrow
 
 _SMALL: Final = 2048  # rows of a chunk on average; if they are fewer, chunks are joined
+_PART: Final = 8  # of so many rows one is not worth what it takes to make a column
+MANY: Final = 65_536
+"""Rows that are worth being put in order later; it takes two steps to find one then."""
 
 
 class TableColumns(Sequence[Col]):
@@ -39,12 +46,96 @@ class TableColumns(Sequence[Col]):
             found = self._made[index] = from_arrow(self.table.columns[index])
         return found
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes held, more or less."""
+        return int(self.table.nbytes)
+
+    def take(self, index: Index) -> Sequence[Col]:
+        """Some of these rows."""
+        if len(index) >= MANY:
+            return OrderedColumns(self, index)
+        if len(index) * _PART > self.table.num_rows:
+            return [columns_.take(c, index) for c in self]
+        places = array_of(index)
+        return [
+            from_arrow(c.take(places))
+            if (made := self._made.get(i)) is None
+            else columns_.take(made, index)
+            for i, c in enumerate(self.table.columns)
+        ]
+
     def named(self, names: Sequence[str]) -> pa.Table:
         """The table with other names for its columns."""
         table = self.table
         if table.num_rows < _SMALL * table.columns[0].num_chunks:
             table = table.combine_chunks()
         return table.rename_columns(list(names))
+
+
+class OrderedColumns(Sequence[Col]):
+    """The columns of rows that are elsewhere: row i is row `index[i]` there."""
+
+    __slots__ = ("_cols", "_index", "_made")
+
+    def __init__(self, cols: TableColumns, index: Index) -> None:
+        self._cols = cols
+        self._index = index
+        self._made: dict[int, Col] = {}
+
+    def __len__(self) -> int:
+        return len(self._cols)
+
+    @overload
+    def __getitem__(self, index: int) -> Col: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Col]: ...
+    def __getitem__(self, index: int | slice) -> Col:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        found = self._made.get(index)
+        if found is None:
+            found = self._made[index] = columns_.take(self._cols[index], self._index)
+        return found
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held, more or less."""
+        made = sum(map(columns_.nbytes, self._made.values()))
+        return self._cols.nbytes + int(self._index.nbytes) + made
+
+    def take(self, index: Index) -> Sequence[Col]:
+        """Some of these rows."""
+        places = self._index[index]
+        if len(index) >= MANY:
+            return OrderedColumns(self._cols, places)
+        return [
+            columns_.take(self._cols[i], places)
+            if (made := self._made.get(i)) is None
+            else columns_.take(made, index)
+            for i in range(len(self))
+        ]
+
+
+def taken(cols: Sequence[Col], index: Index) -> Sequence[Col]:
+    """Rows by position."""
+    if isinstance(cols, TableColumns | OrderedColumns):
+        return cols.take(index)
+    return [columns_.take(c, index) for c in cols]
+
+
+def sliced(cols: Sequence[Col], begin: int, end: int) -> Sequence[Col]:
+    """Rows `begin` to `end`, without copying where they are in order."""
+    if isinstance(cols, OrderedColumns):
+        return cols.take(np.arange(begin, end))
+    return [c[begin:end] for c in cols]
+
+
+def nbytes(cols: Sequence[Col]) -> int:
+    """Bytes that columns hold."""
+    if isinstance(cols, TableColumns | OrderedColumns):
+        return cols.nbytes
+    return sum(map(columns_.nbytes, cols))
 
 
 def table_columns(table: pa.Table, types: Sequence[pa.DataType]) -> TableColumns | None:

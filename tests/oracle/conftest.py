@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from tidewheel.engine.operators import fixpoint
-from tidewheel.engine.state import dense, order, radix, spine
+from tidewheel.engine.state import dense, order, radix, spine, table_columns
 
 
 @pytest.fixture(autouse=True)
@@ -21,6 +21,8 @@ def _few_are_many(request: pytest.FixtureRequest) -> Iterator[None]:
             patch.setattr(dense, "_CLOSE", 20)
             patch.setattr(order, "_LARGE", 2)
             patch.setattr(radix, "FEWEST", 2)
+        if chance & 8:  # columns are put in order when somebody asks for them
+            patch.setattr(table_columns, "MANY", 2)
         if chance & 2:  # rows of a recursion are taken out one level after the other
             patch.setattr(fixpoint, "_PASS", 0)
         if chance & 4:  # and look themselves for what they can be derived from

@@ -6,10 +6,14 @@ import decimal
 
 import numpy as np
 import pyarrow as pa
+import pytest
 
 from tidewheel.engine.operators.sink import LEAF, Sink
+from tidewheel.engine.state import table_columns as table_columns_
+from tidewheel.engine.state.arrangement import Arrangement
 from tidewheel.engine.state.delta import Delta, Schema
-from tidewheel.engine.state.table_columns import TableColumns, table_columns
+from tidewheel.engine.state.run import Layout
+from tidewheel.engine.state.table_columns import OrderedColumns, TableColumns, table_columns
 from tidewheel.planner.view_statements import as_delta
 
 TABLE = pa.table(
@@ -69,3 +73,54 @@ def test_many_small_chunks_are_joined() -> None:
     table = pa.table({"k": pa.chunked_array([[i] for i in range(100)], pa.int64())})
     shown = as_delta(table, Schema(["k"], [pa.int64()])).to_arrow(weight=None)
     assert shown.column("k").num_chunks == 1
+
+
+@pytest.mark.parametrize("many", [1, 3, 100])
+def test_rows_are_put_in_order_when_they_are_asked_for(
+    many: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(table_columns_, "MANY", many)
+    n = 40
+    table = pa.table(
+        {
+            "k": pa.chunked_array([np.arange(n)[::-1], np.arange(n)]),
+            "s": [f"text {i}" for i in range(2 * n)],
+            "d": [decimal.Decimal(i) / 4 if i % 7 else None for i in range(2 * n)],
+        }
+    )
+    delta = as_delta(table, Schema(["k", "s", "d"], table.schema.types))
+    plain = Delta(delta.schema, list(as_delta(table, delta.schema).cols), delta.weights)
+    layout = Layout(delta.schema, [0])
+    order = np.random.default_rng(many).permutation(2 * n)
+    some = np.array([5, 0, 2 * n - 1, 5])
+    rows, same = layout.rows(delta).take(order), layout.rows(plain).take(order)
+    assert isinstance(rows.cols, OrderedColumns) == (many <= 2 * n)
+    assert rows.take(some).delta().to_pylist() == same.take(some).delta().to_pylist()
+    assert rows.slice(3, 9).delta().to_pylist() == same.slice(3, 9).delta().to_pylist()
+    assert rows.nbytes > 0
+    again = rows.take(order[: n + 1])
+    assert list(again.cols[0]) == list(same.cols[0][order[: n + 1]])
+    assert again.delta().to_pylist() == same.take(order[: n + 1]).delta().to_pylist()
+    assert [len(c) for c in rows.cols[1:]] == [2 * n, 2 * n]
+    assert rows.take(some).delta().to_pylist() == same.take(some).delta().to_pylist()
+
+
+def test_a_run_of_a_table_moves_its_key_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(table_columns_, "MANY", 1000)
+    n = 20_000
+    keys = np.random.default_rng(1).permutation(n)
+    table = pa.table({"k": keys, "s": [f"text {k}" for k in keys], "t": ["x"] * n})
+    arrangement = Arrangement(Schema(["k", "s", "t"], table.schema.types), [0])
+    arrangement.post(as_delta(table, arrangement.schema))
+    found = arrangement.fetch(np.array([3, n - 1]))
+    assert found is not None
+    assert sorted(found.delta().to_pylist()) == [
+        (3, "text 3", "x", 1),
+        (n - 1, f"text {n - 1}", "x", 1),
+    ]
+    (run,) = arrangement.spine.runs()
+    assert isinstance(run.cols, OrderedColumns)
+    assert run.nbytes < table.nbytes + 5 * 8 * n
+    assert arrangement.contents().to_arrow().sort_by("k").column("s").to_pylist() == [
+        f"text {i}" for i in range(n)
+    ]
