@@ -22,7 +22,7 @@ Size = tuple[float, dict[str, float]]
 UNKNOWN: Final = 10_000
 _VALUES = 100.0  # of a column of what is not known: two of these are best joined late
 _TABLES = 4
-LOOKED_AT: Final = 500_000  # rows of a table, to find out about how many of them a filter leaves
+LOOKED_AT: Final = 100_000  # rows of a table, to find out about how many of them a filter leaves
 _MOST = 10_000_000  # rows of a join that are counted
 _OWN = "system.main."  # whatever macros there are
 _COUNT = f"{_OWN}count(*)"
@@ -94,15 +94,22 @@ class Measures:
         return [self._known[table, _COUNT] or 0 for table in tables]
 
     def about(self, text: Text) -> float:
-        """About how many rows a large table has that meet conditions, if they were not counted."""
+        """About how many rows meet conditions."""
         known = self._known.get((str(text), _COUNT))
         if known is not None:
             return known
-        part = min(1, LOOKED_AT / max(1, self.rows([text.source])[0]))
-        if part < 1:
-            some = f"{text.source} TABLESAMPLE SYSTEM ({part * 100:.6f}%) REPEATABLE (1)"
-            text = replace(text, source=some)
-        return float(self._query(f"SELECT {_COUNT} FROM {text}")[0][0]) / part
+        some, part = self._part(text)
+        self._ask([(str(some), _COUNT)])
+        return (self._known[str(some), _COUNT] or 0) / part
+
+    def _part(self, text: Text) -> tuple[Text, float]:
+        """Of a large table a part to look at, and how large that is."""
+        rows = self.rows([text.source])[0] if text.tables == 1 else 0
+        if rows <= LOOKED_AT or not text.conditions:
+            return text, 1
+        part = LOOKED_AT / rows
+        some = f"{text.source} TABLESAMPLE SYSTEM ({part * 100:.6f}%) REPEATABLE (1)"
+        return replace(text, source=some), part
 
     def __call__(self, nodes: Sequence[Node], compared: Container[str]) -> list[Size]:
         """The size of each relation, with the values of those columns that are `compared`."""
@@ -111,11 +118,12 @@ class Measures:
         kept = [text.kept(name) for text, names in there for name in names]
         tables = [(text.source, _COUNT) for text, _ in there if text.tables == 1]
         self._ask([*(k for k in kept if k is not None), *tables])
-        self._ask(
-            (str(text), item)
-            for text, names in there
-            for item in (_COUNT, *(text.counted(n) for n in names if self._kept(text, n) is None))
-        )
+        asked: list[tuple[str, str]] = []
+        for text, names in there:
+            counted = [text.counted(n) for n in names if self._kept(text, n) is None]
+            some = text if counted else self._part(text)[0]
+            asked += [(str(some), item) for item in (_COUNT, *counted)]
+        self._ask(asked)
         sizes = [self._size(text, names) for text, names in relations]
         one_row = (_single(n) for n in nodes)
         return [
@@ -131,7 +139,7 @@ class Measures:
             found = self._kept(text, name)
             found = self._known[str(text), text.counted(name)] if found is None else found
             values[name] = max(1.0, found or 0)
-        return max(1.0, self._known[str(text), _COUNT] or 0), values
+        return max(1.0, self.about(text)), values
 
     def _kept(self, text: Text, name: str) -> int | None:
         """How many values of a column DuckDB knows of."""
