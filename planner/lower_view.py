@@ -10,7 +10,7 @@ What has no rule here raises `NoDeltaRule` with the reason; the view is then rec
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any
@@ -179,9 +179,11 @@ class ViewLowering:
         return Stream(inner, inside.enter(outer.placed), outer.columns)
 
     def flush(self, stream: Stream) -> Stream:
-        """Take the steps that wait, as one map."""
+        """Take the steps that wait, as one map; names alone need none."""
         if not stream.steps:
             return stream
+        if all(_renames(step, below) for step, below in _each(stream)):
+            return Stream(stream.circuit, stream.placed, stream.schema)
         source = stream.arrow
         rewrites = []
         schema = source
@@ -366,6 +368,22 @@ def extended(stream: Stream, exprs: Sequence[L.Named]) -> Stream:
         stream.columns,
         [*stream.steps, L.Project(source, tuple(exprs))],
     )
+
+
+def _each(stream: Stream) -> Iterator[tuple[L.Node, tuple[L.Column, ...]]]:
+    """The steps, each with the columns that it is taken on."""
+    columns = stream.columns
+    for step in stream.steps:
+        yield step, columns
+        columns = step.schema
+
+
+def _renames(step: L.Node, columns: Sequence[L.Column]) -> bool:
+    """Does a step give all columns that there are, in their order?"""
+    if not isinstance(step, L.Project) or len(step.exprs) != len(columns):
+        return False
+    pairs = zip(step.exprs, columns, strict=True)
+    return all(isinstance(e.expr, exp.Column) and e.expr.name == c.name for e, c in pairs)
 
 
 def filtered(stream: Stream, predicate: exp.Expr | None) -> Stream:

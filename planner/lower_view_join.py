@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sqlglot import exp
 
 from tidewheel.engine.operators.join import Arrange, Join
@@ -36,7 +38,9 @@ def _join(low: ViewLowering, node: L.Join) -> Stream:
     if split is not None:
         pairs = low(split)
     else:
-        left, right, pairs = _pairs(low, node, left, right, left_key, right_key, null_safe)
+        all_pairs = residual is None and node.kind in ("inner", "cross")
+        wanted = node.schema if all_pairs else ()
+        left, right, pairs = _pairs(low, node, left, right, left_key, right_key, null_safe, wanted)
     joined = pairs.placed
     pairs = filtered(pairs, None if split is not None else residual)
     if node.kind in ("inner", "cross"):
@@ -86,8 +90,12 @@ def _pairs(
     left_key: list[int],
     right_key: list[int],
     null_safe: bool,
+    wanted: Sequence[L.Column],
 ) -> tuple[Stream, Stream, Stream]:
-    """Both sides, and the pairs of equal keys; without keys those within a range, or all."""
+    """Both sides, and the pairs of equal keys; without keys those within a range, or all.
+
+    Of their columns those that are `wanted`, or all.
+    """
     by_left: Arrange
     by_right: Arrange
     in_range = None
@@ -104,6 +112,12 @@ def _pairs(
     )
     columns = [(0, i) for i in range(len(left.schema))]
     columns += [(1, i) for i in range(len(right.schema))]
+    found = (*left.schema, *right.schema)
+    if wanted:
+        at = {c.name: i for i, c in enumerate(found)}
+        places = [at[c.name] for c in wanted]
+        columns, found = [columns[i] for i in places], tuple(wanted)
+        schema = Schema((c.name for c in found), (schema.types[i] for i in places))
     name = f"{node.kind} join"
     join = (
         RangeJoin(by_left, by_right, columns, schema, name)
@@ -112,7 +126,7 @@ def _pairs(
     )
     placed = low.circuit.add(join, left_node, right_node)
     low.contents.join(placed)
-    return left, right, Stream(low.circuit, placed, (*left.schema, *right.schema))
+    return left, right, Stream(low.circuit, placed, found)
 
 
 def sides(

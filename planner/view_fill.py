@@ -48,7 +48,7 @@ _SORTED: Final = (
     16  # rows of a value up to which it takes less time to sort them than to group them
 )
 _WRONG: Final = 8  # so many times the rows that are expected of a join there may well be
-_NARROW: Final = 2  # columns of pairs that are made sooner than DuckDB would join again
+_NARROW: Final = 2  # columns of sides that meet sooner than DuckDB would join again
 
 
 class Contents:
@@ -440,7 +440,10 @@ class Contents:
 
 
 def _narrow(join: Node) -> bool:
-    return len(join.op.schema) <= _NARROW and not isinstance(join.op, RangeJoin)
+    op = join.op
+    assert isinstance(op, Join)
+    columns = len(op.left.schema) + len(op.right.schema)
+    return columns <= _NARROW and not isinstance(op, RangeJoin)
 
 
 def _waits(node: Node) -> bool:
