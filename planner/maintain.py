@@ -11,8 +11,8 @@ every node of its query, else `Recompute`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Protocol
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from tidewheel.engine.arrow import pa
 from tidewheel.engine.operators.shared import SharedArrangements
 from tidewheel.engine.quoting import quoted
-from tidewheel.engine.state.memory import Excess, at_most
+from tidewheel.engine.state.memory import AtMost, Excess
 from tidewheel.planner import view_choice
 from tidewheel.planner.iterations import History, Iterations
 from tidewheel.planner.meaning import Meaning
@@ -150,14 +150,20 @@ def failed_view(error: BaseException) -> str | None:
     return next(keys, None)
 
 
-@contextmanager
-def _named(view: MaintainedView) -> Iterator[None]:
+class _Named:
     """Errors of a view's query say which view it is."""
-    try:
-        yield
-    except Exception as error:
-        error.add_note(f"{FAILED_VIEW}{view.key}")
-        raise
+
+    __slots__ = ("_view",)
+
+    def __init__(self, view: MaintainedView) -> None:
+        self._view = view
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        if isinstance(error, Exception):
+            error.add_note(f"{FAILED_VIEW}{self._view.key}")
 
 
 def difference(old: pa.Table, new: pa.Table, run: Callable[..., pa.Table]) -> pa.Table:
@@ -419,7 +425,7 @@ class Maintainer:
             mine = {self.views[k].token if k in self.views else k: moved[k] for k in read}
             started = perf_counter()
             try:
-                with _named(view), at_most(view_choice.most(view)):
+                with _Named(view), AtMost(view_choice.most(view)):
                     delta = view.plan.step(mine, run.of(view))
             except Excess as error:
                 if run.ahead:
@@ -458,7 +464,7 @@ class Maintainer:
         out: dict[str, Change] = {}
         for view, plan, old in before:
             started = perf_counter()
-            with _named(view):
+            with _Named(view):
                 filled = self.heat(view.key, run).plan
             assert filled is not None
             delta = plan.difference(old, filled.rows())

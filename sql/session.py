@@ -160,38 +160,36 @@ class Session:
             self._runner.transaction(_BEGIN)
         if self.activity is not None:
             self.activity.begin()
-        with self._bounded():
-            yield
+        timed, budget = self._bounds()
+        outside = BOUNDS.set(budget)
+        try:
+            with timed:
+                yield
+        finally:
+            BOUNDS.reset(outside)
 
-    @contextmanager
-    def _bounded(self) -> Iterator[None]:
-        """The bounds of a statement: on what it changes in maintained recursions, and on its time.
+    def _bounds(self) -> tuple[AbstractContextManager[None], Budget]:
+        """The bounds of a statement: on its time, and on what it changes in maintained recursions.
 
         A statement that is not at its end, or gives its first rows, in time is interrupted. Loops
         look at the clock themselves, as they can say more, so they are given a little longer.
         """
         given = self.settings
         self.timed_out, self.deadline = False, None
-        timed: AbstractContextManager[None] = nullcontext()
+        timed: AbstractContextManager[None] = _UNTIMED
         if given.statement_timeout is not None:
             seconds = given.statement_timeout / 1000
             self.deadline = time.monotonic() + seconds
             timed = alarm(seconds + 0.25 + seconds / 20, self._time_out)
-        outside = BOUNDS.set(
-            Budget(
-                given.max_iterations,
-                given.max_recursive_rows,
-                given.max_recursive_bytes,
-                self.deadline,
-                interrupted=self.interrupted,
-                watch=self._watch(),
-            )
+        budget = Budget(
+            given.max_iterations,
+            given.max_recursive_rows,
+            given.max_recursive_bytes,
+            self.deadline,
+            interrupted=self.interrupted,
+            watch=self._watch(),
         )
-        try:
-            with timed:
-                yield
-        finally:
-            BOUNDS.reset(outside)
+        return timed, budget
 
     def _time_out(self) -> None:
         self.timed_out = True
@@ -408,7 +406,7 @@ class Session:
         with self._interrupting:  # whoever is just about to interrupt does so before
             before, self._finishing = self._finishing, True
         try:
-            with sigint.held():
+            with sigint.Held():
                 yield
         finally:
             self._finishing = before
@@ -455,6 +453,7 @@ def _query(sql: str) -> Statement:
     return dataclasses.replace(NO_STATEMENT, text=sql, script=sql, kind=Kind.QUERY)
 
 
+_UNTIMED = nullcontext()
 _BEGIN = split("BEGIN")[0]
 _ROUNDS, _ROWS = 1_000, 10_000_000  # iterations of a naive evaluation, and rows of all of them
 _NO_BEGIN = (Kind.TRANSACTION, Kind.SETTING)

@@ -18,8 +18,8 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from types import FrameType, TracebackType
 from typing import Any
 
@@ -171,15 +171,18 @@ class Deferred:
                 raise KeyboardInterrupt from None
 
 
-@contextmanager
-def held() -> Iterator[None]:
+class Held:
     """A block that no Ctrl-C ends, within a `Deferred`."""
-    mine = threading.current_thread() is threading.main_thread() and not Deferred._held
-    Deferred._held = Deferred._held or mine
-    try:
-        yield
-    finally:
-        if mine:
+
+    __slots__ = ("_mine",)
+
+    def __enter__(self) -> None:
+        main = threading.current_thread() is threading.main_thread()
+        self._mine = main and not Deferred._held
+        Deferred._held = Deferred._held or self._mine
+
+    def __exit__(self, *_: object) -> None:
+        if self._mine:
             Deferred._held = False
 
 

@@ -108,7 +108,7 @@ class Accumulate(Operator):
                 self._agenda.clear()
                 added = [0] * self.width
                 if delta is not None and len(delta):
-                    added = self._contribution(delta, counters)[0].weights[0].tolist()
+                    added = self._added(delta, counters)
                 return emit(counters, self._by_row.add((), added))
             self._by_row.forget()
         if isinstance(delta, Totals) and self.key and not self._begun and not counters:
@@ -150,6 +150,13 @@ class Accumulate(Operator):
         if self.output is not None:
             self.output.insert(change, counters)
         return emit(counters, change)
+
+    def _added(self, delta: Delta, counters: Counters) -> list[int]:
+        """What rows add to the only group."""
+        if self._by_row is not None and (rows := delta.rows) is not None:
+            return self._by_row.added_up(rows, delta.weights.tolist())
+        added: list[int] = self._contribution(delta, counters)[0].weights[0].tolist()
+        return added
 
     def _begin(self, totals: Totals) -> Delta:
         """The output for the first groups, each once: sorted when one of them changes."""

@@ -8,7 +8,7 @@ some rows later (`settle`).
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -49,6 +49,11 @@ class GroupsByRow:
     def step(self, row: Row, weight: int) -> Delta:
         """New output − old output of the group of a row that comes (or goes) `weight` times."""
         return self.add(tuple([row[i] for i in self._key]), self._contribution(row, weight))
+
+    def added_up(self, rows: Sequence[Row], weights: Iterable[int]) -> list[int]:
+        """What some rows add to the sums of one group; at least one row."""
+        parts = [self._contribution(r, w) for r, w in zip(rows, weights, strict=True)]
+        return [sum(part) for part in zip(*parts, strict=True)]
 
     def add(self, key: Row, change: list[int]) -> Delta:
         """New output − old output of a group whose sums change."""

@@ -28,6 +28,7 @@ class Node:
     readers: list[list[tuple[Node, int, int]]]  # per output port: (reader, its port, delay)
     alive: bool = True
     idle: bool = False  # does it nothing by itself?
+    ports: range = range(1)
     rows_in: int = 0
     rows_out: int = 0
     steps: int = 0
@@ -78,6 +79,7 @@ class Circuit:
         ports = len(op.schemas) if isinstance(op, Loop) else 1
         idle = type(op).due is Operator.due
         node = Node(op, len(self.nodes), wires, [[] for _ in range(ports)], idle=idle)
+        node.ports = range(op.arity or 1)
         self.nodes.append(node)
         for port, wire in enumerate(wires):
             if not wire.node.alive or self.nodes[wire.node.index] is not wire.node:
@@ -114,7 +116,7 @@ class Circuit:
             heapq.heappush(self._heap, counters)
         inputs = at.inputs.get(node.index)
         if inputs is None:
-            inputs = at.inputs[node.index] = [[] for _ in range(node.op.arity or 1)]
+            inputs = at.inputs[node.index] = [[] for _ in node.ports]
             heapq.heappush(at.queue, node.index)
         return inputs
 
@@ -144,16 +146,16 @@ class Circuit:
             del self._times[counters]
 
     def _step(self, node: Node, counters: Counters, inputs: list[list[Delta]]) -> None:
-        deltas = [None if not d else d[0] if len(d) == 1 else concat(d) for d in inputs]
+        deltas = [d[0] if len(d) == 1 else concat(d) if d else None for d in inputs]
         started = perf_counter()
         emissions = node.op.step(counters, deltas)
         node.seconds += perf_counter() - started
         node.steps += 1
-        for d in deltas:
-            if d is not None:
-                node.rows_in += len(d)
+        for given in deltas:
+            if given is not None:
+                node.rows_in += len(given.weights)
         for port, time, delta in emissions:
-            n = len(delta)
+            n = len(delta.weights)
             if not n:
                 continue
             node.rows_out += n

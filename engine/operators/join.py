@@ -11,6 +11,7 @@ from tidewheel.engine.operators.shared import Shared
 from tidewheel.engine.state import columns as columns_
 from tidewheel.engine.state.arrangement import Arrangement, Changed, Counters, Waiting
 from tidewheel.engine.state.delta import Delta, Int64s, Schema
+from tidewheel.engine.state.rowwise import FEW
 from tidewheel.engine.state.run import Rows
 from tidewheel.engine.state.spine import Spine
 
@@ -166,10 +167,32 @@ class Join(Operator):
     ) -> list[Emission]:
         """Pairs of a delta of one side with the rows of the other, or those in `spine`."""
         own, other = (self.left, self.right) if side == 0 else (self.right, self.left)
+        if len(keys) == 1 and not counters:
+            pairs = self._of_row(side, delta, int(keys[0]), spine)
+            if pairs is not None:
+                return emit(counters, pairs)
         found = other.match(delta.cols, own.key, keys, spine)
         if found is None:
             return []
         return self._paired(side, delta, counters, *found)
+
+    def _of_row(self, side: int, delta: Delta, key: int, spine: Spine | None) -> Delta | None:
+        """The pair of one row with the one row that an array by value may have for its key."""
+        own, other = (self.left, self.right) if side == 0 else (self.right, self.left)
+        rows = delta.rows
+        if rows is None or not own.key.integer or (spine is None and other.waiting):
+            return None
+        (row,) = rows
+        value = row[own.key.indices[0]]
+        weight = None if value is None else (other.spine if spine is None else spine).weight(key)
+        if weight is None:
+            return None
+        weight *= int(delta.weights[0])
+        if abs(weight) >= _MANY:
+            return None
+        both = (row, (value,)) if side == 0 else ((value,), row)
+        pairs = [tuple([both[of][i] for of, i in self.columns])] if weight else []
+        return Delta.of_rows(self.schema, pairs, np.array([weight][: len(pairs)], np.int64))
 
     def _paired(
         self, side: int, delta: Delta, counters: Counters, at: Int64s, rows: Rows
@@ -189,11 +212,18 @@ def _products(left: Int64s, right: Int64s) -> Int64s:
     Loops under UNION ALL count rows that are many times more with each iteration.
     """
     found = left * right
-    if len(found) and int(abs(left).max()) * int(abs(right).max()) * len(found) >= _MANY:
+    if len(found) and _largest(left) * _largest(right) * len(found) >= _MANY:
         total = float((abs(left).astype(float) * abs(right)).sum())
         if total >= _MANY:
             raise OverflowError(f"a join gives some {total:.1e} rows, more than can be counted")
     return found
+
+
+def _largest(weights: Int64s) -> int:
+    if len(weights) <= FEW:  # quicker than to ask for two arrays
+        values: list[int] = weights.tolist()
+        return max(map(abs, values))
+    return int(abs(weights).max())
 
 
 def at_lub(counters: Counters, times: Int64s | None, delta: Delta) -> list[Emission]:

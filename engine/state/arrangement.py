@@ -118,7 +118,8 @@ class Arrangement:
         """Take in a posted delta."""
         if self.posted is not None and self._waiting is None:
             delta, self.posted = self.posted, None
-            self._spine.insert(self.layout.rows(delta))
+            if len(delta.weights) > 1 or not self._spine.add_row(delta):
+                self._spine.insert(self.layout.rows(delta))
 
     @property
     def waiting(self) -> bool:

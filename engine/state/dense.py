@@ -85,6 +85,19 @@ class Dense:
         self._count += self._there(places_) - before
         return True
 
+    def add_one(self, key: int | None, weight: int) -> bool:
+        """`add` for one row; False, too, where it is beyond the places that there are."""
+        if key is None or not self._flat:
+            return False
+        place = key - self._low
+        part = self._parts[0]
+        if not 0 <= place < len(part):
+            return False
+        before = int(part[place])
+        part[place] = before + weight
+        self._count += bool(before + weight) - bool(before)
+        return True
+
     def _add_few(self, keys: list[int], weights: Int64s) -> None:
         parts, low = self._parts, self._low
         if len(parts) == 1:
@@ -138,6 +151,13 @@ class Dense:
             return None
         found = probes if at is None else probes[at]
         return np.arange(len(probes)) if at is None else at, self._rows(found, weights)
+
+    def weight(self, key: int) -> int | None:
+        """The weight of one key's row, 0 if there is none; None where it has several parts."""
+        if not self._flat:
+            return None
+        place = key - self._low
+        return int(self._parts[0, place]) if 0 <= place < self._parts.shape[1] else 0
 
     def row(self, key: int) -> list[Rows]:
         """The row of one key, if there is one."""

@@ -7,8 +7,6 @@ who uses it, and with the process goes every database that it holds.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 from typing import Final, Protocol
@@ -27,14 +25,19 @@ class Excess(MemoryError):
     """More rows than fit, or than are worth it."""
 
 
-@contextmanager
-def at_most(rows: float) -> Iterator[None]:
+class AtMost:
     """Within the block no step may make more rows at a time."""
-    token = _most.set(rows)
-    try:
-        yield
-    finally:
-        _most.reset(token)
+
+    __slots__ = ("_rows", "_token")
+
+    def __init__(self, rows: float) -> None:
+        self._rows = rows
+
+    def __enter__(self) -> None:
+        self._token = _most.set(self._rows)
+
+    def __exit__(self, *_: object) -> None:
+        _most.reset(self._token)
 
 
 class Held(Protocol):

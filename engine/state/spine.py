@@ -17,7 +17,7 @@ from typing import Final, cast
 import numpy as np
 
 from tidewheel.engine.state.columns import Index
-from tidewheel.engine.state.delta import Int64s
+from tidewheel.engine.state.delta import Delta, Int64s
 from tidewheel.engine.state.dense import LEAST, Dense
 from tidewheel.engine.state.head import Head
 from tidewheel.engine.state.memory import ensure
@@ -110,6 +110,12 @@ class Spine:
                 self._head.clear()
             self._push(sort_run(rows))
         self._work(FUEL * n)
+
+    def add_row(self, delta: Delta) -> bool:
+        """Add one row to those that are kept by value; False, and nothing is done, for others."""
+        if self._dense is None or (rows := delta.rows) is None:
+            return False
+        return self._dense.add_one(rows[0][0], int(delta.weights[0]))
 
     def insert_run(self, run: Rows) -> None:
         """Add rows that are a run already."""
@@ -302,6 +308,10 @@ class Spine:
         if net:
             at, rows = _netted(at, rows)
         return (at if order is None else order[at]), rows
+
+    def weight(self, key: int) -> int | None:
+        """The weight of the row that is one integer; None if rows are not kept by value."""
+        return None if self._dense is None else self._dense.weight(key)
 
     def rows_of(self, key: int) -> list[Rows]:
         """The rows of one key, as they lie in the runs: what cancels is there."""

@@ -103,6 +103,38 @@ def test_many_close_together_are_kept_by_value() -> None:
     assert len(arrangement) == 40_000
 
 
+@pytest.mark.parametrize("kind", ["int32", "int64", "uint64"])
+@settings(deadline=None, max_examples=40)
+@given(
+    base=st.sampled_from([0, (1 << 31) - 60, HIGH - 30, (1 << 64) - 60]),
+    rows=st.lists(st.tuples(st.none() | st.integers(0, 59), st.integers(-2, 3)), max_size=30),
+)
+def test_one_row_at_a_time(kind: str, base: int, rows: list[tuple[int | None, int]]) -> None:
+    most = {"int32": (1 << 31) - 1, "int64": HIGH, "uint64": (1 << 64) - 1}[kind]
+    base = min(base, most - 59)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(spine, "LEAST", 2)
+        patch.setattr(dense, "LEAST", 2)
+        arrangement = Arrangement(Schema(["k"], [pa.type_for_alias(kind)]), [0])
+        first = from_arrow(pa.array([base + 20, base + 21, base + 22, base + 24], kind))
+        arrangement.insert(Delta(arrangement.schema, [first], np.ones(4, np.int64)))
+        assert arrangement.spine._dense is not None
+        want: Counter[int | None] = Counter(base + i for i in (20, 21, 22, 24))
+        for key, weight in rows:
+            value = None if key is None else base + key
+            want[value] += weight
+            delta = Delta.of_rows(arrangement.schema, [(value,)], np.array([weight]))
+            arrangement.post(delta)
+            whole = arrangement.contents()
+            there = {k: w for k, w in want.items() if w}
+            assert dict(whole.to_pylist()) == there
+            for asked in (value, base + 20, base + 58):
+                if asked is None:
+                    continue
+                sought = asked - (1 << 64) if asked > HIGH else asked
+                assert arrangement.spine.weight(sought) in (None, want[asked])
+
+
 def test_rows_that_were_given_do_not_change() -> None:
     arrangement = arranged(np.arange(10_000))
     one, some, every = (
