@@ -204,7 +204,7 @@ class _Values:
             if len(mine):
                 parts.append(columns_.take(chunk, mine - self._starts[i]))
         if not parts:
-            return self._chunks[0][:0]
+            return self._kind.empty()
         back = np.empty(len(slots), np.int64)
         back[order] = np.arange(len(slots))
         return columns_.take(columns_.concat(parts, self._kind), back)

@@ -307,3 +307,32 @@ def test_widest_paths_are_still_one_operator(con) -> None:
     kinds = con.execute("SELECT list(kind) FROM tidewheel_vertices()").fetchone()[0]
     assert "fixpoint" in kinds
     assert "kernel" not in kinds
+
+
+@pytest.mark.parametrize("fusion", ["on", "off"])
+@pytest.mark.parametrize("key", ["VARCHAR", "INTEGER[]", "UUID", "HUGEINT", "INTEGER"])
+@pytest.mark.parametrize(
+    ("columns", "first", "best"),
+    [
+        ("w", "0", "min(p.w + e.w)"),
+        ("w", "0", "max(p.w)"),
+        ("w, f", "0, 0", "min(p.w + e.w), arg_min(e.w, p.w + e.w)"),
+    ],
+)
+def test_an_anchor_without_rows(
+    con, fusion: str, key: str, columns: str, first: str, best: str
+) -> None:
+    """Nothing comes of it, whatever the keys are; nor does it when all rows of a view went."""
+    con.execute(f"SET fusion = {fusion}")
+    con.execute(f"CREATE TABLE start (a {key}); CREATE TABLE road (a {key}, b {key}, w INTEGER)")
+    query = (
+        f"WITH RECURSIVE p(a, {columns}) AS (SELECT a, {first} FROM start UNION SELECT e.b, {best} "
+        "FROM p JOIN road e ON e.a = p.a GROUP BY e.b) FROM p"
+    )
+    assert con.execute(query).fetchall() == []
+    con.execute(f"CREATE MATERIALIZED VIEW v AS {query}")
+    con.execute("INSERT INTO start VALUES (NULL)")
+    assert len(con.execute("FROM v").fetchall()) == 1
+    con.execute("DELETE FROM start")
+    assert con.execute("FROM v").fetchall() == []
+    assert con.execute("VERIFY VIEW v").fetchall() == []

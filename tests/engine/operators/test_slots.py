@@ -61,6 +61,13 @@ def test_like_a_dict(seed: int) -> None:
         assert list(back) == rows
 
 
+@pytest.mark.parametrize("kind", [pa.int32(), pa.string(), pa.list_(pa.int32())], ids=str)
+def test_none_are_taken_where_there_are_none(kind: pa.DataType) -> None:
+    slots = Slots(Schema(("c",), (kind,)), "test")
+    taken = slots.take(np.array([], np.int64))
+    assert [column_type(kind).dump(c) for c in taken] == [pa.array([], kind)]
+
+
 @pytest.mark.parametrize("descending", [False, True])
 def test_a_table_grows_by_more_than_what_comes(descending: bool) -> None:
     """Keys that come in order, one at a time, make it anew a few times only."""
