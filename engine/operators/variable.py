@@ -21,7 +21,7 @@ from tidewheel.engine.arrow import hugeints
 from tidewheel.engine.operators.improved import Improved
 from tidewheel.engine.operators.rowset import RowSet, frozen
 from tidewheel.engine.operators.step_program import Unfit
-from tidewheel.engine.state.columns import column_type
+from tidewheel.engine.state.columns import column_type, counted
 
 Kind = Literal["union", "union_all", "improve", "using_key", "mutual"]
 
@@ -179,10 +179,13 @@ def _rows(table: pa.Table) -> list[tuple[Any, ...]]:
 
 
 def _values(column: pa.ChunkedArray) -> list[Any]:
-    """Python values; those of extension types are what stores them, HUGEINTs integers."""
+    """Python values; those of extension types are what stores them, HUGEINTs integers.
+
+    Dates and times are numbers: Python's have no infinity, nor 24:00.
+    """
     kind = column.type
     if not isinstance(kind, pa.BaseExtensionType):
-        return list(column.to_pylist())
+        return list(counted(column).to_pylist())
     stored = pa.chunked_array([c.storage for c in column.chunks], kind.storage_type).to_pylist()
     return hugeints(stored) if column_type(kind).wide else list(stored)
 

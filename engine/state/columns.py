@@ -500,9 +500,14 @@ def python_values(array: pa.Array) -> list[Any]:
     """
     if _has_union(array.type):
         return [_tagged(v) for v in array]
-    kind = _counted(array.type)
-    values: list[Any] = (array if kind == array.type else array.cast(kind)).to_pylist()
+    values: list[Any] = counted(array).to_pylist()
     return values
+
+
+def counted(array: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    """Values with the numbers of dates and times in their places."""
+    kind = _counted(array.type)
+    return array if kind == array.type else array.cast(kind)
 
 
 @functools.cache

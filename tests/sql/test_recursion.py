@@ -91,6 +91,28 @@ def test_the_answer_is_duckdbs(con, duck, sql):
     assert repr(rows(con, sql)) == repr(rows(duck, sql))
 
 
+@pytest.mark.parametrize(
+    ("kind", "a", "b"),
+    [
+        ("DATE", "'infinity'", "'290000-01-01'"),
+        ("DATE[]", "['infinity'::DATE]", "[NULL]"),
+        ("TIMESTAMP", "'infinity'", "'-infinity'"),
+        ("TIMESTAMPTZ", "'infinity'", "'2026-01-01 00:00+00'"),
+        ("STRUCT(x TIMESTAMP_S)", "{x: 'infinity'}", "{x: '2026-01-01'}"),
+        ("TIME", "'24:00'", "'00:00'"),
+        ("TIMESTAMP_NS", "'2026-01-01 00:00:00.000000001'", "'2026-01-01'"),
+    ],
+)
+def test_using_key_has_dates_and_times_that_python_does_not_have(con, duck, kind, a, b):
+    """Python ended in an OverflowError, and took 24:00 for 00:00."""
+    sql = (
+        f"WITH RECURSIVE t(k, n) USING KEY (k) AS (SELECT {a}::{kind}, 0 UNION "
+        f"SELECT {b}::{kind}, n + 1 FROM t WHERE n < 2) SELECT k::VARCHAR, n FROM t"
+    )
+    assert rows(con, sql) == rows(duck, sql)
+    assert len(rows(con, sql)) == 2
+
+
 def test_parameters_are_shared_out_to_the_parts(con):
     sql = (
         "WITH RECURSIVE t(x) AS (SELECT ? UNION ALL SELECT x + 1 FROM t WHERE x < ?) "
