@@ -9,11 +9,12 @@ it and once around.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import pyarrow as pa
 
+from tidewheel.engine.state.columns import counted
 from tidewheel.engine.state.delta import Delta, consolidate
 
 _FROM = 64  # most loops have ended by then
@@ -53,14 +54,21 @@ def bags(state: Sequence[pa.Table]) -> Bags | None:
     """Rows of some tables, if values that Python takes for one are the same."""
     if not all(_exact(t.schema.types) for t in state):
         return None
-    return [Counter(zip(*(c.to_pylist() for c in t.columns), strict=True)) for t in state]
+    return [Counter(zip(*(counted(c).to_pylist() for c in t.columns), strict=True)) for t in state]
 
 
 def changes(state: Sequence[Delta | None]) -> Bags | None:
     """Changes of some tables, with their weights, likewise."""
     if not all(_exact(d.schema.types) for d in state if d is not None):
         return None
-    return [Counter(() if d is None else consolidate(d).to_pylist()) for d in state]
+    return [Counter(() if d is None else _weighted(consolidate(d))) for d in state]
+
+
+def _weighted(delta: Delta) -> Iterable[tuple[Any, ...]]:
+    columns = zip(delta.schema.kinds, delta.cols, strict=True)
+    return zip(
+        *(counted(k.dump(c)).to_pylist() for k, c in columns), delta.weights.tolist(), strict=True
+    )
 
 
 def _exact(types: Sequence[pa.DataType]) -> bool:

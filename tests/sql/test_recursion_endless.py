@@ -168,3 +168,17 @@ def test_more_rows_than_can_be_counted_are_an_error(con: tidewheel.Connection) -
     con.execute("INSERT INTO twice SELECT i, i + 1 FROM range(40, 71) r(i), range(2)")
     with pytest.raises(tidewheel.OperationalError, match="does not end within"):
         con.execute(f"CREATE MATERIALIZED VIEW paths AS {query}")
+
+
+@pytest.mark.parametrize("kind", ["DATE", "TIMESTAMP", "TIMESTAMPTZ"])
+def test_dates_that_python_does_not_have(kind: str) -> None:
+    query = ROUND.replace("'a'", f"'infinity'::{kind}").replace("'c'", f"'-infinity'::{kind}")
+    with tidewheel.connect() as con:
+        con.execute(f"CREATE TABLE e(a {kind}, b {kind})")
+        con.execute(f"CREATE MATERIALIZED VIEW v AS {query} SELECT count(*) FROM r")
+        with pytest.raises(tidewheel.OperationalError, match="never ends"):
+            con.execute("INSERT INTO e VALUES ('infinity', 'infinity')")
+        con.execute("DROP MATERIALIZED VIEW v")
+        con.execute("INSERT INTO e VALUES ('infinity', 'infinity')")
+        with pytest.raises(tidewheel.OperationalError, match="never ends"):
+            con.execute(query + "SELECT count(*) FROM r")
