@@ -177,9 +177,11 @@ class Epochs(Reading):
                     deltas = self._maintainer.step(merged, Maintenance(self))
                 deltas |= self._refill()
             except BaseException as error:
-                told = self._as_written(error)
-                self.take_back()
-                self._undo(self._changes)
+                try:
+                    told = self._as_written(error)
+                finally:  # (whatever the query ends in, Ctrl-C included)
+                    self.take_back()
+                    self._undo(self._changes)
                 if told is None:
                     raise
                 raise told from None

@@ -11,6 +11,7 @@ import pytest
 import tidewheel
 from tidewheel.engine.operators.ranged import RangeJoin
 from tidewheel.planner import view_choice, view_kernels
+from tidewheel.sql import view_text
 
 FAILING = {
     "incremental": "SELECT 10 // a AS q FROM t",
@@ -84,6 +85,26 @@ def test_a_function_that_refuses_its_text_names_no_plan() -> None:
         with pytest.raises(tidewheel.DataError, match="Could not parse") as caught:
             con.execute("CREATE MATERIALIZED VIEW v AS SELECT strptime(b, '%Y') AS y FROM t")
         assert (caught.value.source_line or "").startswith("CREATE MATERIALIZED VIEW")
+
+
+def test_a_refused_change_is_taken_back_whatever_its_query_ends_in(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The view's query is run once more for its error; Ctrl-C left the transaction open there."""
+
+    def interrupted(sql: str) -> tuple[str, int]:
+        raise KeyboardInterrupt
+
+    with tidewheel.connect() as con:
+        con.execute("CREATE TABLE t (s VARCHAR)")
+        con.execute("CREATE MATERIALIZED VIEW v AS SELECT s::INTEGER AS n FROM t")
+        monkeypatch.setattr(view_text, "as_written", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            con.execute("INSERT INTO t VALUES ('x'), ('1')")
+        monkeypatch.undo()
+        con.execute("BEGIN; INSERT INTO t VALUES ('2'), ('3'); COMMIT")
+        assert sorted(con.execute("FROM v").fetchall()) == [(2,), (3,)]
+        assert sorted(con.execute("FROM t").fetchall()) == [("2",), ("3",)]
 
 
 def test_views_outlive_an_internal_error_of_duckdb(monkeypatch: pytest.MonkeyPatch) -> None:
