@@ -244,6 +244,18 @@ def _better(how: str, old: Any, new: Any) -> tuple[Any] | None:
 
 
 def _less(one: Any, other: Any) -> bool:
+    if isinstance(one, dict | list | tuple):
+        return bool(_place(one) < _place(other))
     if one != one:  # NaN is the largest value
         return False
     return bool(other != other or one < other)
+
+
+def _place(value: Any) -> tuple[Any, ...]:
+    """Where a value within others stands, as DuckDB orders them: NaN behind numbers, then NULL."""
+    if value is None:
+        return (2,)
+    if isinstance(value, dict | list | tuple):
+        parts = value.values() if isinstance(value, dict) else value
+        return (0, *map(_place, parts))
+    return (1,) if value != value else (0, value)

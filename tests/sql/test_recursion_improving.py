@@ -336,3 +336,35 @@ def test_an_anchor_without_rows(
     con.execute("DELETE FROM start")
     assert con.execute("FROM v").fetchall() == []
     assert con.execute("VERIFY VIEW v").fetchall() == []
+
+
+@pytest.mark.parametrize("how", ["min", "max"])
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [
+        ("STRUCT(x INTEGER, y VARCHAR)", ["{x: 1, y: 'a'}", "{x: NULL, y: NULL}", "{x: 1, y: ''}"]),
+        (
+            "DOUBLE[]",
+            ["[1.0, NULL]", "[1.0, 'nan'::DOUBLE]", "[1.0]", "[]", "[NULL]", "[1.0, 2.0]"],
+        ),
+        ("MAP(INTEGER, INTEGER)", ["MAP {1: 2}", "MAP {1: NULL}", "MAP {1: 2, 2: 3}"]),
+    ],
+    ids=["structs", "lists", "maps"],
+)
+def test_the_least_of_nested_values_is_that_of_duckdb(
+    how: str, kind: str, values: list[str]
+) -> None:
+    query = (
+        f"WITH RECURSIVE r(x, l) AS (SELECT 0, v FROM s UNION SELECT (r.x + 1) % 3, {how}(r.l) "
+        "FROM r GROUP BY (r.x + 1) % 3) SELECT * FROM r"
+    )
+    with tidewheel.connect() as con:
+        con.execute(f"CREATE TABLE s (v {kind})")
+        con.execute(f"CREATE MATERIALIZED VIEW v AS {query}")
+        for value in (*values, *reversed(values)):
+            con.execute(f"INSERT INTO s VALUES ({value})")
+            best = con.execute(f"SELECT {how}(v) FROM s").fetchall()
+            assert repr(con.execute("SELECT DISTINCT l FROM v").fetchall()) == repr(best), value
+            shown = sorted(map(repr, con.execute("FROM v").fetchall()))
+            assert sorted(map(repr, con.execute(query).fetchall())) == shown
+            assert con.execute("VERIFY VIEW v").fetchall() == []
