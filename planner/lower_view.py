@@ -10,7 +10,7 @@ What has no rule here raises `NoDeltaRule` with the reason; the view is then rec
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any
@@ -105,8 +105,16 @@ class TableInput:
 class ViewLowering:
     """One plan on its way into a circuit."""
 
-    def __init__(self, circuit: Circuit, run: Run, rows_prefix: str) -> None:
+    def __init__(
+        self,
+        circuit: Circuit,
+        run: Run,
+        rows_prefix: str,
+        wanted: Mapping[int, tuple[L.Column, ...]],
+    ) -> None:
         self.run = run
+        self.wanted = wanted
+        """What of a join is read at all (see `prune.wanted`)."""
         self.shared = run.shared
         self.circuit = circuit
         self.rows_prefix = rows_prefix

@@ -35,16 +35,17 @@ def _join(low: ViewLowering, node: L.Join) -> Stream:
             low.contents.anti(found, joined)
         return with_columns(low, Stream(circuit, found, left.schema), node.schema)
     split = None if left_key else by_branches(node)
+    wanted: tuple[L.Column, ...] = ()
     if split is not None:
         pairs = low(split)
     else:
-        all_pairs = residual is None and node.kind in ("inner", "cross")
-        wanted = node.schema if all_pairs else ()
+        if residual is None and node.kind in ("inner", "cross"):
+            wanted = low.wanted.get(id(node)) or node.schema
         left, right, pairs = _pairs(low, node, left, right, left_key, right_key, null_safe, wanted)
     joined = pairs.placed
     pairs = filtered(pairs, None if split is not None else residual)
     if node.kind in ("inner", "cross"):
-        return with_columns(low, pairs, node.schema)
+        return pairs if wanted else with_columns(low, pairs, node.schema)
     pairs = low.flush(pairs)
     schema, width = pairs.arrow, len(left.schema)
     if one_sided:

@@ -38,7 +38,7 @@ from tidewheel.planner.rewrites.enum_places import enum_places
 from tidewheel.planner.rewrites.join_graph import join_graph
 from tidewheel.planner.rewrites.join_order import join_order
 from tidewheel.planner.rewrites.measured import Measures
-from tidewheel.planner.rewrites.prune import prune
+from tidewheel.planner.rewrites.prune import prune, wanted
 from tidewheel.planner.rewrites.reduce_groups import reduce_groups
 from tidewheel.planner.rewrites.same_subplans import same_subplans
 from tidewheel.planner.view_kernels import under
@@ -61,7 +61,7 @@ class Incremental:
         self._measures = Measures(run.rows)
         self.node = node = rewritten(enum_places(node, run), self._measures)
         self.circuit = Circuit()
-        self._low = ViewLowering(self.circuit, run, rows_prefix)
+        self._low = ViewLowering(self.circuit, run, rows_prefix, wanted(node))
         self.keeper: object = self._low
         self.held: dict[str, int] = {}
         """Rows of the tables and views that it reads."""

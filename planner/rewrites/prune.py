@@ -13,6 +13,7 @@ from sqlglot import exp
 from tidewheel.planner.logical import (
     Aggregate,
     AsofJoin,
+    Column,
     Distinct,
     Filter,
     Join,
@@ -59,6 +60,37 @@ def _shared(node: Node) -> set[int]:
 
     visit(node)
     return shared
+
+
+def wanted(node: Node) -> dict[int, tuple[Column, ...]]:
+    """What of a join its only reader wants, by the join's identity, for all joins of a plan.
+
+    A projection or an aggregate may read it through filters.
+    """
+    several = _shared(node)
+    found: dict[int, tuple[Column, ...]] = {}
+    seen: set[int] = set()
+    todo = [node]
+    while todo:
+        node = todo.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        todo += node.children
+        if isinstance(node, Project):
+            names = _reads(e.expr for e in node.exprs)
+        elif isinstance(node, Aggregate):
+            names = _reads(e.expr for e in (*node.keys, *node.aggregates))
+        else:
+            continue
+        below = node.input
+        while isinstance(below, Filter) and id(below) not in several:
+            names |= references(below.predicate)
+            below = below.input
+        if isinstance(below, Join) and id(below) not in several:
+            columns = tuple(c for c in below.schema if c.name in names)
+            found[id(below)] = columns or below.schema[:1]  # to count rows any will do
+    return found
 
 
 def _reads(expressions: Iterable[exp.Expr | None]) -> set[str]:
