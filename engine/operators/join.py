@@ -34,13 +34,14 @@ class Arrange(Operator):
         null_keys: bool = False,
         name: str = "arrange",
         shared: Shared | None = None,
+        exactly: bool = False,
     ) -> None:
         self.schema = schema
         self.null_keys = null_keys
         self.name = name
         self.shared = shared
         if shared is None:
-            self.arrangement = Arrangement(schema, key, depth, name=name)
+            self.arrangement = Arrangement(schema, key, depth, name=name, exactly=exactly)
         else:
             self.arrangement = shared.arrangement
 

@@ -5,8 +5,8 @@
     L ⟕ R       =  (L ⋈ R) ⊎ anti(L, R) padded with NULLs
 
 With a residual predicate "keys(R)" come from (L ⋈ R) after the predicate: what of a row of L the
-whole condition looks at. Rows that are equal there share their fate. All parts are linear, bilinear
-or counts, so no group is ever evaluated again as a whole.
+whole condition looks at. Rows that look the same there share their fate. All parts are linear,
+bilinear or counts, so no group is ever evaluated again as a whole.
 """
 
 from __future__ import annotations
@@ -28,15 +28,17 @@ def semi(
     right_key: Sequence[int],
     null_safe: bool = False,
     name: str = "semi join",
+    exactly: bool = False,
 ) -> Node:
-    """Rows of `left` whose key stands in `right`."""
+    """Rows of `left` whose key stands in `right`, `exactly` as it is or an equal one."""
     schema = left.op.schema
     depth = circuit.depth
     keys = left.op.schema.select(left_key)
     chosen = circuit.add(Map(keys, selecting(right_key, keys), name=f"{name} keys"), right)
-    once = circuit.add(Tally(keys, depth=depth, name=f"{name} distinct"), chosen)
-    by_key = Arrange(keys, range(len(keys)), depth, null_safe, name=f"{name} keys")
-    by_left = Arrange(schema, left_key, depth, null_safe, name=f"{name} left")
+    tally = Tally(keys, depth=depth, name=f"{name} distinct", exactly=exactly)
+    once = circuit.add(tally, chosen)
+    by_key = Arrange(keys, range(len(keys)), depth, null_safe, f"{name} keys", exactly=exactly)
+    by_left = Arrange(schema, left_key, depth, null_safe, f"{name} left", exactly=exactly)
     left_node = circuit.add(by_left, left)
     right_node = circuit.add(by_key, once)
     columns = [(0, i) for i in range(len(schema))]
@@ -59,10 +61,11 @@ def matched(
 ) -> Node:
     """Rows that take part in `pairs`, whose condition looks at their columns `asked`.
 
-    The first column of a row is column `at` of a pair.
+    The first column of a row is column `at` of a pair. A condition may tell values apart that are
+    equal, as texts of them do.
     """
     columns = [at + i for i in asked]
-    return semi(circuit, rows, pairs, asked, columns, null_safe=True, name=name)
+    return semi(circuit, rows, pairs, asked, columns, True, name, exactly=True)
 
 
 def padded(circuit: Circuit, rows: Node, schema: Schema, at: int, name: str = "pad") -> Node:

@@ -61,14 +61,17 @@ class Tally(Operator):
         inputs: int = 1,
         depth: int = 0,
         name: str = "distinct",
+        exactly: bool = False,
     ) -> None:
         self.schema = schema
         self.arity = inputs
         self.count = count
         self.name = name
         whole = range(len(schema))
-        self.counts = Arrangement(schema, whole, depth, name=f"{name} counts")
-        self.output = Arrangement(schema, whole, depth, name=f"{name} output") if depth else None
+        self.counts = Arrangement(schema, whole, depth, name=f"{name} counts", exactly=exactly)
+        self.output: Arrangement | None = None
+        if depth:
+            self.output = Arrangement(schema, whole, depth, name=f"{name} output", exactly=exactly)
         self._agenda = Agenda()
 
     def step(self, counters: Counters, deltas: Sequence[Delta | None]) -> list[Emission]:

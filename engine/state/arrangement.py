@@ -76,7 +76,10 @@ def times_of(n: int, counters: Counters) -> Int64s | None:
 
 
 class Arrangement:
-    """Rows indexed by the columns `key` (positions), with loop counters where `depth` > 0."""
+    """Rows indexed by the columns `key` (positions), with loop counters where `depth` > 0.
+
+    `exactly`: keys that are equal and do not look the same are not the same.
+    """
 
     def __init__(
         self,
@@ -85,8 +88,9 @@ class Arrangement:
         depth: int = 0,
         rank: Rank | None = None,
         name: str = "",
+        exactly: bool = False,
     ) -> None:
-        self.layout = Layout(schema, key, depth, rank)
+        self.layout = Layout(schema, key, depth, rank, exactly)
         self._spine = Spine(self.layout)
         self.posted: Delta | None = None  # added last, and nobody has asked for it yet
         self._waiting: Waiting | None = None
@@ -251,7 +255,7 @@ class Arrangement:
             return at, rows
         same = np.ones(len(at), bool)
         for i, j, kind in zip(spec.indices, self.key.indices, self.key.kinds, strict=True):
-            same &= kind.equal(columns_.take(cols[i], at), rows.cols[j])
+            same &= kind.equal(columns_.take(cols[i], at), rows.cols[j], self.key.exactly)
         if same.all():
             return at, rows
         index = same.nonzero()[0]

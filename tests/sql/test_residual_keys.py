@@ -38,3 +38,38 @@ def test_columns_that_the_condition_does_not_look_at_are_not_counted(query: str)
             con.execute(change)
             found = con.execute("FROM v ORDER BY ALL").fetchall()
             assert found == con.execute(f"FROM ({query}) ORDER BY ALL").fetchall(), change
+
+
+@pytest.mark.parametrize(
+    ("kind", "one", "other"),
+    [
+        ("DOUBLE", "0.0", "'-0.0'"),
+        ("INTERVAL", "INTERVAL 1 MONTH", "INTERVAL 30 DAY"),
+        ("DOUBLE[]", "[0.0]", "['-0.0'::DOUBLE]"),
+        ("INTERVAL[]", "[INTERVAL 1 MONTH]", "[INTERVAL 30 DAY]"),
+    ],
+)
+def test_a_condition_may_tell_equal_values_apart(kind: str, one: str, other: str) -> None:
+    """By their texts, in spite of -0.0 = 0.0, and of a month that is 30 days."""
+    on = "ON u.k = t.k AND t.x::VARCHAR <> u.s"
+    queries = [
+        *(f"SELECT t.k, t.x::VARCHAR FROM t {how} JOIN u {on}" for how in ("SEMI", "ANTI")),
+        *(f"SELECT t.k, x::VARCHAR, s FROM t {how} JOIN u {on}" for how in ("LEFT", "FULL")),
+    ]
+    with tidewheel.connect() as con:
+        con.execute(f"CREATE TABLE t (k INT, x {kind}); CREATE TABLE u (k INT, s VARCHAR)")
+        con.execute(f"INSERT INTO t VALUES (1, {one}), (1, {other}), (1, {other})")
+        con.execute("INSERT INTO u SELECT k, x::VARCHAR FROM t LIMIT 1")
+        for i, query in enumerate(queries):
+            con.execute(f"CREATE MATERIALIZED VIEW v{i} AS {query}")
+        for change in (
+            "SELECT 1",
+            f"INSERT INTO t VALUES (1, {one}), (2, {other})",
+            "INSERT INTO u SELECT k, x::VARCHAR FROM t WHERE k = 2",
+            "DELETE FROM u WHERE k = 1",
+            f"INSERT INTO u VALUES (1, ({other}::{kind})::VARCHAR)",
+        ):
+            con.execute(change)
+            for i, query in enumerate(queries):
+                found = con.execute(f"FROM v{i} ORDER BY ALL").fetchall()
+                assert found == con.execute(f"FROM ({query}) ORDER BY ALL").fetchall(), change
