@@ -133,7 +133,8 @@ class Spine:
             return self._dense is not None
         if self._dense.add(rows):
             return True
-        self._runs, self._dense, self._scattered = [self._dense.all()], None, True
+        run = self._dense.all()
+        self._runs, self._dense, self._scattered = [run] if len(run) else [], None, True
         return False
 
     def _densely(self, rows: Rows) -> None:
@@ -167,7 +168,9 @@ class Spine:
         weights = run.weights.copy()
         np.add.at(weights, place, some.weights[at])
         left = Rows(run.layout, run.keys, run.rest, None, None, weights, run.cols)
-        self._runs[0] = left if np.count_nonzero(weights) * 2 > len(run) else _without_none(left)
+        if np.count_nonzero(weights) * 2 <= len(run):
+            left = _without_none(left)
+        self._runs[:1] = [left] if len(left) else []
         kept = np.ones(len(rows), bool)
         kept[gone[at]] = False
         return rows.where(kept)

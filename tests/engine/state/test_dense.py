@@ -175,6 +175,18 @@ def test_null_among_them_makes_runs() -> None:
     assert arrangement.contents().weights.sum() == 10_002
 
 
+def test_null_after_all_of_them_went() -> None:
+    arrangement = arranged(np.arange(10_000))
+    arrangement.insert(
+        Delta(arrangement.schema, [np.arange(10_000)], np.full(10_000, -1, np.int64))
+    )
+    column = from_arrow(pa.array([None], pa.int64()))
+    arrangement.insert(Delta(arrangement.schema, [column], np.array([1])))
+    assert arrangement.spine._dense is None
+    assert arrangement.fetch(np.array([5, 7])) is None
+    assert arrangement.contents().weights.tolist() == [1]
+
+
 def test_a_window_that_moves_on_takes_no_more_room() -> None:
     arrangement = arranged(np.arange(10_000))
     for step in range(1, 60):

@@ -258,6 +258,20 @@ def test_spine_holds_what_was_put_in(
     assert len(list(arrangement.spine.runs())) < 40
 
 
+def test_nothing_is_found_where_all_rows_went_at_once() -> None:
+    values = np.arange(spine.LEAST) * 1000
+    arrangement = Arrangement(Schema(["k", "x"], [pa.int64()] * 2), [0])
+    for weight in (1, -1):
+        weights = np.full(len(values), weight)
+        arrangement.insert(Delta(arrangement.schema, [values, values], weights))
+    assert arrangement.fetch(np.array([1000, 2000])) is None
+    assert len(arrangement) == 0
+    arrangement.insert(Delta(arrangement.schema, [values[:2], values[:2]], np.ones(2, np.int64)))
+    found = arrangement.fetch(values[:3])
+    assert found is not None
+    assert found.keys.tolist() == [0, 1000]
+
+
 def test_rows_with_several_weights_vanish_only_when_all_are_zero() -> None:
     schema = Schema(["k"], [pa.int64()])
     layout = Arrangement(schema, [0]).layout
