@@ -21,7 +21,7 @@ from tidewheel.engine.arrow import hugeints
 from tidewheel.engine.operators.improved import Improved
 from tidewheel.engine.operators.rowset import RowSet, frozen
 from tidewheel.engine.operators.step_program import Unfit
-from tidewheel.engine.state.columns import column_type, counted
+from tidewheel.engine.state.columns import canonical, column_type, counted
 
 Kind = Literal["union", "union_all", "improve", "using_key", "mutual"]
 
@@ -252,9 +252,14 @@ def _less(one: Any, other: Any) -> bool:
 
 
 def _place(value: Any) -> tuple[Any, ...]:
-    """Where a value within others stands, as DuckDB orders them: NaN behind numbers, then NULL."""
+    """Where a value within others stands, as DuckDB orders them: NaN behind numbers, then NULL.
+
+    A month is 30 days.
+    """
     if value is None:
         return (2,)
+    if isinstance(value, pa.MonthDayNano):
+        return (0, *canonical(value))
     if isinstance(value, dict | list | tuple):
         parts = value.values() if isinstance(value, dict) else value
         return (0, *map(_place, parts))

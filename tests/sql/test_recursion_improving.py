@@ -348,10 +348,15 @@ def test_an_anchor_without_rows(
             ["[1.0, NULL]", "[1.0, 'nan'::DOUBLE]", "[1.0]", "[]", "[NULL]", "[1.0, 2.0]"],
         ),
         ("MAP(INTEGER, INTEGER)", ["MAP {1: 2}", "MAP {1: NULL}", "MAP {1: 2, 2: 3}"]),
+        (
+            "INTERVAL",
+            ["INTERVAL 1 MONTH", "INTERVAL 40 DAY", "INTERVAL 25 HOUR", "INTERVAL 1 DAY"],
+        ),
+        ("STRUCT(i INTERVAL)", ["{i: INTERVAL 1 MONTH}", "{i: INTERVAL 40 DAY}", "{i: NULL}"]),
     ],
-    ids=["structs", "lists", "maps"],
+    ids=["structs", "lists", "maps", "intervals", "structs of intervals"],
 )
-def test_the_least_of_nested_values_is_that_of_duckdb(
+def test_the_least_of_values_with_parts_is_that_of_duckdb(
     how: str, kind: str, values: list[str]
 ) -> None:
     query = (
