@@ -43,7 +43,11 @@ class TableColumns(Sequence[Col]):
             return [self[i] for i in range(*index.indices(len(self)))]
         found = self._made.get(index)
         if found is None:
-            found = self._made[index] = from_arrow(self.table.columns[index])
+            column = self.table.columns[index]
+            if column.num_chunks > 1:  # once joined, they are not kept apart as well
+                column = pa.chunked_array([pa.concat_arrays(column.chunks)])
+                self.table = self.table.set_column(index, self.table.field(index), column)
+            found = self._made[index] = from_arrow(column)
         return found
 
     @property
@@ -53,7 +57,7 @@ class TableColumns(Sequence[Col]):
 
     def take(self, index: Index) -> Sequence[Col]:
         """Some of these rows."""
-        if len(index) >= MANY:
+        if _later(index, self):
             return OrderedColumns(self, index)
         if len(index) * _PART > self.table.num_rows:
             return [columns_.take(c, index) for c in self]
@@ -74,17 +78,20 @@ class TableColumns(Sequence[Col]):
 
 
 class OrderedColumns(Sequence[Col]):
-    """The columns of rows that are elsewhere: row i is row `index[i]` there."""
+    """The columns of rows that are elsewhere: row i is row `index[i]` there.
 
-    __slots__ = ("_cols", "_index", "_made")
+    Once all columns are in order nothing else is kept.
+    """
+
+    __slots__ = ("_elsewhere", "_made", "_width")
 
     def __init__(self, cols: TableColumns, index: Index) -> None:
-        self._cols = cols
-        self._index = index
+        self._elsewhere: tuple[TableColumns, Index] | None = (cols, index)
         self._made: dict[int, Col] = {}
+        self._width = len(cols)
 
     def __len__(self) -> int:
-        return len(self._cols)
+        return self._width
 
     @overload
     def __getitem__(self, index: int) -> Col: ...
@@ -92,29 +99,45 @@ class OrderedColumns(Sequence[Col]):
     def __getitem__(self, index: slice) -> Sequence[Col]: ...
     def __getitem__(self, index: int | slice) -> Col:
         if isinstance(index, slice):
-            return [self[i] for i in range(*index.indices(len(self)))]
+            return [self[i] for i in range(*index.indices(self._width))]
+        index, elsewhere = range(self._width)[index], self._elsewhere
         found = self._made.get(index)
         if found is None:
-            found = self._made[index] = columns_.take(self._cols[index], self._index)
+            assert elsewhere is not None
+            cols, places = elsewhere
+            found = self._made[index] = columns_.take(cols[index], places)
+            if len(self._made) == self._width:
+                self._elsewhere = None
         return found
 
     @property
     def nbytes(self) -> int:
         """Bytes held, more or less."""
         made = sum(map(columns_.nbytes, self._made.values()))
-        return self._cols.nbytes + int(self._index.nbytes) + made
+        if self._elsewhere is None:
+            return made
+        cols, places = self._elsewhere
+        return cols.nbytes + int(places.nbytes) + made
 
     def take(self, index: Index) -> Sequence[Col]:
         """Some of these rows."""
-        places = self._index[index]
-        if len(index) >= MANY:
-            return OrderedColumns(self._cols, places)
+        if self._elsewhere is None:
+            return [columns_.take(c, index) for c in self]
+        cols, places = self._elsewhere
+        places = places[index]
+        if _later(index, cols):
+            return OrderedColumns(cols, places)
         return [
-            columns_.take(self._cols[i], places)
+            columns_.take(cols[i], places)
             if (made := self._made.get(i)) is None
             else columns_.take(made, index)
-            for i in range(len(self))
+            for i in range(self._width)
         ]
+
+
+def _later(index: Index, cols: TableColumns) -> bool:
+    """Are rows worth being put in order later? All of the table is kept until they are."""
+    return len(index) >= MANY and len(index) * 2 > cols.table.num_rows
 
 
 def taken(cols: Sequence[Col], index: Index) -> Sequence[Col]:

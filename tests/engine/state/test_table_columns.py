@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import decimal
+import weakref
 
 import numpy as np
 import pyarrow as pa
@@ -124,3 +125,42 @@ def test_a_run_of_a_table_moves_its_key_alone(monkeypatch: pytest.MonkeyPatch) -
     assert arrangement.contents().to_arrow().sort_by("k").column("s").to_pylist() == [
         f"text {i}" for i in range(n)
     ]
+
+
+def test_what_is_in_order_is_not_kept_as_it_came(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(table_columns_, "MANY", 1000)
+    n = 20_000
+    texts = [f"text {i}" for i in range(n)]
+    halves = [texts[: n // 2], texts[n // 2 :]]
+    table = pa.table({"k": np.arange(n), "s": pa.chunked_array(halves)})
+    places = np.arange(n)[::-1].copy()
+    cols = TableColumns(table)
+    rows = cols.take(places)
+    assert isinstance(rows, OrderedColumns)
+    kept = weakref.ref(places)
+    del places
+    assert rows[-1][0].as_py() == texts[-1]
+    assert cols.table.column("s").num_chunks == 1
+    assert kept() is not None
+    assert rows.nbytes > table.nbytes + 8 * n
+    assert rows[0][0] == n - 1
+    assert kept() is None
+    assert rows.nbytes < table.nbytes + n
+    assert [c[:2].tolist() for c in map(np.asarray, rows)] == [[n - 1, n - 2], texts[:-3:-1]]
+    assert isinstance(rows.take(np.arange(n)), list)
+    with pytest.raises(IndexError):
+        rows[2]
+
+
+def test_few_of_many_rows_do_not_keep_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(table_columns_, "MANY", 1000)
+    n = 10_000
+    cols = TableColumns(pa.table({"k": np.arange(n), "s": ["x"] * n}))
+    order = np.arange(n)[::-1]
+    assert isinstance(cols.take(order[:2000]), list)
+    rows = cols.take(order)
+    assert isinstance(rows, OrderedColumns)
+    assert isinstance(rows.take(np.arange(n - 2000)), OrderedColumns)
+    some = rows.take(np.arange(2000))
+    assert isinstance(some, list)
+    assert some[0].tolist() == order[:2000].tolist()
