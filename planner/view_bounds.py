@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from decimal import Decimal
+from decimal import Decimal, localcontext
 from itertools import product
 
 from sqlglot import exp
@@ -14,6 +14,7 @@ from tidewheel.planner.text import to_sql
 
 Bounds = tuple[Decimal, Decimal]
 _OWN = "system.main."  # whatever macros there are
+_DIGITS = 1000  # no product of a few HUGEINTs is rounded
 
 
 def bounds(text: Text, names: Sequence[str], run: Queries) -> dict[str, Bounds]:
@@ -33,7 +34,8 @@ def bounds(text: Text, names: Sequence[str], run: Queries) -> dict[str, Bounds]:
         return {}
     pairs = zip(columns, map(_number, rows[0][::2]), map(_number, rows[0][1::2]), strict=True)
     known = {c: (low, high) for c, low, high in pairs if low is not None and high is not None}
-    between = {n: _between(term, known) for n, term in terms.items()}
+    with localcontext(prec=_DIGITS):
+        between = {n: _between(term, known) for n, term in terms.items()}
     return {n: both for n, both in between.items() if both is not None}
 
 

@@ -113,17 +113,19 @@ class OrderedColumns(Sequence[Col]):
     @property
     def nbytes(self) -> int:
         """Bytes held, more or less."""
-        made = sum(map(columns_.nbytes, self._made.values()))
-        if self._elsewhere is None:
+        made = sum(map(columns_.nbytes, list(self._made.values())))
+        elsewhere = self._elsewhere
+        if elsewhere is None:
             return made
-        cols, places = self._elsewhere
+        cols, places = elsewhere
         return cols.nbytes + int(places.nbytes) + made
 
     def take(self, index: Index) -> Sequence[Col]:
         """Some of these rows."""
-        if self._elsewhere is None:
+        elsewhere = self._elsewhere
+        if elsewhere is None:
             return [columns_.take(c, index) for c in self]
-        cols, places = self._elsewhere
+        cols, places = elsewhere
         places = places[index]
         if _later(index, cols):
             return OrderedColumns(cols, places)
