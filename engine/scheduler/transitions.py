@@ -170,6 +170,8 @@ class Transitions:
         if node.buffers_out:
             for handoff, _ in node.buffers_out:
                 handoff.publish()
+        # Before anybody is woken: that may be this one, by a notification of its own.
+        node.blocked = result is _OVERFLOW and any(handoff.full for handoff, _ in node.consumers)
         for handoff, consumer in node.consumers:
             # One that is stopped by a full output can do nothing with more input.
             if (handoff.deliverable or result is _EOS) and not consumer.blocked:
@@ -190,7 +192,6 @@ class Transitions:
                 if handoff.empty and handoff.deliverable:
                     node.wanted = True  # it has drained one page, and there is another
         elif result is _OVERFLOW:
-            node.blocked = any(handoff.full for handoff, _ in node.consumers)
             if not node.blocked and node.consumers:
                 self._wake(node)
         elif result is _YIELD:

@@ -10,7 +10,7 @@ import random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tidewheel.engine.dataflow.distributed import BroadcastProgress
@@ -325,6 +325,7 @@ class Running:
 
 @settings(max_examples=60)
 @given(st.integers(0, 10**9), st.integers(1, 3), st.booleans(), st.booleans())
+@example(76, 1, False, False)  # a stream with a full output is notified by its own quantum
 def test_notifications_are_right_on_the_serial_scheduler(
     seed: int, workers: int, eager: bool, broadcast: bool
 ) -> None:
