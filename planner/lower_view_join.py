@@ -78,7 +78,7 @@ def _asked(node: L.Join, side: Stream) -> list[int]:
     """The columns of a side that a join's condition looks at; all where it looks at none."""
     parts = [part for key in node.keys for part in (key.left, key.right)]
     parts += [node.residual] if node.residual is not None else []
-    names = {c.name for part in parts for c in part.find_all(exp.Column)}
+    names = set().union(*map(L.references, parts))
     found = [i for i, c in enumerate(side.schema) if c.name in names]
     return found or list(range(len(side.schema)))
 

@@ -115,10 +115,10 @@ class Sums:
         op = self._op
         floats = [s for s in op.arguments if s.float]
         sizes = self._sizes(run, floats) if floats else {}
-        ends = self._ends(run)
         terms = self._terms(floats, sizes)
         if terms is None:
             return None
+        ends = self._ends(run)
         for together in (True, False):
             found = self._sums(run, floats, sizes, terms, together, ends)
             most = min((t.most if together else _EXACT for t in terms), default=math.inf)

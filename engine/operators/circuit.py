@@ -28,7 +28,6 @@ class Node:
     readers: list[list[tuple[Node, int, int]]]  # per output port: (reader, its port, delay)
     alive: bool = True
     idle: bool = False  # does it nothing by itself?
-    ports: range = range(1)
     rows_in: int = 0
     rows_out: int = 0
     steps: int = 0
@@ -79,7 +78,6 @@ class Circuit:
         ports = len(op.schemas) if isinstance(op, Loop) else 1
         idle = type(op).due is Operator.due
         node = Node(op, len(self.nodes), wires, [[] for _ in range(ports)], idle=idle)
-        node.ports = range(op.arity or 1)
         self.nodes.append(node)
         for port, wire in enumerate(wires):
             if not wire.node.alive or self.nodes[wire.node.index] is not wire.node:
@@ -116,7 +114,7 @@ class Circuit:
             heapq.heappush(self._heap, counters)
         inputs = at.inputs.get(node.index)
         if inputs is None:
-            inputs = at.inputs[node.index] = [[] for _ in node.ports]
+            inputs = at.inputs[node.index] = [[] for _ in range(node.op.arity or 1)]
             heapq.heappush(at.queue, node.index)
         return inputs
 

@@ -12,8 +12,9 @@ from __future__ import annotations
 import decimal
 import functools
 import math
+from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -322,6 +323,33 @@ def column_type(arrow: pa.DataType) -> ColumnType:
     if isinstance(arrow, pa.Bool8Type):
         return FixedType(arrow, "i1")
     return ColumnType(arrow)
+
+
+class MadeColumns(Sequence[Col]):
+    """Columns of which each is made when somebody first asks for it."""
+
+    __slots__ = ("_made",)
+
+    def __init__(self) -> None:
+        self._made: dict[int, Col] = {}
+
+    @overload
+    def __getitem__(self, index: int) -> Col: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Col]: ...
+    def __getitem__(self, index: int | slice) -> Col:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        if index < 0:
+            index += len(self)
+        found = self._made.get(index)
+        if found is None:
+            found = self._made[index] = self._make(index)
+        return found
+
+    @abstractmethod
+    def _make(self, index: int) -> Col:
+        """One of them; IndexError at the end."""
 
 
 def from_arrow(array: pa.Array | pa.ChunkedArray) -> Col:

@@ -90,22 +90,23 @@ class Dense:
         if key is None or not self._flat:
             return False
         place = key - self._low
-        part = self._parts[0]
-        if not 0 <= place < len(part):
+        if not 0 <= place < self._parts.shape[1]:
             return False
+        self._add_at(place, weight)
+        return True
+
+    def _add_at(self, place: int, weight: int) -> None:
+        """Add to a place, where a weight has one part."""
+        part = self._parts[0]
         before = int(part[place])
         part[place] = before + weight
         self._count += bool(before + weight) - bool(before)
-        return True
 
     def _add_few(self, keys: list[int], weights: Int64s) -> None:
         parts, low = self._parts, self._low
         if len(parts) == 1:
-            part = parts[0]
             for key, weight in zip(keys, weights.ravel().tolist(), strict=True):
-                before = int(part[key - low])
-                part[key - low] = before + weight
-                self._count += bool(before + weight) - bool(before)
+                self._add_at(key - low, weight)
             return
         for key, several in zip(keys, weights, strict=True):
             column = parts[:, key - low]

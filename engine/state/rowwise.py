@@ -7,11 +7,11 @@ the unscaled integer for a DECIMAL, and None for NULL. A column is made when som
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final, overload
+from typing import Any, Final
 
 import numpy as np
 
-from tidewheel.engine.state.columns import Col, ColumnType
+from tidewheel.engine.state.columns import Col, ColumnType, MadeColumns
 
 Row = tuple[Any, ...]
 ByRow = Callable[[Row], Any]
@@ -21,31 +21,22 @@ FEW: Final = 16
 """More rows than this are quicker to handle as columns."""
 
 
-class RowColumns(Sequence[Col]):
+class RowColumns(MadeColumns):
     """The columns of `rows`, whose values are of the types `kinds`."""
 
-    __slots__ = ("_made", "kinds", "rows")
+    __slots__ = ("kinds", "rows")
 
     def __init__(self, kinds: Sequence[ColumnType], rows: Sequence[Row]) -> None:
         self.kinds = kinds
         self.rows = rows
-        self._made: dict[int, Col] = {}
+        super().__init__()
 
     def __len__(self) -> int:
         return len(self.kinds)
 
-    @overload
-    def __getitem__(self, index: int) -> Col: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[Col]: ...
-    def __getitem__(self, index: int | slice) -> Col:
-        if isinstance(index, slice):
-            return [self[i] for i in range(*index.indices(len(self.kinds)))]
-        found = self._made.get(index)
-        if found is None:
-            kind = self.kinds[index]  # raises IndexError at the end
-            found = self._made[index] = kind.of([row[index] for row in self.rows])
-        return found
+    def _make(self, index: int) -> Col:
+        kind = self.kinds[index]  # raises IndexError at the end
+        return kind.of([row[index] for row in self.rows])
 
     def select(self, indices: Sequence[int]) -> RowColumns:
         """Some of the columns, by position."""

@@ -7,14 +7,14 @@ for some of them by their key: that alone has to be in order.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, overload
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 
 from tidewheel.engine.arrow import array_of
 from tidewheel.engine.state import columns as columns_
-from tidewheel.engine.state.columns import Col, Index, from_arrow
+from tidewheel.engine.state.columns import Col, Index, MadeColumns, from_arrow
 
 _SMALL: Final = 2048  # rows of a chunk on average; if they are fewer, chunks are joined
 _PART: Final = 8  # of so many rows one is not worth what it takes to make a column
@@ -22,33 +22,24 @@ MANY: Final = 65_536
 """Rows that are worth being put in order later; it takes two steps to find one then."""
 
 
-class TableColumns(Sequence[Col]):
+class TableColumns(MadeColumns):
     """The columns of a table, whose types are those that the rows shall have."""
 
-    __slots__ = ("_made", "table")
+    __slots__ = ("table",)
 
     def __init__(self, table: pa.Table) -> None:
         self.table = table
-        self._made: dict[int, Col] = {}
+        super().__init__()
 
     def __len__(self) -> int:
         return int(self.table.num_columns)
 
-    @overload
-    def __getitem__(self, index: int) -> Col: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[Col]: ...
-    def __getitem__(self, index: int | slice) -> Col:
-        if isinstance(index, slice):
-            return [self[i] for i in range(*index.indices(len(self)))]
-        found = self._made.get(index)
-        if found is None:
-            column = self.table.columns[index]
-            if column.num_chunks > 1:  # once joined, they are not kept apart as well
-                column = pa.chunked_array([pa.concat_arrays(column.chunks)])
-                self.table = self.table.set_column(index, self.table.field(index), column)
-            found = self._made[index] = from_arrow(column)
-        return found
+    def _make(self, index: int) -> Col:
+        column = self.table.columns[index]
+        if column.num_chunks > 1:  # once joined, they are not kept apart as well
+            column = pa.chunked_array([pa.concat_arrays(column.chunks)])
+            self.table = self.table.set_column(index, self.table.field(index), column)
+        return from_arrow(column)
 
     @property
     def nbytes(self) -> int:
@@ -77,37 +68,32 @@ class TableColumns(Sequence[Col]):
         return table.rename_columns(list(names))
 
 
-class OrderedColumns(Sequence[Col]):
+class OrderedColumns(MadeColumns):
     """The columns of rows that are elsewhere: row i is row `index[i]` there.
 
     Once all columns are in order nothing else is kept.
     """
 
-    __slots__ = ("_elsewhere", "_made", "_width")
+    __slots__ = ("_elsewhere", "_width")
 
     def __init__(self, cols: TableColumns, index: Index) -> None:
         self._elsewhere: tuple[TableColumns, Index] | None = (cols, index)
-        self._made: dict[int, Col] = {}
+        super().__init__()
         self._width = len(cols)
 
     def __len__(self) -> int:
         return self._width
 
-    @overload
-    def __getitem__(self, index: int) -> Col: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[Col]: ...
-    def __getitem__(self, index: int | slice) -> Col:
-        if isinstance(index, slice):
-            return [self[i] for i in range(*index.indices(self._width))]
-        index, elsewhere = range(self._width)[index], self._elsewhere
-        found = self._made.get(index)
-        if found is None:
-            assert elsewhere is not None
-            cols, places = elsewhere
-            found = self._made[index] = columns_.take(cols[index], places)
-            if len(self._made) == self._width:
-                self._elsewhere = None
+    def _make(self, index: int) -> Col:
+        elsewhere = self._elsewhere
+        if elsewhere is None:
+            if index not in self._made:
+                raise IndexError(index)
+            return self._made[index]  # another thread made the last ones
+        cols, places = elsewhere
+        found = self._made[index] = columns_.take(cols[index], places)
+        if len(self._made) == self._width:
+            self._elsewhere = None
         return found
 
     @property
