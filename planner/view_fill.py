@@ -324,6 +324,16 @@ class Contents:
         """
         return join not in self._gives or _narrow(join) or self._by_row(join)
 
+    def apart(self, join: Node) -> bool:
+        """Does no table change both sides of a join, which DuckDB can join for the first rows?
+
+        Then one side may never be asked for what it has, or both may not.
+        """
+        left, right = (self.tables(arranged.node) for arranged in join.inputs)
+        if join not in self._gives or _narrow(join) or left is None or right is None:
+            return False
+        return not left & right and self._large(join)
+
     def _large(self, join: Node) -> bool:
         """Has a join a side that it takes long to put in order?"""
         return any(self.expected(side.node) >= MANY for side in join.inputs)

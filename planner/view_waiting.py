@@ -1,12 +1,14 @@
 """What a new view does not keep until somebody asks for it.
 
-A join of many rows with few keeps the few; what of the many a change of these meets is read from
-their tables, and kept if that comes again and again.
+A join of many rows with few keeps the few, and one of many rows with many of other tables keeps
+none; what of the many a change of the others meets is read from their tables, and kept if that
+comes again and again.
 """
 
 from __future__ import annotations
 
 from functools import partial
+from typing import Final
 
 from tidewheel.engine.operators import shared
 from tidewheel.engine.operators.circuit import Circuit, Node
@@ -19,14 +21,18 @@ from tidewheel.planner.rewrites.measured import Measures
 from tidewheel.planner.view_fill import Contents
 from tidewheel.planner.view_statements import sources
 
+_PART: Final = 32  # of a table's rows; what joins leave fewer of is sooner kept than found
+
 
 def put_off(
     circuit: Circuit, contents: Contents, registry: SharedArrangements, measures: Measures
 ) -> None:
-    """Leave out the state by which only a change of something much smaller finds its partners.
+    """Leave out the state by which only a change of another table finds its partners.
 
-    How many rows the other side has may not be known before operators have computed them: then they
-    ask when they have, for what all of them find, and that decides.
+    Nobody knows whether there will be one. Where one table changes both sides of a join, or
+    operators have to join them, only what is much larger than the other side is left out. How many
+    rows the other side has may not be known before operators have computed them: then they ask when
+    they have, for what all of them find, and that decides.
     """
     sizes = contents.expected = Sizes(contents, measures)
     asking: set[Node] = set()
@@ -34,14 +40,16 @@ def put_off(
         if node is None or not isinstance(node.op, Arrange) or node in asking:
             continue
         given = node.inputs[0].node
-        joins = [(reader, _other(reader, port)) for reader, port, _ in node.readers[0]]
+        joins = [(reader, _other(contents, reader, port)) for reader, port, _ in node.readers[0]]
         stored = all(o is not None and contents.tables(o) is not None for _, o in joins)
         if not stored or contents.given(given) is None or contents.tables(given) is None:
             continue
         many = sizes(given)
         if many < view_fill.MANY:
             continue
-        known = ((j, o) for j, o in joins if o is not None)
+        rows = max(contents.rows.get(s, 1) for s in sources(given))
+        few = many * _PART < rows and _guessed(contents, given)
+        known = ((j, o) for j, o in joins if o is not None and (few or not contents.apart(j)))
         more = {j: o for j, o in known if sizes(_behind(o)) * shared.FEWER > many}
         wanted = not more or not _guessed(contents, given)
         if wanted and all(_asks(contents, j, o) for j, o in more.items()):
@@ -62,12 +70,13 @@ def put_off(
                 node.op.wait(Later(registry, contents, collect, find, many))
 
 
-def _other(join: Node, port: int) -> Node | None:
-    """The other side of a join; None for other operators, and where that side waits."""
+def _other(contents: Contents, join: Node, port: int) -> Node | None:
+    """The other side of a join; None for other operators, and where but one side may wait."""
     if not isinstance(join.op, Join):
         return None
     other = join.inputs[1 - port].node
-    return None if isinstance(other.op, Arrange) and other.op.arrangement.waiting else other
+    waits = isinstance(other.op, Arrange) and other.op.arrangement.waiting
+    return None if waits and not contents.apart(join) else other
 
 
 def _behind(arranged: Node) -> Node:

@@ -43,6 +43,9 @@ SHAPES = {
     "exists": "SELECT o.o, o.c FROM ord o WHERE EXISTS (FROM item i WHERE i.o = o.o AND i.q > 2)",
     "none": "SELECT o.o, o.c FROM ord o WHERE NOT EXISTS (FROM item i WHERE i.o = o.o AND i.q < 2)",
     "both": "SELECT o.o, o.c FROM ord o WHERE (o.c, substr(o.note, 1, 1)) IN (SELECT o, p FROM item i)",
+    "apart": "SELECT i.id, i.x, o.note, o.c FROM item i JOIN ord o USING (o)",
+    "far": "SELECT i.q, count(*) AS n, max(o.d) AS d FROM item i, ord o, cust c WHERE i.o = o.o AND o.c = c.c AND i.p <> c.name GROUP BY i.q",
+    "branches": "SELECT i.id, o.c, o.note FROM item i JOIN ord o USING (o) UNION ALL SELECT i.id, l.s, i.p FROM item i JOIN (SELECT c AS o, max(n) AS s FROM cust GROUP BY c HAVING max(n) > 0) l USING (o)",
     "of_view": "SELECT v.s, o.o FROM v_chain v JOIN ord o ON o.c = v.n JOIN item i ON i.o = o.o",
 }  # fmt: skip
 WAITING = {
