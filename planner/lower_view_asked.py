@@ -23,10 +23,10 @@ from tidewheel.planner import logical as L
 from tidewheel.planner.lower_view import NoDeltaRule, Stream, ViewLowering, extended
 from tidewheel.planner.order_of_rows import DRAWN, by_place, by_ties, call_of, name, ordered_by
 from tidewheel.planner.text import column, identifier, to_sql
-from tidewheel.planner.view_fill import PLACE
 from tidewheel.planner.view_kernels import INPUT, group_kernel
 from tidewheel.planner.view_statements import as_delta
 from tidewheel.planner.view_sums import groups_alike
+from tidewheel.planner.view_texts import PLACE
 
 _KEY: Final = "__tw_k"
 

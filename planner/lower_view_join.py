@@ -17,6 +17,7 @@ from tidewheel.planner.or_joins import by_branches
 from tidewheel.planner.range_joins import arranged
 from tidewheel.planner.text import cast_to, conjunction
 from tidewheel.planner.view_kernels import common_type
+from tidewheel.planner.view_texts import Only
 
 
 @lowers(L.Join)
@@ -43,15 +44,23 @@ def _join(low: ViewLowering, node: L.Join) -> Stream:
             wanted = low.wanted.get(id(node)) or node.schema
         left, right, pairs = _pairs(low, node, left, right, left_key, right_key, null_safe, wanted)
     joined = pairs.placed
+    only = None
+    if residual is not None and split is None:
+        only = Only(residual, [c.name for c in pairs.schema])
     pairs = filtered(pairs, None if split is not None else residual)
     if node.kind in ("inner", "cross"):
         return pairs if wanted else with_columns(low, pairs, node.schema)
     pairs = low.flush(pairs)
     schema, width = pairs.arrow, len(left.schema)
     if one_sided:
-        found = matched(circuit, left.placed, pairs.placed, _asked(node, left), 0)
+        asked = _asked(node, left)
+        found = matched(circuit, left.placed, pairs.placed, asked, 0)
+        if only is not None:
+            low.contents.matched(found, pairs.placed, asked, joined, 0, only)
         if node.kind == "anti":
-            found = minus(circuit, left.placed, found)
+            there = found
+            found = minus(circuit, left.placed, there)
+            low.contents.anti(found, there)
         return with_columns(low, Stream(circuit, found, left.schema), node.schema)
     parts = [pairs.placed]
     for kind, stream, other, key, other_key, offset in (
@@ -64,13 +73,17 @@ def _join(low: ViewLowering, node: L.Join) -> Stream:
             there = semi(circuit, stream.placed, other.placed, key, other_key, null_safe)
             low.contents.semi(there, other.placed, other_key)
         else:
-            there = matched(circuit, stream.placed, pairs.placed, _asked(node, stream), offset)
+            asked = _asked(node, stream)
+            there = matched(circuit, stream.placed, pairs.placed, asked, offset)
+            if only is not None:
+                key = [offset + i for i in asked]
+                low.contents.matched(there, pairs.placed, key, joined, int(offset > 0), only)
         lonely = minus(circuit, stream.placed, there, "without a match")
         low.contents.anti(lonely, there)
         parts.append(padded(circuit, lonely, schema, offset))
     placed = circuit.add(Concat(schema, len(parts), f"{node.kind} join"), *parts)
     if split is None:
-        low.contents.outer(placed, joined, node.kind)
+        low.contents.outer(placed, joined, node.kind, only)
     return with_columns(low, Stream(circuit, placed, pairs.schema), node.schema)
 
 

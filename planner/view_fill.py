@@ -16,34 +16,27 @@ import numpy as np
 from tidewheel.engine.operators.accumulate import Accumulate
 from tidewheel.engine.operators.circuit import Circuit, Node
 from tidewheel.engine.operators.join import Arrange, Join
-from tidewheel.engine.operators.linear import Map
 from tidewheel.engine.operators.ranged import RangeJoin
 from tidewheel.engine.operators.running_sums import Totals
 from tidewheel.engine.operators.shared import KEYS, Read, SharedArrangements
 from tidewheel.engine.operators.tally import Tally
 from tidewheel.engine.operators.topk import Ordered
 from tidewheel.engine.state.delta import Delta, KeySpec
-from tidewheel.planner import logical as L
 from tidewheel.planner.maintain import Queries, Run
-from tidewheel.planner.rewrites.measured import Text
-from tidewheel.planner.text import identifier, to_sql
 from tidewheel.planner.view_heads import First, Lists, Size
 from tidewheel.planner.view_reuse import Reusing, reusing
 from tidewheel.planner.view_statements import (
     as_delta,
-    column_of,
     each_once,
     grouped,
     named,
     sought_alike,
     sources,
-    stepped,
 )
 from tidewheel.planner.view_sums import Sums, groups_alike
+from tidewheel.planner.view_texts import Texts
 
 MANY: Final = 100_000
-PLACE: Final = "__tw_place"
-_JOINED: Final = 16  # tables of one statement: what a view reads twice is in its text twice
 _SORTED: Final = (
     16  # rows of a value up to which it takes less time to sort them than to group them
 )
@@ -51,10 +44,11 @@ _WRONG: Final = 8  # so many times the rows that are expected of a join there ma
 _NARROW: Final = 2  # columns of sides that meet sooner than DuckDB would join again
 
 
-class Contents:
+class Contents(Texts):
     """Statements that compute what operators give, or get, from tables."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.rows: Mapping[Node, int] = {}
         """Of the tables behind the sources."""
         self.read: Read | None = None
@@ -65,53 +59,9 @@ class Contents:
         """About how many rows an operator gives."""
         self.asked: set[Node] = set()
         """Arrangements that wait until operators have what asks them for rows."""
-        self.texts: dict[Node, Text] = {}
-        """What tables give, also after maps, to be counted."""
-        self._gives: dict[Node, str] = {}
-        self._antis: dict[Node, str] = {}
         self._gets: dict[Node, Callable[[Queries], Delta | None]] = {}
-        self._places: dict[Node, str] = {}
         self._sizes: dict[str, Size] = {}
         self._lists = Lists()
-        self._tables: dict[Node, str] = {}
-        self._reads: dict[Node, int] = {}  # how many tables
-
-    def table(self, node: Node, names: Sequence[str], table: str, stored: bool) -> None:
-        """A source gives these columns of a table; is it `stored`, so that all sessions have it?"""
-        listed = ", ".join(to_sql(identifier(c)) for c in names)
-        self._gives[node] = f"SELECT {listed} FROM {table}"
-        self.texts[node] = Text.table(table, names, names)
-        if stored:
-            self._tables[node] = table
-            self._places[node] = f"SELECT {listed}, rowid AS {PLACE} FROM {table}"
-
-    def map(
-        self,
-        node: Node,
-        source: Node,
-        names: Sequence[str],
-        steps: Sequence[L.Filter | L.Project | L.Unnest],
-    ) -> None:
-        """A map takes `steps` after `source`, whose columns they call `names`."""
-        given = self._gives.get(source)
-        if given is not None:
-            self._gives[node] = stepped(named(given, names), steps)
-            self._reads[node] = self._reads.get(source, 1)
-            placed = self.placed(source, names, steps)
-            if placed is not None:
-                self._places[node] = placed
-            text = self.texts.get(source)
-            if text is not None and not any(isinstance(s, L.Unnest) for s in steps):
-                self.texts[node] = text.named(names).after(*steps)
-
-    def placed(
-        self, source: Node, names: Sequence[str], steps: Sequence[L.Filter | L.Project | L.Unnest]
-    ) -> str | None:
-        """What `steps` give of the rows of one table, with the place of the row as `PLACE`."""
-        given = self._places.get(source)
-        if given is None or any(isinstance(s, L.Unnest) for s in steps):
-            return None
-        return stepped(named(given, [*names, PLACE]), steps, PLACE)
 
     def asked_for(self, node: Node) -> None:
         """An operator asks the tables itself, also for its first rows."""
@@ -179,10 +129,14 @@ class Contents:
 
     def counts_wait(self, node: Node) -> bool:
         """May a `Tally` of a table's rows count them later, as all who read it wait themselves?"""
-        source = node.inputs[0].node
         readers = [reader for reader, _, _ in node.readers[0]]
+        return self.of_table(node) and bool(readers) and all(map(_waits, readers))
+
+    def of_table(self, node: Node) -> bool:
+        """Does a `Tally` count the rows of a table, as nothing but a statement does?"""
+        source = node.inputs[0].node
         stored = self.tables(source) is not None and not self.origin(source).inputs
-        return node in self._gets and stored and bool(readers) and all(map(_waits, readers))
+        return node in self._gets and stored
 
     def counts(self, source: Node, read: Read) -> Delta:
         """Each row of `source` once, with how often it is there."""
@@ -198,6 +152,12 @@ class Contents:
             self._gives[node] = f"SELECT DISTINCT * FROM ({self._gives[source]})"
             self._reads[node] = self._reads.get(source, 1)
 
+    def _keys(self, join: Node, right: Node, key: Sequence[int]) -> Node | None:
+        once = super()._keys(join, right, key)
+        if once is not None:
+            self.counted(once, once.inputs[0].node)
+        return once
+
     def _most(self, source: Node) -> float:
         """Rows that there may be: those of a table, but if far fewer are expected of joins."""
         origin = self.origin(source)
@@ -207,85 +167,6 @@ class Contents:
         if most >= MANY and isinstance(origin.op, Join):
             return min(most, _WRONG * self.expected(source))
         return most
-
-    def join(self, node: Node, kind: str = "JOIN") -> None:
-        """A join of what two arrangements get."""
-        query = self._pairs(node, kind)
-        if query is not None:
-            self._gives[node] = query
-
-    def _pairs(self, node: Node, kind: str, alone: Node | None = None) -> str | None:
-        """What a join gives; or only rows `alone` of the side that `kind` keeps, padded."""
-        op = node.op
-        assert isinstance(op, Join)
-        behind = [arranged.node.inputs[0].node for arranged in node.inputs]
-        given = [self._gives.get(n) for n in behind]
-        if alone is not None:
-            given[kind == "RIGHT JOIN"] = self._gives.get(alone)
-        schemas = [n.op.schema for n in behind]
-        keys = op.left.key.indices, op.right.key.indices
-        reads = self._reads[node] = sum(self._reads.get(n, 1) for n in behind)
-        if (
-            None in given
-            or reads > _JOINED
-            or not all(groups_alike(op.left.schema.types[i]) for i in keys[0])
-        ):
-            return None
-        arrange = node.inputs[0].node.op
-        same = "IS NOT DISTINCT FROM" if isinstance(arrange, Arrange) and arrange.null_keys else "="
-        sides = [
-            f"({query}) AS {name}({', '.join(f'{name}{i}' for i in range(len(of)))})"
-            for query, name, of in zip(given, "lr", schemas, strict=True)
-        ]
-        conditions = (
-            [f"{column_of(a)} <= {column_of(b)}" for a, b in op.condition]
-            if isinstance(op, RangeJoin)
-            else [f"l.l{i} {same} r.r{j}" for i, j in zip(*keys, strict=True)]
-        )
-        on = " AND ".join(conditions) or "true" if alone is None else "false"
-        chosen = ", ".join(map(column_of, op.columns))
-        return f"SELECT {chosen} FROM {sides[0]} {kind} {sides[1]} ON {on}"
-
-    def semi(self, join: Node, right: Node, key: Sequence[int]) -> None:
-        """A semi join with the keys that `right` has (see `outer.semi`)."""
-        given, types = self._gives.get(right), right.op.schema.types
-        if given is None or not key or not all(groups_alike(types[i]) for i in key):
-            return
-        once = join.inputs[1].node.inputs[0].node
-        keys = once.inputs[0].node
-        names = [f"c{i}" for i in range(len(types))]
-        chosen = ", ".join(names[i] for i in key)
-        self._reads[keys] = self._reads[once] = self._reads.get(right, 1)
-        self._gives[keys] = f"SELECT {chosen} FROM ({named(given, names)})"
-        self._gives[once] = self._gives[keys]  # a semi join asks for no distinct keys
-        self.join(join, "SEMI JOIN")
-        anti = self._pairs(join, "ANTI JOIN")
-        if anti is not None:
-            self._antis[join] = anti
-        self._gives[once] = f"SELECT DISTINCT * FROM ({self._gives[keys]})"
-        self.counted(once, keys)
-
-    def anti(self, lonely: Node, join: Node) -> None:
-        """What a semi join leaves of its left side (see `outer.minus`)."""
-        if join in self._antis:
-            negated = lonely.inputs[1].node
-            self._gives[negated] = self._gives[join]  # wanted by `lonely` alone
-            self._gives[lonely] = self._antis[join]
-            self._reads[lonely] = self._reads[join]
-
-    def outer(self, node: Node, join: Node, kind: str) -> None:
-        """The pairs of a join and, padded, rows that are in none: the inputs of `node`."""
-        pairs, *padded = [wire.node for wire in node.inputs]
-        if pairs is not join:
-            return
-        kinds = ("LEFT JOIN", "RIGHT JOIN") if kind == "full" else (f"{kind.upper()} JOIN",)
-        texts = [self._pairs(join, k, p.inputs[0].node) for k, p in zip(kinds, padded, strict=True)]
-        query = self._pairs(join, f"{kind.upper()} JOIN")
-        for n, text in zip([*padded, node], [*texts, query], strict=True):
-            if text is None:
-                return
-            self._gives[n] = text
-            self._reads[n] = self._reads[join]
 
     def served(self, circuit: Circuit) -> set[Node]:
         """The operators whose first output DuckDB computes: they need not be stepped for it.
@@ -405,21 +286,6 @@ class Contents:
                             op.step((), [delta])
                         elif len(delta):
                             circuit.push(node, delta, port=port)
-
-    def given(self, node: Node) -> str | None:
-        """The statement that computes what `node` gives, if there is one."""
-        return self._gives.get(node)
-
-    def tables(self, node: Node) -> frozenset[str] | None:
-        """The tables that `node` follows from, where they are all stored."""
-        found = [self._tables.get(source) for source in sources(node)]
-        return None if None in found else frozenset(filter(None, found))
-
-    def origin(self, node: Node) -> Node:
-        """Where maps begin that lead to `node`."""
-        while node in self._gives and isinstance(node.op, Map):
-            node = node.inputs[0].node
-        return node
 
     def find(self, node: Node, key: Sequence[int], read: Read, keys: Delta) -> Delta | None:
         """What `collect` gives, but with one of some keys in the columns `key`."""

@@ -32,12 +32,6 @@ def stepped(query: str, steps: Sequence[L.Filter | L.Project | L.Unnest], last: 
     return query
 
 
-def column_of(of: tuple[int, int]) -> str:
-    """A column of a join's left (0) or right (1) side."""
-    side, i = of
-    return f"{'lr'[side]}.{'lr'[side]}{i}"
-
-
 def as_delta(table: pa.Table, schema: Schema) -> Delta:
     """Every row once; columns by position."""
     cols = table_columns(table, schema.types) or columns(table, schema)

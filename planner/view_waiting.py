@@ -44,6 +44,8 @@ def put_off(
         stored = all(o is not None and contents.tables(o) is not None for _, o in joins)
         if not stored or contents.given(given) is None or contents.tables(given) is None:
             continue
+        if isinstance(given.op, Tally) and not contents.of_table(given):  # which is there anyway
+            continue
         many = sizes(given)
         if many < view_fill.MANY:
             continue
@@ -115,11 +117,16 @@ class Sizes:
         if isinstance(node.op, Join):
             left, right = (arranged.inputs[0].node for arranged in below)
             if isinstance(right.op, Tally):
-                return min(self(left), self._pairs(left, right))
+                # keys that come of the left side itself say little of it
+                most = (
+                    self(right) if right.op.counts.layout.key.exactly else self._pairs(left, right)
+                )
+                return min(self(left), most)
             return self._pairs(left, right)
         text = self._contents.texts.get(node)
-        if text is not None and self(below[0]) >= view_fill.MANY:
-            return self._measures.about(text)
+        measures = self._measures
+        if text is not None and (measures.knows(text) or self(below[0]) >= view_fill.MANY):
+            return measures.about(text)
         if isinstance(node.op, Concat):
             return sum(map(self, below))
         return max(map(self, below))

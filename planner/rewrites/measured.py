@@ -93,6 +93,10 @@ class Measures:
         self._ask((table, _COUNT) for table in tables)
         return [self._known[table, _COUNT] or 0 for table in tables]
 
+    def knows(self, text: Text) -> bool:
+        """Have rows that meet conditions been counted?"""
+        return (str(text), _COUNT) in self._known
+
     def about(self, text: Text) -> float:
         """About how many rows meet conditions."""
         known = self._known.get((str(text), _COUNT))

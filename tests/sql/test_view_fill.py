@@ -176,8 +176,11 @@ def test_sums_and_squares_of_the_smallest_doubles(value: str) -> None:
 @pytest.mark.parametrize("kind", ["LEFT", "RIGHT", "FULL", "ANTI"])
 @pytest.mark.parametrize("same", ["=", "IS NOT DISTINCT FROM"])
 @pytest.mark.parametrize("empty", ["", "a", "b"])
-def test_outer_and_anti_joins_are_filled_by_a_statement(kind: str, same: str, empty: str) -> None:
-    joined = f"a {kind} JOIN b ON a.k {same} b.k AND a.t {same} b.t"
+@pytest.mark.parametrize("only", ["", " AND a.x + 8 <> b.y", " AND (a.x > b.y OR b.t > 'p')"])
+def test_outer_and_anti_joins_are_filled_by_a_statement(
+    kind: str, same: str, empty: str, only: str
+) -> None:
+    joined = f"a {kind} JOIN b ON a.k {same} b.k AND a.t {same} b.t{only}"
     shown = "a.x, a.k" if kind == "ANTI" else "a.x, a.k, b.k AS bk, b.y"
     sums = "count(*), sum(a.x)" if kind == "ANTI" else "count(*), sum(a.x), sum(b.y), count(b.k)"
     queries = {

@@ -1,0 +1,214 @@
+"""What the operators of a view give, as statements over its tables.
+
+A filter, a projection, a join by keys, a semi or outer join of what tables give is a statement,
+too. Those of joins are nested.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from sqlglot import exp
+
+from tidewheel.engine.operators.circuit import Node
+from tidewheel.engine.operators.join import Arrange, Join
+from tidewheel.engine.operators.linear import Map
+from tidewheel.engine.operators.ranged import RangeJoin
+from tidewheel.planner import logical as L
+from tidewheel.planner.rewrites.measured import Text
+from tidewheel.planner.text import identifier, to_sql
+from tidewheel.planner.view_statements import named, sources, stepped
+from tidewheel.planner.view_sums import groups_alike
+
+PLACE: Final = "__tw_place"
+_JOINED: Final = 16  # tables of one statement: what a view reads twice is in its text twice
+
+
+class Only(NamedTuple):
+    """A condition on the pairs of a join, and what it calls their columns."""
+
+    condition: exp.Expr
+    names: Sequence[str]
+
+
+class Texts:
+    """Statements that compute what operators give from tables."""
+
+    def __init__(self) -> None:
+        self.texts: dict[Node, Text] = {}
+        """What tables give, also after maps, to be counted."""
+        self._gives: dict[Node, str] = {}
+        self._antis: dict[Node, str] = {}
+        self._places: dict[Node, str] = {}
+        self._tables: dict[Node, str] = {}
+        self._reads: dict[Node, int] = {}  # how many tables
+
+    def table(self, node: Node, names: Sequence[str], table: str, stored: bool) -> None:
+        """A source gives these columns of a table; is it `stored`, so that all sessions have it?"""
+        listed = ", ".join(to_sql(identifier(c)) for c in names)
+        self._gives[node] = f"SELECT {listed} FROM {table}"
+        self.texts[node] = Text.table(table, names, names)
+        if stored:
+            self._tables[node] = table
+            self._places[node] = f"SELECT {listed}, rowid AS {PLACE} FROM {table}"
+
+    def map(
+        self,
+        node: Node,
+        source: Node,
+        names: Sequence[str],
+        steps: Sequence[L.Filter | L.Project | L.Unnest],
+    ) -> None:
+        """A map takes `steps` after `source`, whose columns they call `names`."""
+        given = self._gives.get(source)
+        if given is not None:
+            self._gives[node] = stepped(named(given, names), steps)
+            self._reads[node] = self._reads.get(source, 1)
+            placed = self.placed(source, names, steps)
+            if placed is not None:
+                self._places[node] = placed
+            text = self.texts.get(source)
+            if text is not None and not any(isinstance(s, L.Unnest) for s in steps):
+                self.texts[node] = text.named(names).after(*steps)
+
+    def placed(
+        self, source: Node, names: Sequence[str], steps: Sequence[L.Filter | L.Project | L.Unnest]
+    ) -> str | None:
+        """What `steps` give of the rows of one table, with the place of the row as `PLACE`."""
+        given = self._places.get(source)
+        if given is None or any(isinstance(s, L.Unnest) for s in steps):
+            return None
+        return stepped(named(given, [*names, PLACE]), steps, PLACE)
+
+    def join(self, node: Node) -> None:
+        """A join of what two arrangements get."""
+        query = self._pairs(node, "JOIN")
+        if query is not None:
+            self._gives[node] = query
+
+    def _pairs(
+        self,
+        node: Node,
+        kind: str,
+        alone: Node | None = None,
+        only: Only | None = None,
+        of: int = 0,
+    ) -> str | None:
+        """What a join gives; or only rows `alone` of the side that `kind` keeps, padded.
+
+        A semi or anti join gives rows of its left side, or right one (`of` 1).
+        """
+        op = node.op
+        assert isinstance(op, Join)
+        behind = [arranged.node.inputs[0].node for arranged in node.inputs]
+        given = [self._gives.get(n) for n in behind]
+        if alone is not None:
+            given[kind == "RIGHT JOIN"] = self._gives.get(alone)
+        schemas = [n.op.schema for n in behind]
+        keys = op.left.key.indices, op.right.key.indices
+        reads = self._reads[node] = sum(self._reads.get(n, 1) for n in behind)
+        if (
+            None in given
+            or reads > _JOINED
+            or not all(groups_alike(op.left.schema.types[i]) for i in keys[0])
+        ):
+            return None
+        arrange = node.inputs[0].node.op
+        same = "IS NOT DISTINCT FROM" if isinstance(arrange, Arrange) and arrange.null_keys else "="
+        called = [[f"{a}{i}" for i in range(len(s))] for a, s in zip("lr", schemas, strict=True)]
+        if only is not None:
+            width, names = len(schemas[0]), [to_sql(identifier(n)) for n in only.names]
+            called = [names[:width], names[width:]]
+
+        def column(place: tuple[int, int]) -> str:
+            return f"{'lr'[place[0]]}.{called[place[0]][place[1]]}"
+
+        sides = [
+            f"({query}) AS {name}({', '.join(names)})"
+            for query, name, names in zip(given, "lr", called, strict=True)
+        ]
+        conditions = (
+            [f"{column(a)} <= {column(b)}" for a, b in op.condition]
+            if isinstance(op, RangeJoin)
+            else [f"{column((0, i))} {same} {column((1, j))}" for i, j in zip(*keys, strict=True)]
+        )
+        if only is not None:
+            conditions.append(f"({to_sql(only.condition)})")
+        on = " AND ".join(conditions) or "true" if alone is None else "false"
+        one_side = kind in ("SEMI JOIN", "ANTI JOIN")
+        chosen = ", ".join(column(c) for c in op.columns if not one_side or c[0] == of)
+        return f"SELECT {chosen} FROM {sides[of]} {kind} {sides[1 - of]} ON {on}"
+
+    def semi(self, join: Node, right: Node, key: Sequence[int]) -> None:
+        """A semi join with the keys that `right` has (see `outer.semi`)."""
+        once = self._keys(join, right, key)
+        if once is not None:
+            distinct, self._gives[once] = self._gives[once], self._gives[once.inputs[0].node]
+            self._one_side(join, join, 0, None)  # which asks for no distinct keys
+            self._gives[once] = distinct
+
+    def matched(
+        self, join: Node, pairs: Node, key: Sequence[int], of: Node, side: int, only: Only
+    ) -> None:
+        """A semi join with `pairs`: those of the join `of` that `only` lets through."""
+        if self._keys(join, pairs, key) is not None:
+            self._one_side(join, of, side, only)
+
+    def _keys(self, join: Node, right: Node, key: Sequence[int]) -> Node | None:
+        """What a semi join asks of `right`, once each; None if DuckDB's keys are others."""
+        given, types = self._gives.get(right), right.op.schema.types
+        if given is None or not key or not all(groups_alike(types[i]) for i in key):
+            return None
+        once = join.inputs[1].node.inputs[0].node
+        keys = once.inputs[0].node
+        names = [f"c{i}" for i in range(len(types))]
+        chosen = ", ".join(names[i] for i in key)
+        self._reads[keys] = self._reads[once] = self._reads.get(right, 1)
+        self._gives[keys] = f"SELECT {chosen} FROM ({named(given, names)})"
+        self._gives[once] = f"SELECT DISTINCT * FROM ({self._gives[keys]})"
+        return once
+
+    def _one_side(self, join: Node, of: Node, side: int, only: Only | None) -> None:
+        semi = self._pairs(of, "SEMI JOIN", None, only, side)
+        anti = self._pairs(of, "ANTI JOIN", None, only, side)
+        if semi is not None and anti is not None:
+            self._gives[join], self._antis[join] = semi, anti
+            self._reads[join] = self._reads[of]
+
+    def anti(self, lonely: Node, join: Node) -> None:
+        """What a semi join leaves of its left side (see `outer.minus`)."""
+        if join in self._antis:
+            negated = lonely.inputs[1].node
+            self._gives[negated] = self._gives[join]  # wanted by `lonely` alone
+            self._gives[lonely] = self._antis[join]
+            self._reads[lonely] = self._reads[join]
+
+    def outer(self, node: Node, join: Node, kind: str, only: Only | None) -> None:
+        """The pairs of a join and, padded, rows that are in none: the inputs of `node`."""
+        pairs, *padded = [wire.node for wire in node.inputs]
+        if self.origin(pairs) is not join:
+            return
+        kinds = ("LEFT JOIN", "RIGHT JOIN") if kind == "full" else (f"{kind.upper()} JOIN",)
+        texts = [self._pairs(join, k, p.inputs[0].node) for k, p in zip(kinds, padded, strict=True)]
+        query = self._pairs(join, f"{kind.upper()} JOIN", None, only)
+        for n, text in zip([*padded, node], [*texts, query], strict=True):
+            if text is None:
+                return
+            self._gives[n] = text
+            self._reads[n] = self._reads[join]
+
+    def given(self, node: Node) -> str | None:
+        """The statement that computes what `node` gives, if there is one."""
+        return self._gives.get(node)
+
+    def tables(self, node: Node) -> frozenset[str] | None:
+        """The tables that `node` follows from, where they are all stored."""
+        found = [self._tables.get(source) for source in sources(node)]
+        return None if None in found else frozenset(filter(None, found))
+
+    def origin(self, node: Node) -> Node:
+        """Where maps begin that lead to `node`."""
+        while node in self._gives and isinstance(node.op, Map):
+            node = node.inputs[0].node
+        return node
