@@ -24,7 +24,7 @@ from tidewheel.engine.operators.running_sums import Aggregate, supports
 from tidewheel.engine.operators.tally import Tally
 from tidewheel.engine.operators.ties import settling
 from tidewheel.engine.operators.topk import Ordered, extreme
-from tidewheel.engine.state.delta import Schema
+from tidewheel.engine.state.delta import KeySpec, Schema
 from tidewheel.planner import logical as L
 from tidewheel.planner.lower_view import (
     NoDeltaRule,
@@ -199,7 +199,10 @@ def _accumulate(
     if distinct:
         op = Tally(schema, depth=low.circuit.depth, name="distinct arguments")
         placed = low.circuit.add(op, stream.placed)
-        low.contents.counted(placed, stream.placed)
+        if KeySpec(schema, range(len(schema))).integer:  # to count them here takes no time
+            low.contents.counted(placed, stream.placed)
+        else:
+            low.contents.distinct(placed, stream.placed)
         stream = Stream(low.circuit, placed, stream.schema)
     calls = [
         (p.function, None if p.argument is None else at[to_sql(p.argument)], False) for p in parts

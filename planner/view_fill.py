@@ -27,6 +27,7 @@ from tidewheel.planner.view_heads import First, Lists, Size
 from tidewheel.planner.view_reuse import Reusing, reusing
 from tidewheel.planner.view_statements import (
     as_delta,
+    counted,
     each_once,
     grouped,
     named,
@@ -59,7 +60,7 @@ class Contents(Texts):
         """About how many rows an operator gives."""
         self.asked: set[Node] = set()
         """Arrangements that wait until operators have what asks them for rows."""
-        self._gets: dict[Node, Callable[[Queries], Delta | None]] = {}
+        self._gets: dict[Node, Callable[[Reusing], Delta | None]] = {}
         self._sizes: dict[str, Size] = {}
         self._lists = Lists()
 
@@ -79,6 +80,7 @@ class Contents(Texts):
             return Sums(op, named(given, names), names, text)(run)
 
         self._gets[node] = rows
+        self.total(node, named(given, names), names)
 
     def first(
         self, node: Node, source: Node, names: Sequence[str], registry: SharedArrangements | None
@@ -117,7 +119,9 @@ class Contents(Texts):
         stats = "system.main.any_value(system.main.stats(c).approx_unique::BIGINT)"
         values = f"SELECT {stats} FROM (FROM ({given}) AS t(c) LIMIT 1)"
 
-        def rows(run: Queries) -> Delta:
+        def rows(run: Reusing) -> Delta:
+            if node in self._gives and any(r in self._gets for r, _, _ in node.readers[0]):
+                return counted(run.counted(given, self._gives[node]), schema)
             most = self._most(source)
             if most >= MANY and KeySpec(schema, range(len(schema))).integer:
                 different = run.row(values)[0]
@@ -179,6 +183,8 @@ class Contents(Texts):
         joins = [n for n in nodes if isinstance(n.op, Join) and self.kept(n)]
         left_out = {n for n in joins if _narrow(n) or not self._large(n)}
         left_out -= self._under_waiting(nodes)
+        totals = {n for n in nodes if isinstance(n.op, Accumulate) and n in self._gives}
+        left_out |= {n for n in totals if not self._meets(n)}
         while True:
             served: set[Node] = set()
             for node in nodes:
@@ -236,6 +242,12 @@ class Contents(Texts):
             for reader, _, _ in node.readers[0]
             if reader not in self._gets
         )
+
+    def _meets(self, node: Node) -> bool:
+        """Does DuckDB join what a node gives?"""
+        readers = [reader for reader, _, _ in node.readers[0]]
+        given = [r for r in readers if r in self._gives or isinstance(r.op, Arrange)]
+        return any(isinstance(r.op, Join) or self._meets(r) for r in given)
 
     def _only(self, arranged: Node, served: Collection[Node]) -> bool:
         return all(reader in served for reader, _, _ in arranged.readers[0])

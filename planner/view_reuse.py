@@ -12,11 +12,13 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from tidewheel.planner.maintain import Queries
+from tidewheel.planner.view_sums import OWN
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 _NUMBERS: Final = itertools.count()
+_COUNT: Final = "__tw_count"
 
 
 class Reusing(Queries):
@@ -25,6 +27,7 @@ class Reusing(Queries):
     def __init__(self, run: Queries) -> None:
         self._run = run
         self._kept: dict[str, str] = {}
+        self._tables: list[str] = []
 
     def __call__(self, sql: str) -> pa.Table:
         return self._run(self._with(sql))
@@ -37,19 +40,28 @@ class Reusing(Queries):
 
     def kept(self, sql: str) -> pa.Table:
         """The result of a query that is wanted again."""
+        return self._made(sql, sql, "*")
+
+    def counted(self, sql: str, distinct: str) -> pa.Table:
+        """Each row of a query, then how often it is there; `distinct` rows are wanted again."""
+        grouped = f"SELECT *, {OWN}count(*) AS {_COUNT} FROM ({sql}) GROUP BY ALL"
+        return self._made(grouped, distinct, f"* EXCLUDE ({_COUNT})")
+
+    def _made(self, sql: str, again: str, columns: str) -> pa.Table:
         table = f"temp.main.__tw_fill{next(_NUMBERS)}"
         self.rows(f"CREATE TEMP TABLE {table} AS {sql}")
-        self._kept[f"({sql})"] = table
+        self._tables.append(table)
+        self._kept[f"({again})"] = f"(SELECT {columns} FROM {table})"
         return self._run(f"FROM {table}")
 
     def _with(self, sql: str) -> str:
-        for text, table in reversed(self._kept.items()):  # the later ones hold earlier ones
-            sql = sql.replace(text, f"(FROM {table})")
+        for text, instead in reversed(self._kept.items()):  # the later ones hold earlier ones
+            sql = sql.replace(text, instead)
         return sql
 
     def end(self) -> None:
         """Drop the tables."""
-        for table in self._kept.values():
+        for table in self._tables:
             self._run.rows(f"DROP TABLE {table}")
 
 

@@ -40,8 +40,14 @@ def as_delta(table: pa.Table, schema: Schema) -> Delta:
 
 def grouped(run: Callable[[str], pa.Table], query: str, schema: Schema) -> Delta:
     """Each row of a query once, with how often it is there."""
-    table = run(f"SELECT *, {OWN}count(*) FROM ({query}) GROUP BY ALL")
-    return Delta(schema, columns(table, schema), numbers(table.columns[-1]))
+    return counted(run(f"SELECT *, {OWN}count(*) FROM ({query}) GROUP BY ALL"), schema)
+
+
+def counted(table: pa.Table, schema: Schema) -> Delta:
+    """Rows, and behind their columns how often each is there."""
+    whole = table.select(range(len(schema)))
+    cols = table_columns(whole, schema.types) or columns(whole, schema)
+    return Delta(schema, cols, numbers(table.columns[-1]))
 
 
 def each_once(table: pa.Table, schema: Schema) -> Delta:

@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 
 from sqlglot import exp
 
+from tidewheel.engine.operators.accumulate import Accumulate
 from tidewheel.engine.operators.circuit import Node
 from tidewheel.engine.operators.join import Arrange, Join
 from tidewheel.engine.operators.linear import Map
@@ -19,10 +20,14 @@ from tidewheel.planner import logical as L
 from tidewheel.planner.rewrites.measured import Text
 from tidewheel.planner.text import identifier, to_sql
 from tidewheel.planner.view_statements import named, sources, stepped
-from tidewheel.planner.view_sums import groups_alike
+from tidewheel.planner.view_sums import OWN, groups_alike
 
 PLACE: Final = "__tw_place"
 _JOINED: Final = 16  # tables of one statement: what a view reads twice is in its text twice
+
+
+_ALIKE: Final = ("count_star", "count", "sum", "bool_and", "bool_or")
+"""Aggregates whose values DuckDB's are, but of doubles."""
 
 
 class Only(NamedTuple):
@@ -80,6 +85,26 @@ class Texts:
         if given is None or any(isinstance(s, L.Unnest) for s in steps):
             return None
         return stepped(named(given, [*names, PLACE]), steps, PLACE)
+
+    def total(self, node: Node, given: str, names: Sequence[str]) -> None:
+        """One row that counts the rows of `given`, or sums them up as an `Accumulate` does.
+
+        What joins it with other rows is a statement, too.
+        """
+        op = node.op
+        assert isinstance(op, Accumulate)
+        if op.key or any(a.function not in _ALIKE for a in op.aggregates):
+            return
+        if any(s.float for s in op.arguments):
+            return
+        calls = (
+            f"{OWN}count(*)"
+            if a.argument is None
+            else f"{OWN}{a.function}({to_sql(identifier(names[a.argument]))})"
+            for a in op.aggregates
+        )
+        self._gives[node] = f"SELECT {', '.join(calls)} FROM ({given})"
+        self._reads[node] = self._reads.get(node.inputs[0].node, 1)
 
     def join(self, node: Node) -> None:
         """A join of what two arrangements get."""

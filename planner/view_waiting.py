@@ -11,6 +11,7 @@ from functools import partial
 from typing import Final
 
 from tidewheel.engine.operators import shared
+from tidewheel.engine.operators.accumulate import Accumulate
 from tidewheel.engine.operators.circuit import Circuit, Node
 from tidewheel.engine.operators.join import Arrange, Join
 from tidewheel.engine.operators.linear import Concat
@@ -127,6 +128,8 @@ class Sizes:
         measures = self._measures
         if text is not None and (measures.knows(text) or self(below[0]) >= view_fill.MANY):
             return measures.about(text)
+        if isinstance(node.op, Accumulate) and not node.op.key:
+            return 1
         if isinstance(node.op, Concat):
             return sum(map(self, below))
         return max(map(self, below))

@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 
 import tidewheel
 from tidewheel.engine.operators.accumulate import Accumulate
+from tidewheel.engine.operators.join import Join
 from tidewheel.engine.operators.linear import Concat
+from tidewheel.engine.operators.tally import Tally
 from tidewheel.planner import view_fill, view_heads, view_sums
 
 
@@ -213,6 +215,52 @@ def test_outer_and_anti_joins_are_filled_by_a_statement(
             for name, query in queries.items():
                 got = sorted(map(str, con.execute(f"FROM v_{name}").fetchall()))
                 assert got == sorted(map(str, oracle.execute(query).fetchall())), change
+
+
+@pytest.mark.parametrize("given", ["(2, 'q'), (9, 'r')", "(2, 'q'), (NULL, 'r')", "(2, NULL)", ""])
+def test_what_is_not_in_a_query_is_counted_by_statements(
+    given: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """NOT IN looks whether there is a NULL, or any row: a total, which DuckDB joins."""
+    monkeypatch.setattr(view_fill, "MANY", 10)
+    kept = "FROM a WHERE k NOT IN (SELECT k FROM b WHERE t <> 'z')"
+    queries = {
+        "different": f"SELECT t, count(DISTINCT x) {kept} GROUP BY t",
+        "pairs": f"SELECT t, count(DISTINCT k), count(DISTINCT (k, x)) {kept} GROUP BY t",
+        "all": f"SELECT count(DISTINCT t), count(DISTINCT k) {kept}",
+        "rows": f"SELECT DISTINCT k, t {kept}",
+        "more": "SELECT t, count(*) FROM a WHERE x > (SELECT sum(k) FROM b) GROUP BY t",
+    }
+    with tidewheel.connect() as con, duckdb.connect() as oracle:
+        for at in (con, oracle):
+            at.execute(
+                "CREATE TABLE a AS SELECT i % 5 AS k, chr((112 + i % 3)::INTEGER) AS t, i % 4 AS x "
+                "FROM range(40) AS r(i) UNION ALL FROM (VALUES (NULL, 'p', 1), (1, NULL, 2))"
+            )
+            at.execute("CREATE TABLE b (k INTEGER, t VARCHAR)")
+            if given:
+                at.execute(f"INSERT INTO b VALUES {given}")
+        for name, query in queries.items():
+            con.execute(f"CREATE MATERIALIZED VIEW v_{name} AS {query}")
+        circuit, _ = con._session.views.circuit("memory.main.v_different")
+        assert circuit is not None
+        joins = [n for n in circuit.nodes if n is not None and isinstance(n.op, Join | Tally)]
+        assert len(joins) == 4
+        assert not any(n.steps for n in joins)
+        for change in (
+            "SELECT 1",
+            "INSERT INTO b VALUES (NULL, 'n')",
+            "DELETE FROM b WHERE k IS NULL",
+            "INSERT INTO a SELECT k + 1, t, x FROM a WHERE x = 2",
+            "UPDATE b SET k = 3 WHERE k = 2",
+            "DELETE FROM a WHERE k < 3",
+            "DELETE FROM b",
+        ):
+            for at in (con, oracle):
+                at.execute(change)
+            for name, query in queries.items():
+                got = sorted(map(str, con.execute(f"FROM v_{name}").fetchall()))
+                assert got == sorted(map(str, oracle.execute(query).fetchall())), (name, change)
 
 
 @pytest.mark.parametrize("few", [True, False])
