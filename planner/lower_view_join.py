@@ -56,7 +56,7 @@ def _join(low: ViewLowering, node: L.Join) -> Stream:
         asked = _asked(node, left)
         found = matched(circuit, left.placed, pairs.placed, asked, 0)
         if only is not None:
-            low.contents.matched(found, pairs.placed, asked, joined, 0, only)
+            low.contents.matched(found, pairs.placed, asked)
         if node.kind == "anti":
             there = found
             found = minus(circuit, left.placed, there)
@@ -76,8 +76,7 @@ def _join(low: ViewLowering, node: L.Join) -> Stream:
             asked = _asked(node, stream)
             there = matched(circuit, stream.placed, pairs.placed, asked, offset)
             if only is not None:
-                key = [offset + i for i in asked]
-                low.contents.matched(there, pairs.placed, key, joined, int(offset > 0), only)
+                low.contents.matched(there, pairs.placed, [offset + i for i in asked])
         lonely = minus(circuit, stream.placed, there, "without a match")
         low.contents.anti(lonely, there)
         parts.append(padded(circuit, lonely, schema, offset))

@@ -120,8 +120,11 @@ class Contents(Texts):
         values = f"SELECT {stats} FROM (FROM ({given}) AS t(c) LIMIT 1)"
 
         def rows(run: Reusing) -> Delta:
-            if node in self._gives and any(r in self._gets for r, _, _ in node.readers[0]):
-                return counted(run.counted(given, self._gives[node]), schema)
+            once = self._gives.get(node)
+            if once is not None and (
+                run.again(once) or any(r in self._gets for r, _, _ in node.readers[0])
+            ):
+                return counted(run.counted(given, once), schema)
             most = self._most(source)
             if most >= MANY and KeySpec(schema, range(len(schema))).integer:
                 different = run.row(values)[0]
@@ -254,19 +257,19 @@ class Contents(Texts):
 
     def fill(self, circuit: Circuit, run: Run) -> None:
         """Give all operators what they get from tables; then let the circuit run."""
-        with reusing(run) as again:
-            self._fill(circuit, again)
-
-    def _fill(self, circuit: Circuit, run: Reusing) -> None:
         served = self.served(circuit)
-        known: dict[Node, Delta] = {}
         texts = [self._gives[node] for node in served if node in self._gives]
+        with reusing(run, texts) as again:
+            self._fill(circuit, served, again)
+
+    def _fill(self, circuit: Circuit, served: Collection[Node], run: Reusing) -> None:
+        known: dict[Node, Delta] = {}
 
         def rows(node: Node) -> Delta:
             if node not in known:
                 query = self._gives[node]
                 # (DuckDB filters one table as soon as it reads what was left of it)
-                twice = self._reads.get(node, 1) > 1 and any(f"({query})" in t for t in texts)
+                twice = self._reads.get(node, 1) > 1 and run.again(query)
                 known[node] = as_delta(run.kept(query) if twice else run(query), node.op.schema)
                 node.rows_out += len(known[node])
             return known[node]

@@ -24,8 +24,9 @@ _COUNT: Final = "__tw_count"
 class Reusing(Queries):
     """Runs queries; those in them that were `kept` are read, not run again."""
 
-    def __init__(self, run: Queries) -> None:
+    def __init__(self, run: Queries, texts: Sequence[str]) -> None:
         self._run = run
+        self._texts = texts
         self._kept: dict[str, str] = {}
         self._tables: list[str] = []
 
@@ -37,6 +38,10 @@ class Reusing(Queries):
 
     def row(self, sql: str) -> Sequence[Any]:
         return self._run.row(self._with(sql))
+
+    def again(self, sql: str) -> bool:
+        """Do others read the result of a query?"""
+        return any(f"({sql})" in text for text in self._texts)
 
     def kept(self, sql: str) -> pa.Table:
         """The result of a query that is wanted again."""
@@ -66,9 +71,9 @@ class Reusing(Queries):
 
 
 @contextmanager
-def reusing(run: Queries) -> Iterator[Reusing]:
-    """Queries of one filling."""
-    found = Reusing(run)
+def reusing(run: Queries, texts: Sequence[str]) -> Iterator[Reusing]:
+    """Queries of one filling, and what all of them are."""
+    found = Reusing(run, texts)
     try:
         yield found
     except BaseException:

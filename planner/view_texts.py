@@ -118,12 +118,8 @@ class Texts:
         kind: str,
         alone: Node | None = None,
         only: Only | None = None,
-        of: int = 0,
     ) -> str | None:
-        """What a join gives; or only rows `alone` of the side that `kind` keeps, padded.
-
-        A semi or anti join gives rows of its left side, or right one (`of` 1).
-        """
+        """What a join gives; or only rows `alone` of the side that `kind` keeps, padded."""
         op = node.op
         assert isinstance(op, Join)
         behind = [arranged.node.inputs[0].node for arranged in node.inputs]
@@ -162,23 +158,23 @@ class Texts:
             conditions.append(f"({to_sql(only.condition)})")
         on = " AND ".join(conditions) or "true" if alone is None else "false"
         one_side = kind in ("SEMI JOIN", "ANTI JOIN")
-        chosen = ", ".join(column(c) for c in op.columns if not one_side or c[0] == of)
-        return f"SELECT {chosen} FROM {sides[of]} {kind} {sides[1 - of]} ON {on}"
+        chosen = ", ".join(column(c) for c in op.columns if not one_side or c[0] == 0)
+        return f"SELECT {chosen} FROM {sides[0]} {kind} {sides[1]} ON {on}"
 
     def semi(self, join: Node, right: Node, key: Sequence[int]) -> None:
         """A semi join with the keys that `right` has (see `outer.semi`)."""
         once = self._keys(join, right, key)
         if once is not None:
             distinct, self._gives[once] = self._gives[once], self._gives[once.inputs[0].node]
-            self._one_side(join, join, 0, None)  # which asks for no distinct keys
+            self._one_side(join)  # which asks for no distinct keys
             self._gives[once] = distinct
 
-    def matched(
-        self, join: Node, pairs: Node, key: Sequence[int], of: Node, side: int, only: Only
-    ) -> None:
-        """A semi join with `pairs`: those of the join `of` that `only` lets through."""
-        if self._keys(join, pairs, key) is not None:
-            self._one_side(join, of, side, only)
+    def matched(self, join: Node, pairs: Node, key: Sequence[int]) -> None:
+        """A semi join with `pairs`, which are counted (see `outer.matched`)."""
+        once = self._keys(join, pairs, key)
+        if once is not None:
+            self._reads[once] = 1  # what they are counted in
+            self._one_side(join)
 
     def _keys(self, join: Node, right: Node, key: Sequence[int]) -> Node | None:
         """What a semi join asks of `right`, once each; None if DuckDB's keys are others."""
@@ -194,12 +190,10 @@ class Texts:
         self._gives[once] = f"SELECT DISTINCT * FROM ({self._gives[keys]})"
         return once
 
-    def _one_side(self, join: Node, of: Node, side: int, only: Only | None) -> None:
-        semi = self._pairs(of, "SEMI JOIN", None, only, side)
-        anti = self._pairs(of, "ANTI JOIN", None, only, side)
+    def _one_side(self, join: Node) -> None:
+        semi, anti = self._pairs(join, "SEMI JOIN"), self._pairs(join, "ANTI JOIN")
         if semi is not None and anti is not None:
             self._gives[join], self._antis[join] = semi, anti
-            self._reads[join] = self._reads[of]
 
     def anti(self, lonely: Node, join: Node) -> None:
         """What a semi join leaves of its left side (see `outer.minus`)."""

@@ -22,7 +22,7 @@ from tidewheel.planner.rewrites.measured import Measures
 from tidewheel.planner.view_fill import Contents
 from tidewheel.planner.view_statements import sources
 
-_PART: Final = 32  # of a table's rows; what joins leave fewer of is sooner kept than found
+_PART: Final = 32  # of a table's rows; what joins leave fewer of is sooner read whole than found
 
 
 def put_off(
@@ -52,7 +52,7 @@ def put_off(
             continue
         rows = max(contents.rows.get(s, 1) for s in sources(given))
         few = many * _PART < rows and _guessed(contents, given)
-        known = ((j, o) for j, o in joins if o is not None and (few or not contents.apart(j)))
+        known = ((j, o) for j, o in joins if o is not None and not contents.apart(j))
         more = {j: o for j, o in known if sizes(_behind(o)) * shared.FEWER > many}
         wanted = not more or not _guessed(contents, given)
         if wanted and all(_asks(contents, j, o) for j, o in more.items()):
@@ -62,7 +62,7 @@ def put_off(
             collect, find = partial(contents.collect, given), partial(contents.find, given, key)
             # whole tables are the same for all views
             own = registry if node.op.shared is not None else contents
-            node.op.wait(Later(registry, own, collect, find, many))
+            node.op.wait(Later(registry, own, collect, find, many, looks=not few))
     for node in circuit.nodes:
         if node is not None and isinstance(node.op, Tally) and contents.counts_wait(node):
             given = node.inputs[0].node

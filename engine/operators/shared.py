@@ -47,7 +47,7 @@ class Later:
 
     Much fewer keys than `rows` are looked for by `find`, which goes through the tables: until that
     took about as long as to read and sort all rows, as nobody knows whether they will be asked for
-    again. What is asked while the view is filled does not count.
+    again. What is asked while the view is filled does not count. Some have no such `looks`.
     """
 
     def __init__(
@@ -57,6 +57,7 @@ class Later:
         collect: Callable[[Read], Delta],
         find: Callable[[Read, Delta], Delta | None],
         rows: float,
+        looks: bool = True,
     ) -> None:
         self._registry = registry
         self._reads = reads
@@ -64,7 +65,7 @@ class Later:
         self._find = find
         self._begun = registry.turn
         self._rows = rows
-        self._left = TIMES
+        self._left = TIMES if looks else 0
         self._seconds = rows * ROW
 
     @property

@@ -226,6 +226,36 @@ def test_a_refused_row_of_what_waits(
         assert bag(con, "FROM v") == bag(con, query)
 
 
+def test_few_pairs_are_read_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What joins leave of two large tables, to be found by a change of a third one."""
+    monkeypatch.setattr(view_fill, "MANY", 100)
+    monkeypatch.setattr(shared, "ROW", 1)
+    query = (
+        "SELECT item.id, name, n.v FROM item JOIN kind USING (k) JOIN name n ON n.o = item.o "
+        "WHERE kind.chosen AND n.v <> 'v7'"
+    )
+    with tidewheel.connect() as con:
+        con.execute(
+            "CREATE TABLE item AS SELECT i AS id, i % 5000 AS k, i % 50 AS o FROM range(20000) t(i)"
+        )
+        con.execute(
+            "CREATE TABLE kind AS SELECT i AS k, i % 50 = 1 AS chosen, 'k' || i AS name "
+            "FROM range(5000) t(i)"
+        )
+        con.execute("CREATE TABLE name AS SELECT i AS o, 'v' || i AS v FROM range(50) t(i)")
+        con.execute(f"CREATE MATERIALIZED VIEW v AS {query}")
+        con.execute("INSERT INTO item SELECT id + 100000, k, o FROM item WHERE id < 60")
+        con.execute("DELETE FROM item WHERE id % 500 = 1")
+        assert bag(con, "FROM v") == bag(con, query)
+        assert kept(con) < 200
+        con.execute("UPDATE name SET v = 'one' WHERE o = 1")
+        assert bag(con, "FROM v") == bag(con, query)
+        assert kept(con) > 300
+        con.execute("UPDATE kind SET chosen = NOT chosen WHERE k % 100 = 1")
+        con.execute("DELETE FROM name WHERE o % 10 = 1")
+        assert bag(con, "FROM v") == bag(con, query)
+
+
 def test_what_exists_is_not_counted_until_it_changes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(view_fill, "MANY", 10)
     monkeypatch.setattr(shared, "ROW", 1)
