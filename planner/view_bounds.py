@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from decimal import Decimal, localcontext
 from itertools import product
+from typing import NamedTuple
 
 from sqlglot import exp
 
@@ -17,41 +18,58 @@ _OWN = "system.main."  # whatever macros there are
 _DIGITS = 1000  # no product of a few HUGEINTs is rounded
 
 
-def bounds(text: Text, names: Sequence[str], run: Queries) -> dict[str, Bounds]:
-    """The least and the greatest value that some columns of `text` may have, where that is known.
+class Known(NamedTuple):
+    """What is known of a term: between what its values lie, and whether it is nowhere NULL."""
 
-    DuckDB does not keep them of terms alone: it computes the term of a row to say so, and that may
-    fail where the row is filtered out.
+    ends: Bounds | None
+    filled: bool
+
+
+def known(text: Text, names: Sequence[str], run: Queries) -> dict[str, Known]:
+    """What DuckDB keeps of a table says of some columns of `text`.
+
+    It does not say it of terms alone: it computes the term of a row for that, which may fail where
+    the row is filtered out.
     """
     terms = {n: text.columns[n] for n in names if text.tables == 1}
     found = {n: [to_sql(c) for c in term.find_all(exp.Column)] for n, term in terms.items()}
     columns = list(dict.fromkeys(c for of in found.values() for c in of))
     if not columns:
         return {}
-    ends = (f"{_OWN}stats({c}).{end}::VARCHAR" for c in columns for end in ("min", "max"))
-    rows = run.rows(f"SELECT {', '.join(ends)} FROM {text.source} LIMIT 1")
+    kept = ("min::VARCHAR", "max::VARCHAR", "has_null::BOOLEAN")
+    items = (f"{_OWN}stats({c}).{item}" for c in columns for item in kept)
+    rows = run.rows(f"SELECT {', '.join(items)} FROM {text.source} LIMIT 1")
     if not rows:
         return {}
-    pairs = zip(columns, map(_number, rows[0][::2]), map(_number, rows[0][1::2]), strict=True)
-    known = {c: (low, high) for c, low, high in pairs if low is not None and high is not None}
+    each = (rows[0][i : i + 3] for i in range(0, len(rows[0]), 3))
+    of_columns = {c: _known(*values) for c, values in zip(columns, each, strict=True)}
     with localcontext(prec=_DIGITS):
-        between = {n: _between(term, known) for n, term in terms.items()}
-    return {n: both for n, both in between.items() if both is not None}
+        return {n: _of(term, of_columns) for n, term in terms.items()}
 
 
-def _between(term: exp.Expr, known: Mapping[str, Bounds]) -> Bounds | None:
+def _known(low: str | None, high: str | None, null: bool | None) -> Known:
+    ends = _number(low), _number(high)
+    return Known(None if ends[0] is None or ends[1] is None else (ends[0], ends[1]), null is False)
+
+
+def _of(term: exp.Expr, columns: Mapping[str, Known]) -> Known:
     if isinstance(term, exp.Paren):
-        return _between(term.this, known)
+        return _of(term.this, columns)
     if isinstance(term, exp.Column):
-        return known.get(to_sql(term))
+        return columns[to_sql(term)]
     if isinstance(term, exp.Literal):
         value = None if term.is_string else _number(term.this)
-        return None if value is None else (value, value)
+        return Known(None if value is None else (value, value), True)
     if not isinstance(term, exp.Add | exp.Sub | exp.Mul):
-        return None
-    left, right = _between(term.this, known), _between(term.expression, known)
-    if left is None or right is None:
-        return None
+        return Known(None, False)
+    left, right = _of(term.this, columns), _of(term.expression, columns)
+    filled = left.filled and right.filled
+    if left.ends is None or right.ends is None:
+        return Known(None, filled)
+    return Known(_between(term, left.ends, right.ends), filled)
+
+
+def _between(term: exp.Expr, left: Bounds, right: Bounds) -> Bounds:
     if isinstance(term, exp.Add):
         return left[0] + right[0], left[1] + right[1]
     if isinstance(term, exp.Sub):

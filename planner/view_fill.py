@@ -42,6 +42,7 @@ _SORTED: Final = (
     16  # rows of a value up to which it takes less time to sort them than to group them
 )
 _WRONG: Final = 8  # so many times the rows that are expected of a join there may well be
+_WIDE: Final = 4  # columns, behind which more of them take longer than the rows themselves
 _NARROW: Final = 2  # columns of sides that meet sooner than DuckDB would join again
 
 
@@ -226,7 +227,11 @@ class Contents(Texts):
 
     def _large(self, join: Node) -> bool:
         """Has a join a side that it takes long to put in order?"""
-        return any(self.expected(side.node) >= MANY for side in join.inputs)
+        return any(self.large(side.node) for side in join.inputs)
+
+    def large(self, node: Node) -> bool:
+        """Does it take long to put what a node gives in order? Rows of many columns count more."""
+        return self.expected(node) * max(1, len(node.op.schema) / _WIDE) >= MANY
 
     def _under_waiting(self, nodes: Sequence[Node]) -> set[Node]:
         """Joins with a side that waits, and what goes on to them by statements alone."""

@@ -24,7 +24,7 @@ from tidewheel.engine.state.delta import Delta, Int64s, Schema
 from tidewheel.planner.maintain import Queries
 from tidewheel.planner.rewrites.measured import Text
 from tidewheel.planner.text import identifier, to_sql
-from tidewheel.planner.view_bounds import Bounds, bounds
+from tidewheel.planner.view_bounds import Bounds, Known, known
 
 _MASK = (1 << exact.LIMB) - 1
 OWN = "system.main."  # whatever macros there are
@@ -33,6 +33,11 @@ _MOST_SQUARED = 6  # limbs whose products are added up, each by each
 _RADIX = f"{float(1 << exact.DOUBLE_LIMB)!r}::DOUBLE"
 _EXACT = 1 << (53 - exact.DOUBLE_LIMB)  # so many limbs have a sum that is exact
 _MOST_DIGITS = 18  # behind the point, for DuckDB's products to fit
+
+
+_ROWS = f"coalesce({OWN}count(*), 0)::BIGINT"
+_NONE = ""  # in place of a part that is 0 in all groups
+_UNKNOWN = Known(None, False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,9 +123,9 @@ class Sums:
         terms = self._terms(floats, sizes)
         if terms is None:
             return None
-        ends = self._ends(run)
+        kept = self._kept(run)
         for together in (True, False):
-            found = self._sums(run, floats, sizes, terms, together, ends)
+            found = self._sums(run, floats, sizes, terms, together, kept)
             most = min((t.most if together else _EXACT for t in terms), default=math.inf)
             if not len(found) or found.weights[:, 0].max() <= most:
                 return found
@@ -133,15 +138,15 @@ class Sums:
         sizes: Mapping[int, _Size],
         terms: Sequence[_Term],
         together: bool,
-        ends: Mapping[int, Bounds],
+        kept: Mapping[int, Known],
     ) -> Totals:
         """By one statement."""
         op, query = self._op, self._query
         group = [self._names[i] for i in op.key]
-        parts = [_whole(f"{OWN}count(*)")]
+        parts = [_ROWS]
         for s in op.arguments:
             finite = s.float and sizes[s.argument].finite
-            parts += _parts(self._names[s.argument], s, finite, ends.get(s.argument))
+            parts += _parts(self._names[s.argument], s, finite, kept.get(s.argument, _UNKNOWN))
         for s in floats:
             x, value = _column(s), f"{self._names[s.argument]}::DOUBLE"
             if not sizes[s.argument].finite:
@@ -151,20 +156,19 @@ class Sums:
                 query = _cut(query, term)
         added = [part for term in terms for part in term.sums(together)]
         parts += [_whole(f"{OWN}sum({part})") for part, _, _ in added]
-        items = [*group, *parts]
+        items = list(dict.fromkeys(part for part in parts if part != _NONE))
         by = f" GROUP BY {', '.join(group)}" if group else ""
-        table = run(f"SELECT {', '.join(items)} FROM ({query}){by}")
-        return self._taken(table, [place for _, *place in added])
+        table = run(f"SELECT {', '.join([*group, *items])} FROM ({query}){by}")
+        at = [items.index(part) if part != _NONE else None for part in parts]
+        return self._taken(table, at, [place for _, *place in added])
 
-    def _ends(self, run: Queries) -> dict[int, Bounds]:
-        """Between what the values of arguments lie whose sums have several parts."""
-        asked = [s for s in self._op.arguments if len(s.parts) > 1 and not s.float and not s.truth]
-        if self._text is None or not asked:
+    def _kept(self, run: Queries) -> dict[int, Known]:
+        """What is known of the values of arguments."""
+        if self._text is None:
             return {}
-        names = list(self._text.columns)
-        found = bounds(self._text, [names[s.argument] for s in asked], run)
-        ends = ((s.argument, found.get(names[s.argument])) for s in asked)
-        return {argument: both for argument, both in ends if both is not None}
+        names = {s.argument: list(self._text.columns)[s.argument] for s in self._op.arguments}
+        found = known(self._text, list(names.values()), run)
+        return {argument: found[name] for argument, name in names.items() if name in found}
 
     def _sizes(self, run: Queries, floats: Sequence[Sum]) -> dict[int, _Size]:
         """How large doubles are, by argument."""
@@ -201,33 +205,49 @@ class Sums:
         ready = (len(t.limbs) <= m and _unit(t.limbs[-1]) for t, m in zip(found, most, strict=True))
         return found if all(ready) else None
 
-    def _taken(self, table: pa.Table, places: Sequence[Sequence[int]]) -> Totals:
-        """The result; behind the parts of weights it has sums of these terms and limbs."""
+    def _taken(
+        self, table: pa.Table, at: Sequence[int | None], places: Sequence[Sequence[int]]
+    ) -> Totals:
+        """The result; `at` is where it has each part, None where that is nothing.
+
+        Behind the parts of weights come sums of these terms and limbs.
+        """
         op = self._op
         if not op.key and table.column(0)[0].as_py() == 0:
             table = table.slice(1)  # no rows at all
-        keys = columns(table, op.group)
-        sums_ = [_last_word(c) for c in table.columns[len(op.group) :]]
-        weights = np.stack(sums_[: op.width]).T  # column by column, as they came
+        keys, found = columns(table, op.group), table.columns[len(op.group) :]
+        # column by column, as they came
+        weights = np.zeros((op.width, len(table)), np.int64).T
+        sums: dict[int, Col] = {}
+        for s in filter(_together, op.arguments):
+            place = at[s.parts[0]]
+            assert place is not None
+            sums[s.argument] = from_arrow(found[place])
+            weights[:, s.parts[0]] = words(sums[s.argument], 16)[:, 0].view(np.int64)
+        for part, place in enumerate(at[: op.width]):
+            if place is not None and pa.types.is_integer(found[place].type):
+                _copy(weights[:, part], found[place])
         for s in filter(_together, op.arguments):
             low, high = s.parts
-            weights[:, low] -= weights[:, high] << exact.LIMB  # what overflows comes back
+            if at[high] is not None:
+                weights[:, low] -= weights[:, high] << exact.LIMB  # what overflows comes back
         if op.terms is None:
-            return Totals(op.group, keys, weights, None)
-        at: list[Int64s] = []
-        found: list[tuple[int, int, Int64s]] = []
-        for (term, limb), amount in zip(places, sums_[op.width :], strict=True):
+            return Totals(op.group, keys, weights, None, sums)
+        amounts = [numbers(found[place]) for place in at[op.width :] if place is not None]
+        indices: list[Int64s] = []
+        limbs: list[tuple[int, int, Int64s]] = []
+        for (term, limb), amount in zip(places, amounts, strict=True):
             index = amount.nonzero()[0]
-            at.append(index)
-            found.append((term, limb, amount[index]))
-        if not at:
-            return Totals(op.group, keys, weights, Delta.empty(op.terms.schema))
-        index = np.concatenate(at)
-        term_ = np.concatenate([np.full(len(a), t, np.int16) for t, _, a in found])
-        limb_ = np.concatenate([np.full(len(a), n, np.int16) for _, n, a in found])
+            indices.append(index)
+            limbs.append((term, limb, amount[index]))
+        if not indices:
+            return Totals(op.group, keys, weights, Delta.empty(op.terms.schema), sums)
+        index = np.concatenate(indices)
+        term_ = np.concatenate([np.full(len(a), t, np.int16) for t, _, a in limbs])
+        limb_ = np.concatenate([np.full(len(a), n, np.int16) for _, n, a in limbs])
         cols: list[Col] = [*(take(c, index) for c in keys), term_, limb_]
-        terms = Delta(op.terms.schema, cols, np.concatenate([a for _, _, a in found]))
-        return Totals(op.group, keys, weights, terms)
+        terms = Delta(op.terms.schema, cols, np.concatenate([a for _, _, a in limbs]))
+        return Totals(op.group, keys, weights, terms, sums)
 
 
 def _column(s: Sum) -> str:
@@ -284,11 +304,11 @@ def _whole(part: str) -> str:
     return f"coalesce({part}, 0)::BIGINT"
 
 
-def _last_word(column: pa.ChunkedArray) -> Int64s:
-    """64-bit integers; of decimals, without their point, the last 64 bits."""
-    if not pa.types.is_decimal128(column.type):
-        return numbers(column)
-    return words(from_arrow(column), 16)[:, 0].view(np.int64)
+def _copy(into: Int64s, column: pa.ChunkedArray) -> None:
+    at = 0
+    for chunk in column.chunks:
+        into[at : at + len(chunk)] = numbers(chunk)
+        at += len(chunk)
 
 
 def _together(s: Sum) -> bool:
@@ -299,30 +319,30 @@ def _together(s: Sum) -> bool:
     return len(s.parts) == 2 and pa.types.is_decimal128(s.kind)
 
 
-def _parts(value: str, s: Sum, finite: bool, ends: Bounds | None) -> list[str]:
+def _parts(value: str, s: Sum, finite: bool, kept: Known) -> list[str]:
     """The parts of a running sum, as `Accumulate` adds them up, but see `_together`.
 
-    What lies outside of `ends` does no harm: its sum is right, in other parts.
+    What lies outside of the ends does no harm: its sum is right, in other parts.
     """
-    count = _whole(f"{OWN}count({value})")
+    count, ends = _ROWS if kept.filled else _whole(f"{OWN}count({value})"), kept.ends
     if s.counted:
         return [count]
     if s.truth:
         return [count, _whole(f"{OWN}count(*) FILTER (NOT {value})")]
     if s.float and finite:
-        return [count, *(_whole("0") for _ in range(3))]
+        return [count, *[_NONE] * 3]
     if s.float:
         special = (f"{value} = '{end}'" for end in ("nan", "infinity", "-infinity"))
         return [count, *(_whole(f"{OWN}count(*) FILTER ({end})") for end in special)]
     low = ends is not None and ends[0] >= 0 and ends[1] * _unit_of(s) <= _MASK
     if _together(s):
-        high = "0" if low else f"{OWN}sum({_high(value, s, ends)})"
-        return [count, f"coalesce({OWN}sum({value}), 0)", _whole(high)]
+        high = _NONE if low else _whole(f"{OWN}sum({_high(value, s, ends)})")
+        return [count, f"coalesce({OWN}sum({value}), 0)", high]
     if pa.types.is_decimal128(s.kind):
         value = _unscaled(value, s.kind.scale)
     last = len(s.parts) - 1
     if low or not last:
-        return [count, _whole(f"{OWN}sum({value})"), *(_whole("0") for _ in range(last))]
+        return [count, _whole(f"{OWN}sum({value})"), *[_NONE] * last]
     limbs = [value, *(f"({value} >> {exact.LIMB * i})" for i in range(1, last))]
     sums = [*(f"{limb} & {_MASK}" for limb in limbs), f"{value} >> {exact.LIMB * last}"]
     return [count, *(_whole(f"{OWN}sum({part})") for part in sums)]

@@ -48,7 +48,7 @@ def put_off(
         if isinstance(given.op, Tally) and not contents.of_table(given):  # which is there anyway
             continue
         many = sizes(given)
-        if many < view_fill.MANY:
+        if not contents.large(given):
             continue
         rows = max(contents.rows.get(s, 1) for s in sources(given))
         few = many * _PART < rows and _guessed(contents, given)

@@ -166,7 +166,7 @@ class Accumulate(Operator):
             self._insert(sums, terms)
             return self._finish(sums, terms)
         self.sums.post(totals)
-        return self._finish(self.sums.layout.rows(totals), None)
+        return self._finish(self.sums.layout.rows(totals), None, totals.sums)
 
     def _changed(self, before: Rows | None, now: Rows | None) -> Delta:
         """New output − old output, both computed in one go."""

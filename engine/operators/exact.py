@@ -59,13 +59,17 @@ def join_limbs(limbs: Sequence[Int64s]) -> npt.NDArray[np.int64] | list[int]:
         return limbs[0]
     if len(limbs) == 2:
         low, high = limbs
-        if len(high) == 0 or (abs(high).max() < 1 << 30 and abs(low).max() < 1 << 61):
-            return (high << LIMB) + low
+        if len(high) == 0 or (_within(high, 1 << 30) and _within(low, 1 << 61)):
+            return (high << LIMB) + low if high.any() else low
     lists = [limb.tolist() for limb in limbs]
     return [
         sum(part << (LIMB * i) for i, part in enumerate(parts))
         for parts in zip(*lists, strict=True)
     ]
+
+
+def _within(values: Int64s, bound: int) -> bool:
+    return bool(-bound < values.min() and values.max() < bound)
 
 
 def split_doubles(values: npt.NDArray[np.float64]) -> tuple[Int64s, Int64s, Int64s]:
@@ -146,7 +150,7 @@ def integers_to_arrow(
         else:
             pairs = np.empty((n, 2), np.int64)
             pairs[:, 0] = values
-            pairs[:, 1] = values >> 63
+            np.right_shift(values, 63, out=pairs[:, 1])
             raw = pa.py_buffer(pairs)
         mask = _bitmap(valid)
         array = pa.Array.from_buffers(storage, n, [mask, raw])

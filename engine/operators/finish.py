@@ -43,13 +43,16 @@ class Finish:
         self._width = width
         self._terms = [s.term for s in sums.values() if s.float] + list(squares.values())
 
-    def __call__(self, sums: Rows | None, terms: Rows | None) -> Delta:
+    def __call__(
+        self, sums: Rows | None, terms: Rows | None, known: Mapping[int, Col] | None = None
+    ) -> Delta:
         """One output row per group with rows; one always where there is no key.
 
-        `sums` has each group once.
+        `sums` has each group once; `known` has sums of arguments (see `Totals`).
         """
         if sums is not None:
-            sums = sums.where(sums.weights[:, 0] > 0)
+            there = sums.where(sums.weights[:, 0] > 0)
+            sums, known = there, known if len(there) == len(sums) else None
         if sums is None or not len(sums):
             if len(self._group):
                 return Delta.empty(self._schema)
@@ -61,7 +64,7 @@ class Finish:
         totals, one = self._totals(sums, terms)
         cols = [*group]
         for a in self._aggregates:
-            cols.append(self._column(a, weights, totals, one))
+            cols.append(self._column(a, weights, totals, one, known or {}))
         return Delta(self._schema, cols, np.ones(len(weights), np.int64), True)
 
     def _totals(self, sums: Rows | None, terms: Rows | None) -> tuple[_Totals, int]:
@@ -109,8 +112,15 @@ class Finish:
                 todo = todo[~gone]
         return list(out.tolist())
 
-    def _column(self, a: Aggregate, weights: Int64s, totals: _Totals, one: int) -> Col:
+    def _column(
+        self, a: Aggregate, weights: Int64s, totals: _Totals, one: int, known: Mapping[int, Col]
+    ) -> Col:
         kind = columns_.column_type(a.type)
+        if a.function == "sum" and a.argument is not None and a.argument in known:
+            col = known[a.argument]
+            counts = weights[:, self._sums[a.argument].count_part]
+            if isinstance(col, pa.Array) and col.type == a.type and counts.all():
+                return col
         if a.function in ("count_star", "count") and kind.dtype == np.int64:
             part = 0 if a.argument is None else self._sums[a.argument].count_part
             return np.ascontiguousarray(weights[:, part])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -98,13 +98,20 @@ class Sum:
 class Totals(Delta):
     """Groups with what their sums grow by: weights (groups, parts), and limbs of sums of doubles.
 
-    `terms` are rows of the group's columns, number of the argument, number of the limb.
+    `terms` are rows of the group's columns, number of the argument, number of the limb. `sums` has
+    columns of sums that are known, by argument: 0 where there are no values.
     """
 
-    __slots__ = ("terms",)
+    __slots__ = ("sums", "terms")
 
     def __init__(
-        self, group: Schema, cols: Sequence[Col], weights: Int64s, terms: Delta | None
+        self,
+        group: Schema,
+        cols: Sequence[Col],
+        weights: Int64s,
+        terms: Delta | None,
+        sums: Mapping[int, Col],
     ) -> None:
         super().__init__(group, cols, weights)
         self.terms = terms
+        self.sums = sums
