@@ -12,13 +12,12 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from tidewheel.planner.maintain import Queries
-from tidewheel.planner.view_sums import OWN
+from tidewheel.planner.view_statements import COUNT, counting
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 _NUMBERS: Final = itertools.count()
-_COUNT: Final = "__tw_count"
 
 
 class Reusing(Queries):
@@ -49,8 +48,7 @@ class Reusing(Queries):
 
     def counted(self, sql: str, distinct: str) -> pa.Table:
         """Each row of a query, then how often it is there; `distinct` rows are wanted again."""
-        grouped = f"SELECT *, {OWN}count(*) AS {_COUNT} FROM ({sql}) GROUP BY ALL"
-        return self._made(grouped, distinct, f"* EXCLUDE ({_COUNT})")
+        return self._made(counting(sql), distinct, f"* EXCLUDE ({COUNT})")
 
     def _made(self, sql: str, again: str, columns: str) -> pa.Table:
         table = f"temp.main.__tw_fill{next(_NUMBERS)}"

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 
 from tidewheel.engine.arrow import numbers
 from tidewheel.engine.operators.circuit import Node
+from tidewheel.engine.state.columns import Col
 from tidewheel.engine.state.delta import Delta, Schema, consolidate
 from tidewheel.engine.state.order import begins
 from tidewheel.engine.state.sorting import tallied
@@ -16,6 +18,8 @@ from tidewheel.engine.state.table_columns import table_columns
 from tidewheel.planner import logical as L
 from tidewheel.planner.text import identifier, to_sql, written
 from tidewheel.planner.view_sums import OWN, columns
+
+COUNT: Final = "__tw_count"
 
 
 def stepped(query: str, steps: Sequence[L.Filter | L.Project | L.Unnest], last: str = "") -> str:
@@ -34,20 +38,27 @@ def stepped(query: str, steps: Sequence[L.Filter | L.Project | L.Unnest], last: 
 
 def as_delta(table: pa.Table, schema: Schema) -> Delta:
     """Every row once; columns by position."""
-    cols = table_columns(table, schema.types) or columns(table, schema)
-    return Delta(schema, cols, np.ones(table.num_rows, np.int64))
+    return Delta(schema, _columns(table, schema), np.ones(table.num_rows, np.int64))
 
 
 def grouped(run: Callable[[str], pa.Table], query: str, schema: Schema) -> Delta:
     """Each row of a query once, with how often it is there."""
-    return counted(run(f"SELECT *, {OWN}count(*) FROM ({query}) GROUP BY ALL"), schema)
+    return counted(run(counting(query)), schema)
+
+
+def counting(query: str) -> str:
+    """Each row of a query once, and behind it how often it is there, as `COUNT`."""
+    return f"SELECT *, {OWN}count(*) AS {COUNT} FROM ({query}) GROUP BY ALL"
 
 
 def counted(table: pa.Table, schema: Schema) -> Delta:
-    """Rows, and behind their columns how often each is there."""
-    whole = table.select(range(len(schema)))
-    cols = table_columns(whole, schema.types) or columns(whole, schema)
+    """Rows, and behind their columns how often each is there (see `counting`)."""
+    cols = _columns(table.select(range(len(schema))), schema)
     return Delta(schema, cols, numbers(table.columns[-1]))
+
+
+def _columns(table: pa.Table, schema: Schema) -> Sequence[Col]:
+    return table_columns(table, schema.types) or columns(table, schema)
 
 
 def each_once(table: pa.Table, schema: Schema) -> Delta:

@@ -35,11 +35,6 @@ _EXACT = 1 << (53 - exact.DOUBLE_LIMB)  # so many limbs have a sum that is exact
 _MOST_DIGITS = 18  # behind the point, for DuckDB's products to fit
 
 
-_ROWS = f"coalesce({OWN}count(*), 0)::BIGINT"
-_NONE = ""  # in place of a part that is 0 in all groups
-_UNKNOWN = Known(None, False)
-
-
 @dataclass(frozen=True, slots=True)
 class _Term:
     """A sum of doubles: its number in `Accumulate`, a column, its limbs; and that of squares."""
@@ -166,7 +161,8 @@ class Sums:
         """What is known of the values of arguments."""
         if self._text is None:
             return {}
-        names = {s.argument: list(self._text.columns)[s.argument] for s in self._op.arguments}
+        columns_ = list(self._text.columns)
+        names = {s.argument: columns_[s.argument] for s in self._op.arguments}
         found = known(self._text, list(names.values()), run)
         return {argument: found[name] for argument, name in names.items() if name in found}
 
@@ -302,6 +298,11 @@ def groups_alike(kind: pa.DataType) -> bool:
 
 def _whole(part: str) -> str:
     return f"coalesce({part}, 0)::BIGINT"
+
+
+_ROWS = _whole(f"{OWN}count(*)")
+_NONE = ""  # in place of a part that is 0 in all groups
+_UNKNOWN = Known(None, False)
 
 
 def _copy(into: Int64s, column: pa.ChunkedArray) -> None:

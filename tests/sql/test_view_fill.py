@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import tidewheel
 from tidewheel.engine.operators.accumulate import Accumulate
+from tidewheel.engine.operators.circuit import Node
 from tidewheel.engine.operators.join import Join
 from tidewheel.engine.operators.linear import Concat
 from tidewheel.engine.operators.tally import Tally
@@ -175,18 +176,25 @@ def test_sums_and_squares_of_the_smallest_doubles(value: str) -> None:
         assert con.execute("VERIFY VIEW v").fetchall() == []
 
 
-def both_changed(
+def nodes_of(con: tidewheel.Connection, view: str) -> list[Node]:
+    circuit, _ = con._session.views.circuit(f"memory.main.{view}")
+    assert circuit is not None
+    return [n for n in circuit.nodes if n is not None]
+
+
+def follow(
     con: tidewheel.Connection,
     oracle: duckdb.DuckDBPyConnection,
-    change: str,
     queries: dict[str, str],
+    *changes: str,
 ) -> None:
-    """After a change the views `v_…` have what DuckDB computes."""
-    for at in (con, oracle):
-        at.execute(change)
-    for name, query in queries.items():
-        got = sorted(map(str, con.execute(f"FROM v_{name}").fetchall()))
-        assert got == sorted(map(str, oracle.execute(query).fetchall())), (name, change)
+    """At first and after each change the views `v_…` have what DuckDB computes."""
+    for change in ("SELECT 1", *changes):
+        for at in (con, oracle):
+            at.execute(change)
+        for name, query in queries.items():
+            got = sorted(map(str, con.execute(f"FROM v_{name}").fetchall()))
+            assert got == sorted(map(str, oracle.execute(query).fetchall())), (name, change)
 
 
 @pytest.mark.parametrize("kind", ["LEFT", "RIGHT", "FULL", "ANTI"])
@@ -212,19 +220,18 @@ def test_outer_and_anti_joins_are_filled_by_a_statement(
                 at.execute(f"CREATE TABLE {table} AS {made} WHERE {table != empty}")
         for name, query in queries.items():
             con.execute(f"CREATE MATERIALIZED VIEW v_{name} AS {query}")
-        circuit, _ = con._session.views.circuit("memory.main.v_sums")
-        assert circuit is not None
-        joins = [n for n in circuit.nodes if n is not None and isinstance(n.op, Concat)]
+        joins = [n for n in nodes_of(con, "v_sums") if isinstance(n.op, Concat)]
         assert joins
         assert not any(n.steps for n in joins)
-        for change in (
-            "SELECT 1",
+        follow(
+            con,
+            oracle,
+            queries,
             "DELETE FROM b WHERE k = 1",
             "INSERT INTO b FROM a",
             "UPDATE a SET k = 4, x = 9 WHERE k = 2 OR k IS NULL AND t IS NULL",
             "DELETE FROM a",
-        ):
-            both_changed(con, oracle, change, queries)
+        )
 
 
 @pytest.mark.parametrize("given", ["(2, 'q'), (9, 'r')", "(2, 'q'), (NULL, 'r')", "(2, NULL)", ""])
@@ -252,21 +259,20 @@ def test_what_is_not_in_a_query_is_counted_by_statements(
                 at.execute(f"INSERT INTO b VALUES {given}")
         for name, query in queries.items():
             con.execute(f"CREATE MATERIALIZED VIEW v_{name} AS {query}")
-        circuit, _ = con._session.views.circuit("memory.main.v_different")
-        assert circuit is not None
-        joins = [n for n in circuit.nodes if n is not None and isinstance(n.op, Join | Tally)]
+        joins = [n for n in nodes_of(con, "v_different") if isinstance(n.op, Join | Tally)]
         assert len(joins) == 4
         assert not any(n.steps for n in joins)
-        for change in (
-            "SELECT 1",
+        follow(
+            con,
+            oracle,
+            queries,
             "INSERT INTO b VALUES (NULL, 'n')",
             "DELETE FROM b WHERE k IS NULL",
             "INSERT INTO a SELECT k + 1, t, x FROM a WHERE x = 2",
             "UPDATE b SET k = 3 WHERE k = 2",
             "DELETE FROM a WHERE k < 3",
             "DELETE FROM b",
-        ):
-            both_changed(con, oracle, change, queries)
+        )
 
 
 @pytest.mark.parametrize("few", [True, False])
@@ -303,9 +309,7 @@ def test_changes_of_both_sides_do_not_multiply_in_a_chain(join: str) -> None:
 
 def given_out(con: tidewheel.Connection) -> int:
     """Rows that the operators of `v` gave their readers."""
-    circuit, _ = con._session.views.circuit("memory.main.v")
-    assert circuit is not None
-    return sum(node.rows_out for node in circuit.nodes if node is not None)
+    return sum(node.rows_out for node in nodes_of(con, "v"))
 
 
 @pytest.mark.parametrize("digits", [1, 4, 9, 15, 17, 18, 19, 28, 36])
