@@ -14,7 +14,7 @@ from tidewheel.engine.state import columns as columns_
 from tidewheel.engine.state.columns import Col, Index, Mask
 from tidewheel.engine.state.delta import Delta, Int64s, KeySpec, Schema
 from tidewheel.engine.state.order import begins
-from tidewheel.engine.state.table_columns import nbytes, sliced, taken
+from tidewheel.engine.state.table_columns import nbytes, ordered, sliced, taken
 
 _LARGE: Final = 4096
 _WORTH: Final = 32  # probes times this are worth a directory
@@ -128,7 +128,7 @@ class Rows:
         if directory is None and len(probes) * _WORTH >= len(keys) >= _LARGE:
             first = int(keys[0])
             span = int(keys[-1]) - first + 1
-            if span <= 4 * len(keys):
+            if span <= 4 * max(len(keys), len(probes)):
                 ends: Int64s = np.bincount(keys - first, minlength=span).cumsum()
                 starts = np.empty(span + 2, np.int64)  # the last but one: keys that are not there
                 starts[0], starts[1:-1], starts[-1] = 0, ends, len(keys)
@@ -150,8 +150,8 @@ class Rows:
         arrays = (self.keys, self._rest, self.rank, self.times, self.weights, index)
         return sum(a.nbytes for a in arrays if a is not None) + nbytes(self.cols)
 
-    def take(self, index: Index) -> Rows:
-        """Rows by position."""
+    def take(self, index: Index, cols: Sequence[Col] | None = None) -> Rows:
+        """Rows by position. `cols`: their columns, if they are at hand."""
         return Rows(
             self.layout,
             self.keys[index],
@@ -159,8 +159,12 @@ class Rows:
             None if self.rank is None else self.rank[index],
             None if self.times is None else self.times[index],
             picked(self.weights, index),
-            taken(self.cols, index),
+            taken(self.cols, index) if cols is None else cols,
         )
+
+    def ordered(self, index: Index) -> Rows:
+        """Rows by position, which are kept like that: their columns may follow later."""
+        return self.take(index, ordered(self.cols, index))
 
     def where(self, mask: Mask) -> Rows:
         """Rows by mask."""

@@ -110,7 +110,7 @@ def sort_run(rows: Rows) -> Rows:
     some = rows.slice(middle.start, middle.stop) if order is None else rows.take(order[middle])
     if len(sort_rows(some)) < _LARGE * 7 // 8:
         return sort_by(rows, None if order is None else (order, first))
-    return rows if order is None else rows.take(order)
+    return rows if order is None else rows.ordered(order)
 
 
 def _sorted_by_key(rows: Rows) -> Rows:

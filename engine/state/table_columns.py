@@ -19,7 +19,9 @@ from tidewheel.engine.state.columns import Col, Index, MadeColumns, from_arrow
 _SMALL: Final = 2048  # rows of a chunk on average; if they are fewer, chunks are joined
 _PART: Final = 8  # of so many rows one is not worth what it takes to make a column
 MANY: Final = 65_536
-"""Rows that are worth being put in order later; it takes two steps to find one then."""
+"""Rows of up to four columns that are worth being put in order later: it takes two steps to find
+one then."""
+_WIDE: Final = 4
 
 
 class TableColumns(MadeColumns):
@@ -48,8 +50,8 @@ class TableColumns(MadeColumns):
 
     def take(self, index: Index) -> Sequence[Col]:
         """Some of these rows."""
-        if _later(index, self):
-            return OrderedColumns(self, index)
+        if _later(index, self, self.table.num_rows):
+            return OrderedColumns(self, self.table.num_rows, index)
         if len(index) * _PART > self.table.num_rows:
             return [columns_.take(c, index) for c in self]
         places = array_of(index)
@@ -74,12 +76,13 @@ class OrderedColumns(MadeColumns):
     Once all columns are in order nothing else is kept.
     """
 
-    __slots__ = ("_elsewhere", "_width")
+    __slots__ = ("_elsewhere", "_rows", "_width")
 
-    def __init__(self, cols: TableColumns, index: Index) -> None:
-        self._elsewhere: tuple[TableColumns, Index] | None = (cols, index)
+    def __init__(self, cols: Sequence[Col], rows: int, index: Index) -> None:
+        """`rows`: how many there are elsewhere."""
+        self._elsewhere: tuple[Sequence[Col], Index] | None = (cols, index)
         super().__init__()
-        self._width = len(cols)
+        self._rows, self._width = rows, len(cols)
 
     def __len__(self) -> int:
         return self._width
@@ -104,7 +107,7 @@ class OrderedColumns(MadeColumns):
         if elsewhere is None:
             return made
         cols, places = elsewhere
-        return cols.nbytes + int(places.nbytes) + made
+        return nbytes(cols) + int(places.nbytes) + made
 
     def take(self, index: Index) -> Sequence[Col]:
         """Some of these rows."""
@@ -113,8 +116,8 @@ class OrderedColumns(MadeColumns):
             return [columns_.take(c, index) for c in self]
         cols, places = elsewhere
         places = places[index]
-        if _later(index, cols):
-            return OrderedColumns(cols, places)
+        if _later(index, cols, self._rows):
+            return OrderedColumns(cols, self._rows, places)
         return [
             columns_.take(cols[i], places)
             if (made := self._made.get(i)) is None
@@ -123,9 +126,16 @@ class OrderedColumns(MadeColumns):
         ]
 
 
-def _later(index: Index, cols: TableColumns) -> bool:
-    """Are rows worth being put in order later? All of the table is kept until they are."""
-    return len(index) >= MANY and len(index) * 2 > cols.table.num_rows
+def _later(index: Index, cols: Sequence[Col], rows: int) -> bool:
+    """Are some of `rows` worth being put in order later? All of them are kept until they are."""
+    return len(index) * max(_WIDE, len(cols)) >= MANY * _WIDE and len(index) * 2 > rows
+
+
+def ordered(cols: Sequence[Col], index: Index) -> Sequence[Col]:
+    """Rows by position that are kept in this order: `taken`, or later."""
+    if isinstance(cols, MadeColumns) or not cols or not _later(index, cols, len(cols[0])):
+        return taken(cols, index)
+    return OrderedColumns(cols, len(cols[0]), index)
 
 
 def taken(cols: Sequence[Col], index: Index) -> Sequence[Col]:

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from tidewheel.engine.state import columns, hashing, spine
 from tidewheel.engine.state.arrangement import Arrangement
 from tidewheel.engine.state.delta import Delta, Schema, consolidate
+from tidewheel.engine.state.run import Layout
 from tidewheel.engine.state.sorting import sort_rows
 
 UTC = ZoneInfo("UTC")
@@ -318,6 +319,19 @@ def test_a_column_without_rows_has_its_type(arrow: pa.DataType) -> None:
     kind = columns.column_type(arrow)
     column = kind.dump(kind.empty())
     assert (len(column), column.type) == (0, arrow)
+
+
+@pytest.mark.parametrize("span", [5_000, 150_000, 1 << 62])
+def test_unsorted_probes_are_more_than_the_keys(span: int) -> None:
+    rng = np.random.default_rng(span)
+    keys = np.sort(rng.integers(-span, span, 5_000))
+    probes = np.concatenate([rng.integers(-span, span, 80_000), keys[::-1]])
+    schema = Schema(["k"], [pa.int64()])
+    rows = Layout(schema, [0]).rows(Delta(schema, [keys], np.ones(len(keys), np.int64)))
+    begin, counts = rows.find(probes)
+    first, last = keys.searchsorted(probes), keys.searchsorted(probes, "right")
+    assert counts.tolist() == (last - first).tolist()
+    assert begin[counts > 0].tolist() == first[counts > 0].tolist()
 
 
 @pytest.mark.parametrize("keys", [1, 3, 700])

@@ -106,13 +106,17 @@ def test_rows_are_put_in_order_when_they_are_asked_for(
     assert rows.take(some).delta().to_pylist() == same.take(some).delta().to_pylist()
 
 
-def test_a_run_of_a_table_moves_its_key_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("made", [False, True])
+def test_a_run_moves_its_key_alone(made: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(table_columns_, "MANY", 1000)
     n = 20_000
     keys = np.random.default_rng(1).permutation(n)
     table = pa.table({"k": keys, "s": [f"text {k}" for k in keys], "t": ["x"] * n})
     arrangement = Arrangement(Schema(["k", "s", "t"], table.schema.types), [0])
-    arrangement.post(as_delta(table, arrangement.schema))
+    delta = as_delta(table, arrangement.schema)
+    if made:  # by an operator, not of a table
+        delta = Delta(delta.schema, list(delta.cols), delta.weights)
+    arrangement.post(delta)
     found = arrangement.fetch(np.array([3, n - 1]))
     assert found is not None
     assert sorted(found.delta().to_pylist()) == [
