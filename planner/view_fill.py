@@ -31,6 +31,7 @@ from tidewheel.planner.view_statements import (
     each_once,
     grouped,
     named,
+    row_of,
     sought_alike,
     sources,
 )
@@ -89,7 +90,7 @@ class Contents(Texts):
         """An `Ordered` gets the rows of `source`: of many rows the first of each group."""
         given, op = self._gives.get(source), node.op
         assert isinstance(op, Ordered)
-        stored = self.tables(source) is not None and given is not None
+        stored = self.tables(source) is not None and self.given(source) is not None
         origin = self.origin(source)
         again = stored or isinstance(origin.op, Join)
         if given is None or not again or registry is None or not First.possible(op):
@@ -302,8 +303,11 @@ class Contents(Texts):
                             op.begin(delta)
                             once = np.ones(len(delta), np.int64)
                             known[node] = Delta(op.schema, delta.cols, once)
-                        elif node in served:
-                            op.step((), [delta])
+                        elif node in served:  # a total
+                            (emitted,) = op.step((), [delta])
+                            known[node] = emitted[2]
+                            node.rows_out += 1
+                            run.known(self._gives[node], row_of(known[node]))
                         elif len(delta):
                             circuit.push(node, delta, port=port)
 

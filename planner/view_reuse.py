@@ -50,11 +50,15 @@ class Reusing(Queries):
         """Each row of a query, then how often it is there; `distinct` rows are wanted again."""
         return self._made(counting(sql), distinct, f"* EXCLUDE ({COUNT})")
 
+    def known(self, sql: str, instead: str) -> None:
+        """Others read a query instead."""
+        self._kept[f"({sql})"] = f"({instead})"
+
     def _made(self, sql: str, again: str, columns: str) -> pa.Table:
         table = f"temp.main.__tw_fill{next(_NUMBERS)}"
         self.rows(f"CREATE TEMP TABLE {table} AS {sql}")
         self._tables.append(table)
-        self._kept[f"({again})"] = f"(SELECT {columns} FROM {table})"
+        self.known(again, f"SELECT {columns} FROM {table}")
         return self._run(f"FROM {table}")
 
     def _with(self, sql: str) -> str:

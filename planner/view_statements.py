@@ -8,9 +8,9 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from tidewheel.engine.arrow import numbers
+from tidewheel.engine.arrow import hugeints, numbers
 from tidewheel.engine.operators.circuit import Node
-from tidewheel.engine.state.columns import Col
+from tidewheel.engine.state.columns import Col, column_type
 from tidewheel.engine.state.delta import Delta, Schema, consolidate
 from tidewheel.engine.state.order import begins
 from tidewheel.engine.state.sorting import tallied
@@ -20,6 +20,7 @@ from tidewheel.planner.text import identifier, to_sql, written
 from tidewheel.planner.view_sums import OWN, columns
 
 COUNT: Final = "__tw_count"
+_NAMES: Final = ((pa.int64(), "BIGINT"), (pa.float64(), "DOUBLE"), (pa.bool_(), "BOOLEAN"))
 
 
 def stepped(query: str, steps: Sequence[L.Filter | L.Project | L.Unnest], last: str = "") -> str:
@@ -85,8 +86,33 @@ def named(query: str, names: Sequence[str]) -> str:
     return f"SELECT * FROM ({query}) AS t({', '.join(to_sql(identifier(n)) for n in names)})"
 
 
+def spelled(kind: pa.DataType) -> str | None:
+    """What DuckDB calls the type of a sum, a count or a mean; None for other types."""
+    if pa.types.is_decimal128(kind):
+        return f"DECIMAL({kind.precision}, {kind.scale})"
+    if column_type(kind).wide:
+        return "HUGEINT"
+    return next((name for other, name in _NAMES if other == kind), None)
+
+
+def row_of(delta: Delta) -> str:
+    """The only row of a delta, of types that are `spelled`, as a query."""
+    values = []
+    for kind, col in zip(delta.schema.kinds, delta.cols, strict=True):
+        array = kind.dump(col)
+        value = (hugeints(array.storage.to_pylist()) if kind.wide else array.to_pylist())[0]
+        text = "NULL" if value is None else f"'{value}'"
+        values.append(f"{text}::{spelled(kind.arrow)}")
+    return f"SELECT {', '.join(values)}"
+
+
 def sources(*nodes: Node) -> set[Node]:
     """The inputs of the circuit from which `nodes` come."""
+    return {node for node in behind(*nodes) if not node.inputs}
+
+
+def behind(*nodes: Node) -> set[Node]:
+    """`nodes`, and all from which they come."""
     seen: set[Node] = set()
     todo = list(nodes)
     while todo:
@@ -94,7 +120,7 @@ def sources(*nodes: Node) -> set[Node]:
         if node not in seen:
             seen.add(node)
             todo += (wire.node for wire in node.inputs)
-    return {node for node in seen if not node.inputs}
+    return seen
 
 
 def sought_alike(kind: pa.DataType) -> bool:

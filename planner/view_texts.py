@@ -19,7 +19,7 @@ from tidewheel.engine.operators.ranged import RangeJoin
 from tidewheel.planner import logical as L
 from tidewheel.planner.rewrites.measured import Text
 from tidewheel.planner.text import identifier, to_sql
-from tidewheel.planner.view_statements import named, sources, stepped
+from tidewheel.planner.view_statements import behind, named, sources, spelled, stepped
 from tidewheel.planner.view_sums import OWN, groups_alike
 
 PLACE: Final = "__tw_place"
@@ -27,7 +27,7 @@ _JOINED: Final = 16  # tables of one statement: what a view reads twice is in it
 
 
 _ALIKE: Final = ("count_star", "count", "sum", "bool_and", "bool_or")
-"""Aggregates whose values DuckDB's are, but of doubles."""
+"""Aggregates whose values are DuckDB's, but of doubles."""
 
 
 class Only(NamedTuple):
@@ -48,6 +48,7 @@ class Texts:
         self._places: dict[Node, str] = {}
         self._tables: dict[Node, str] = {}
         self._reads: dict[Node, int] = {}  # how many tables
+        self._totals: set[Node] = set()  # whose values DuckDB may compute otherwise
 
     def table(self, node: Node, names: Sequence[str], table: str, stored: bool) -> None:
         """A source gives these columns of a table; is it `stored`, so that all sessions have it?"""
@@ -89,14 +90,17 @@ class Texts:
     def total(self, node: Node, given: str, names: Sequence[str]) -> None:
         """One row that counts the rows of `given`, or sums them up as an `Accumulate` does.
 
-        What joins it with other rows is a statement, too.
+        What joins it with other rows is a statement, too; while the view is filled, its value
+        stands in there. At other times DuckDB's may be another (the last bit of a mean).
         """
         op = node.op
         assert isinstance(op, Accumulate)
-        if op.key or any(a.function not in _ALIKE for a in op.aggregates):
+        if op.key or not all(map(spelled, op.schema.types)):
             return
-        if any(s.float for s in op.arguments):
-            return
+        if any(a.function not in _ALIKE for a in op.aggregates) or any(
+            s.float for s in op.arguments
+        ):
+            self._totals.add(node)
         calls = (
             f"{OWN}count(*)"
             if a.argument is None
@@ -218,8 +222,8 @@ class Texts:
             self._reads[n] = self._reads[join]
 
     def given(self, node: Node) -> str | None:
-        """The statement that computes what `node` gives, if there is one."""
-        return self._gives.get(node)
+        """The statement that computes what `node` gives at any time, if there is one."""
+        return self._gives.get(node) if self._totals.isdisjoint(behind(node)) else None
 
     def tables(self, node: Node) -> frozenset[str] | None:
         """The tables that `node` follows from, where they are all stored."""

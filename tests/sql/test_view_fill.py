@@ -275,6 +275,48 @@ def test_what_is_not_in_a_query_is_counted_by_statements(
         )
 
 
+@pytest.mark.parametrize("rows", ["(1e16), (1.0), (-1e16)", "(1.0)", "('nan'), (1.0)", ""])
+def test_a_total_stands_in_what_it_is_compared_in(
+    rows: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where DuckDB's would be another: 1e16 + 1 - 1e16 is 1 here, and mostly 0 there."""
+    monkeypatch.setattr(view_fill, "MANY", 10)
+    with tidewheel.connect() as con, tidewheel.connect() as later:
+        for at in (con, later):
+            at.execute("CREATE TABLE d (x DOUBLE); CREATE TABLE b (k INTEGER, y DOUBLE)")
+        filled = "INSERT INTO b SELECT i % 30, i / 80 FROM range(120) AS r(i)"
+        con.execute(filled + (f"; INSERT INTO d VALUES {rows}" if rows else ""))
+        queries = {
+            "above": "SELECT k, y FROM b WHERE y > (SELECT sum(x) FROM d)",
+            "lonely": "SELECT count(*), sum(y) FROM b WHERE y > (SELECT avg(x) FROM d) "
+            "AND NOT EXISTS (FROM b c WHERE c.k = b.k + 7)",
+            "spread": "SELECT k, y FROM b WHERE y < (SELECT stddev(x) + 2 FROM d)",
+        }
+        for name, query in queries.items():
+            con.execute(f"CREATE MATERIALIZED VIEW v_{name} AS {query}")
+            later.execute(f"CREATE MATERIALIZED VIEW v_{name} AS {query}")
+        joins = [n for n in nodes_of(con, "v_lonely") if isinstance(n.op, Join)]
+        assert len(joins) == 2
+        assert not any(n.steps for n in joins)
+        later.execute(filled)
+        later.execute(f"INSERT INTO d VALUES {rows}" if rows else "SELECT 1")
+        for change in (
+            "DELETE FROM b WHERE k = 3",
+            "INSERT INTO d VALUES (0.5), (0.25)",
+            "INSERT INTO b VALUES (41, 1.25), (48, 1.25)",
+            "DELETE FROM d WHERE x < 0.4",
+            "DELETE FROM b",
+        ):
+            for name in queries:
+                found, expected = (
+                    sorted(at.execute(f"FROM v_{name}").fetchall(), key=str) for at in (con, later)
+                )
+                assert found == expected, (name, change)
+            con.execute(change)
+            later.execute(change)
+        assert con.execute("FROM v_above").fetchall() == []
+
+
 @pytest.mark.parametrize("few", [True, False])
 def test_exists_that_reads_no_column(few: bool) -> None:
     with tidewheel.connect() as con:
