@@ -339,14 +339,36 @@ def _parts(value: str, s: Sum, finite: bool, kept: Known) -> list[str]:
     if _together(s):
         high = _NONE if low else _whole(f"{OWN}sum({_high(value, s, ends)})")
         return [count, f"coalesce({OWN}sum({value}), 0)", high]
+    last = len(s.parts) - 1
+    if pa.types.is_decimal128(s.kind) and not low:
+        return [count, *(_whole(f"{OWN}sum({part})") for part in _limbs_of(value, s.kind.scale))]
     if pa.types.is_decimal128(s.kind):
         value = _unscaled(value, s.kind.scale)
-    last = len(s.parts) - 1
     if low or not last:
         return [count, _whole(f"{OWN}sum({value})"), *[_NONE] * last]
     limbs = [value, *(f"({value} >> {exact.LIMB * i})" for i in range(1, last))]
     sums = [*(f"{limb} & {_MASK}" for limb in limbs), f"{value} >> {exact.LIMB * last}"]
     return [count, *(_whole(f"{OWN}sum({part})") for part in sums)]
+
+
+def _limbs_of(value: str, scale: int) -> list[str]:
+    """The four limbs of a decimal of more than 18 digits.
+
+    Of most it is the low one, or their integers have 64 bits: no HUGEINT is computed for these.
+    """
+    whole, most, unit = _unscaled(value, scale), _most(scale), 10**scale
+    ends = [f"({whole} >> {exact.LIMB * i})" for i in range(4)]
+    parts = [*(f"({end} & {_MASK})::BIGINT" for end in ends[:3]), f"{ends[3]}::BIGINT"]
+    if not most:
+        return parts
+    short = f"({value}::DECIMAL(18, {scale}) * {unit})::BIGINT"
+    shorts = [f"({short} >> {bits}) & {_MASK}" for bits in (0, exact.LIMB, 63)]
+    few = zip((None, _low(scale), most, most), [*shorts, f"{short} >> 63"], parts, strict=True)
+    return [
+        f"CASE {'' if nothing is None else f'WHEN {value} BETWEEN 0 AND {nothing} THEN 0 '}"
+        f"WHEN {value} BETWEEN -{most} AND {most} THEN {part} ELSE {other} END"
+        for nothing, part, other in few
+    ]
 
 
 def _high(value: str, s: Sum, ends: Bounds | None) -> str:
@@ -355,7 +377,7 @@ def _high(value: str, s: Sum, ends: Bounds | None) -> str:
     Of most it is nothing. DuckDB's product of up to 18 digits is many times as fast as others.
     """
     scale, unit = s.kind.scale, _unit_of(s)
-    most = 10 ** max(0, 18 - 2 * scale) - 1
+    most = _most(scale)
     whole, short = f"{_unscaled(value, scale)}::BIGINT", f"({value} * {unit})::BIGINT"
     always = s.kind.precision <= 18 - scale
     if ends is not None and (always or max(-ends[0], ends[1]) <= most):
@@ -364,9 +386,19 @@ def _high(value: str, s: Sum, ends: Bounds | None) -> str:
         whole = short
     elif most:
         whole = f"CASE WHEN {value} BETWEEN -{most} AND {most} THEN {short} ELSE {whole} END"
+    nothing = f"{value} BETWEEN 0 AND {_low(scale)}"
+    return f"CASE WHEN {nothing} THEN 0 ELSE {whole} >> {exact.LIMB} END"
+
+
+def _most(scale: int) -> int:
+    """Up to which whole number DuckDB's product with the unit has no more than 18 digits."""
+    return int(10 ** max(0, 18 - 2 * scale) - 1)
+
+
+def _low(scale: int) -> str:
+    """The largest decimal whose digits fit into one limb."""
     digits = str(_MASK).rjust(scale + 1, "0")
-    low = f"{digits[: len(digits) - scale]}.{digits[len(digits) - scale :]}"
-    return f"CASE WHEN {value} BETWEEN 0 AND {low} THEN 0 ELSE {whole} >> {exact.LIMB} END"
+    return f"{digits[: len(digits) - scale]}.{digits[len(digits) - scale :]}"
 
 
 def _unit_of(s: Sum) -> int:

@@ -362,6 +362,11 @@ def test_sums_of_decimals_of_all_sizes(digits: int) -> None:
     for places in sorted({0, 1, digits // 2, digits - 1, digits}):
         most = 10**digits - 1
         values = [most, -most, most, 1, *(rng.randint(-most, most) for _ in range(6))]
+        for end in (1 << 32, 10 ** max(places, 18 - places)):  # where they are cut otherwise
+            near = (sign * end + by for sign in (1, -1) for by in (-1, 0, 1))
+            values += [v for v in near if abs(v) <= most]
+        few = min(most, 10**9)
+        values += [rng.randint(-few, few) for _ in range(6)]
         kind = f"DECIMAL({digits}, {places})"
         exact = Context(prec=60)
         texts = [f"{Decimal(v).scaleb(-places, exact):f}" for v in values]
@@ -369,11 +374,18 @@ def test_sums_of_decimals_of_all_sizes(digits: int) -> None:
         con.execute(f"CREATE TABLE t AS SELECT * FROM (VALUES {rows}) AS r(g, d)")
         query = "SELECT g, sum(d) AS s, count(d) AS n, max(d) AS m FROM t GROUP BY g"
         con.execute(f"CREATE MATERIALIZED VIEW v AS {query}")
-        for change in ("", "DELETE FROM t WHERE d < 0", "INSERT INTO t FROM t WHERE g = 1 LIMIT 1"):
+        for change in (
+            "",
+            "DELETE FROM t WHERE d < 0",
+            "INSERT INTO t FROM t WHERE g = 1 LIMIT 1",
+            "DELETE FROM t",
+        ):
             if change:
                 con.execute(change)
             wanted = con.execute(query).fetchall()
             assert sorted(con.execute("FROM v").fetchall()) == sorted(wanted), kind
+        sums = (a for op in accumulates(con) for a in op.arrangements())
+        assert not any(len(a.contents()) for a in sums), kind
         con.execute("DROP MATERIALIZED VIEW v; DROP TABLE t")
     con.close()
 
