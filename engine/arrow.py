@@ -6,6 +6,7 @@ text (`planner.direct.Rows`) never loads it. All others import it as usual.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Sequence
 from decimal import Context
 from types import ModuleType
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 __all__ = [
     "Exchanged", "array_from", "array_of", "decoded", "empty", "has_tuple", "hugeints", "is_tuple",
-    "numbers", "pa", "text_value", "wide", "with_leaves",
+    "legible", "numbers", "pa", "text_value", "wide", "with_leaves",
 ]  # fmt: skip
 
 if TYPE_CHECKING:
@@ -133,7 +134,24 @@ def hugeints(stored: Iterable[bytes | None]) -> list[int | None]:
 
 def decoded(table: pa.Table) -> pa.Table:
     """`table` with the values of its dictionaries: DuckDB 2.0 does not read all that it writes."""
-    types = [with_leaves(t, _value) for t in table.schema.types]
+    return _of_types(table, [with_leaves(t, _value) for t in table.schema.types])
+
+
+def legible(table: pa.Table) -> pa.Table:
+    """`table` as DuckDB reads it: ENUMs in an array of fixed size come as texts."""
+    kinds = table.schema.types
+    return _of_types(table, [with_leaves(t, _value) if _hides(t) else t for t in kinds])
+
+
+@functools.cache
+def _hides(kind: pa.DataType, inside: bool = False) -> bool:
+    if pa.types.is_dictionary(kind):
+        return inside
+    inside |= pa.types.is_fixed_size_list(kind)
+    return any(_hides(kind.field(i).type, inside) for i in range(kind.num_fields))
+
+
+def _of_types(table: pa.Table, types: list[pa.DataType]) -> pa.Table:
     if types == table.schema.types:
         return table
     return table.cast(pa.schema([f.with_type(t) for f, t in zip(table.schema, types, strict=True)]))
@@ -182,8 +200,9 @@ class Exchanged:
     """
 
     def __init__(self, table: pa.Table) -> None:
-        self.table = table
-        self.schema = table.schema
+        self._given = table.schema
+        self.table = legible(table)
+        self.schema = self.table.schema
 
     def __arrow_c_schema__(self) -> object:
         return self.schema.__arrow_c_schema__()
@@ -193,7 +212,7 @@ class Exchanged:
 
     def exchange(self, table: pa.Table) -> bool:
         """Have `table` read from now on, if its schema is the same."""
-        same = bool(self.schema.equals(table.schema))
+        same = bool(self._given.equals(table.schema))
         if same:
-            self.table = table
+            self.table = table if self._given is self.schema else legible(table)
         return same

@@ -44,7 +44,7 @@ def _relation(connection: duckdb.DuckDBPyConnection, table: pa.Table) -> duckdb.
     found = readable(connection, table)
     if isinstance(found, duckdb.DuckDBPyRelation):
         return found
-    return connection.from_arrow(table)
+    return connection.from_arrow(found)
 
 
 def _zone(t: pa.DataType) -> str | None:
@@ -227,7 +227,7 @@ class Exporter:
             return source
         table = self.table(pa.Table.from_batches([source])).combine_chunks()
         return pa.RecordBatch.from_arrays(
-            [c.chunk(0) if c.num_chunks else pa.array([], c.type) for c in table.columns],
+            [c.chunk(0) if c.num_chunks else pa.nulls(0, c.type) for c in table.columns],
             schema=self.schema,
         )
 
@@ -236,7 +236,7 @@ class Exporter:
         table = pa.Table.from_arrays(
             [source.column(i) for i in self._odd], schema=pa.schema(fields)
         )
-        found: pa.Table = _in_zone(table.schema).from_arrow(table).to_arrow_table()
+        found: pa.Table = _relation(_in_zone(table.schema), table).to_arrow_table()
         return list(found.columns)
 
 

@@ -19,6 +19,7 @@ from functools import cached_property
 import pyarrow as pa
 from sqlglot import exp
 
+from tidewheel.engine.kernels.duckdb import readable
 from tidewheel.engine.quoting import quoted
 
 from ..planner import execute
@@ -134,7 +135,8 @@ class Prover:
 
     def register(self, name: str, rows: pa.Table) -> None:
         """Let queries read `rows`."""
-        self._context.connection.register(name, rows)
+        connection = self._context.connection
+        connection.register(name, readable(connection, rows))
         self._registered.append(name)
 
     @cached_property

@@ -16,7 +16,7 @@ from typing import Any
 import _duckdb
 import duckdb
 
-from tidewheel.engine.arrow import Exchanged, has_tuple, pa
+from tidewheel.engine.arrow import Exchanged, has_tuple, legible, pa
 from tidewheel.engine.quoting import quoted
 
 Parameters = Sequence[Any] | Mapping[str, Any] | None
@@ -136,6 +136,8 @@ def readable(
     connection: duckdb.DuckDBPyConnection, table: pa.Table | Exchanged
 ) -> pa.Table | Exchanged | duckdb.DuckDBPyRelation:
     """`table` with DuckDB's types: a row without names has got some from Arrow. Hold the lock."""
+    if isinstance(table, pa.Table):
+        table = legible(table)
     if not any(map(has_tuple, table.schema.types)):
         return table
     found = connection.from_arrow(table)

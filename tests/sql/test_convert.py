@@ -92,6 +92,21 @@ def test_values(value: str, zone: str) -> None:
         assert ours[1] == theirs[1]
 
 
+@pytest.mark.parametrize(
+    "value",
+    [
+        "['b', null]::enum('a', 'b')[2]",
+        "{'u': uuid '00000000-0000-0000-0000-000000000001', 'e': [['b']::enum('a', 'b')[1]]}",
+    ],
+)
+def test_enums_in_arrays_of_fixed_size(value: str) -> None:
+    """DuckDB does not read as Arrow what it writes: the numbers of the values came out."""
+    ours, theirs = [c.execute(f"select {value}").fetchall() for _, c in CONNECTIONS]
+    assert ours == theirs
+    exported = CONNECTIONS[0][1].execute(f"select {value} as v").to_arrow_table()
+    assert "'b'" in str(exported.to_pylist())
+
+
 @settings(max_examples=30, deadline=None)
 @given(
     st.lists(
