@@ -106,6 +106,7 @@ class Creation(RowEpochs):
                 f"a view can't keep what {unlike} means under this search_path",
                 "name the schema, too: database.schema.table",
             )
+        itself = replaced and key in names.reads(parsed.query, self._keys())
         with self.implicitly():
             if replaced:
                 self.drop_one(key)
@@ -124,7 +125,12 @@ class Creation(RowEpochs):
             else:
                 read = frozenset(names.reads(parsed.query, self._keys()))
                 known = names.after(come) if relation is None else None
-                rows, types = self._no_rows(parsed.query, read, known)
+                try:
+                    rows, types = self._no_rows(parsed.query, read, known)
+                except errors.ProgrammingError:
+                    if itself:
+                        raise _of_itself(statement, parsed) from None
+                    raise
             columns = self._columns(rows, parsed, statement)
             for column, kind in zip(columns, types, strict=True):
                 if plain is None and _VARIANT.search(kind):
@@ -346,6 +352,18 @@ def _distinct(names: Sequence[str]) -> list[str]:
         last[new.lower()] = 0
         found.append(new)
     return found
+
+
+def _of_itself(statement: Statement, parsed: view_text.CreateView) -> errors.Error:
+    name = parsed.parts[-1]
+    return errors.ProgrammingError(
+        f"a view can't read itself, and the query of {name} reads {name}",
+        hint=f"write out what {name} is made of (SELECT sql FROM tidewheel_views() has its query), "
+        "or give the new view another name; to be up to date a view needs neither",
+        text=statement.script,
+        position=parsed.name_at,
+        length=parsed.name_length,
+    )
 
 
 def _refusal(

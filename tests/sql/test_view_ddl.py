@@ -296,6 +296,27 @@ def test_a_recursive_view_is_replaced_below_a_view(con: tidewheel.Connection) ->
     assert con.execute("SELECT max(d) FROM twice").fetchall() == [(14,)]
 
 
+@pytest.mark.parametrize(
+    "query",
+    [
+        "FROM w",
+        "SELECT * FROM main.W WHERE b > 1",
+        "FROM plain",
+        "SELECT a FROM t WHERE a IN (FROM w)",
+    ],
+)
+def test_a_view_is_not_replaced_by_what_reads_it(con: tidewheel.Connection, query: str) -> None:
+    """The old view goes first: its name was said to be unknown, or meant for another one."""
+    con.execute("CREATE VIEW plain AS FROM w")
+    before = con.execute("FROM w").fetchall()
+    with pytest.raises(tidewheel.ProgrammingError, match="can't read itself") as caught:
+        con.execute(f"CREATE OR REPLACE MATERIALIZED VIEW w AS {query}")
+    assert "give the new view another name" in (caught.value.hint or "")
+    assert con.execute("FROM w").fetchall() == before
+    con.execute("CREATE OR REPLACE MATERIALIZED VIEW w AS WITH w AS (SELECT 5 AS b) FROM w")
+    assert con.execute("FROM w").fetchall() == [(5,)]
+
+
 @pytest.mark.parametrize("kind", ["VIEW", "TABLE", "MATERIALIZED VIEW", "TABLE IF EXISTS"])
 def test_renamed_as_a_view_or_a_table(con: tidewheel.Connection, kind: str) -> None:
     """DuckDB's ALTER TABLE renames views as well; the registry did not hear of it."""
