@@ -28,7 +28,8 @@ def build(
     apart: Mapping[str, KernelConnection] | None = None,
     places: dict[Operator, Stream] | None = None,
 ) -> Graph:
-    """A graph whose output `OUTPUT` is the flow's root. `context` is given to `Operator.make`.
+    """A graph whose output `OUTPUT` is the flow's root. `connection` and `context` are given to
+    `Operator.make`.
 
     `apart`: kernels, by name, with connections of their own. `places` is filled with the stream
     that each operator became; a fused one has none.
@@ -113,9 +114,9 @@ class _Builder:
         return lambda: Kernel(plan.sql, inputs, connection, parameters, is_root, rests)
 
     def _made(self, operator: Operator) -> Callable[[], Vertex]:
-        make, context = operator.make, self.context
+        make, context, connection = operator.make, self.context, self.connection
         assert make is not None
-        return lambda: make(context)
+        return lambda: make(context, connection)
 
     def other(self, operator: Operator) -> None:
         sources = [self.streams[i] for i in operator.inputs]

@@ -15,6 +15,7 @@ from typing import Any, Literal
 from sqlglot import exp
 
 from tidewheel.engine.dataflow.vertex import Vertex
+from tidewheel.engine.kernels.connection import KernelConnection
 from tidewheel.planner.logical import Column, PlanError
 
 Build = Callable[[Sequence[exp.Expr]], exp.Query]
@@ -64,7 +65,8 @@ class Operator:
     fusible: bool = True
     is_scan: bool = False
     options: dict[str, Any] = field(default_factory=dict)
-    make: Callable[[Any], Vertex] | None = None  # a factory that is given the execution's Context
+    # A factory that is given the execution's Context and the connection of its kernels.
+    make: Callable[[Any, KernelConnection], Vertex] | None = None
 
 
 class Flow:

@@ -173,12 +173,12 @@ def _statement(members: Sequence[Operator], inputs: Sequence[Operator], flow: Fl
             if source in inside:
                 sources.append(exp.Subquery(this=written.pop(source)))
             else:
-                sources.append(_handoff(input_name(ports[source]), source.columns))
+                sources.append(handoff(input_name(ports[source]), source.columns))
         written[member] = member.build(sources)
     return to_sql(written[root])
 
 
-def _handoff(name: str, columns: Sequence[Column]) -> exp.Expr:
+def handoff(name: str, columns: Sequence[Column]) -> exp.Expr:
     """A FROM item that reads a handoff. ENUM comes out of Arrow as VARCHAR: it is cast back."""
     table = exp.Table(this=identifier(name))
     if not any("ENUM(" in c.type for c in columns):

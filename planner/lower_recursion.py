@@ -16,7 +16,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from tidewheel.engine.dataflow.vertex import Vertex
-from tidewheel.engine.kernels.connection import KernelReader
+from tidewheel.engine.kernels.connection import KernelConnection, KernelReader
 from tidewheel.engine.kernels.duckdb import run_table
 from tidewheel.engine.operators.budget import DEFAULT_ITERATIONS, Budget
 from tidewheel.engine.operators.iterate import Iterate, Part, Pick
@@ -27,6 +27,7 @@ from tidewheel.planner.context import Context
 from tidewheel.planner.flow import Loop, Operator
 from tidewheel.planner.logical import Binding, Block, LetRec, Node, RecRef, Structural
 from tidewheel.planner.lower import Lowering, lowers
+from tidewheel.planner.lower_merging import merging
 from tidewheel.planner.text import VOLATILE, numbered_parameters, select_all, typed_nulls
 
 DEFAULT_ROUNDS = 10_000
@@ -88,10 +89,14 @@ def _let_rec(low: Lowering, node: LetRec) -> Operator:
     limit = node.limit
     closed = _is_closed(node)
 
-    def make(context: Any) -> Vertex:
+    def make(context: Any, connection: KernelConnection) -> Vertex:
         bounds = budget(context, DEFAULT_ROUNDS)
         record = partial(_record, context.record, names) if context.record else None
-        return Iterate(specs, ports, wanted, bounds, limit, node.enough, record, closed)
+        merges = [merging(b, connection) for b in node.bindings]
+        vertex = Iterate(specs, ports, wanted, bounds, limit, node.enough, record, closed, merges)
+        if any(merges):
+            vertex.exclusive = connection.key
+        return vertex
 
     head = low.flow.vertex("Iterate", sources, (), None, detail=_detail(node), buffer=None)
     head.make = make
@@ -209,7 +214,7 @@ def _fused(low: Lowering, node: LetRec, binding: Binding, structural: Structural
     )
     native = binding.native
 
-    def make(context: Any) -> Vertex:
+    def make(context: Any, connection: KernelConnection) -> Vertex:
         otherwise = partial(_run_loops, binding, context)
         if native is not None and binding.kind == "union" and context.record is None:
             otherwise = partial(_run_native, native, context)
@@ -230,7 +235,7 @@ def _native(low: Lowering, node: LetRec, binding: Binding, native: Block) -> Ope
     """The loop as one statement of DuckDB's."""
     counted = len(native.columns) > len(binding.columns)
 
-    def make(context: Any) -> Vertex:
+    def make(context: Any, connection: KernelConnection) -> Vertex:
         bounds = budget(context)
         limit = str(bounds.iterations if bounds.iterations is not None else 1 << 30)
         beyond = [b + 1 for b in (bounds.rows, bounds.bytes and 8 * bounds.bytes) if b is not None]

@@ -259,7 +259,10 @@ class ValuedForest(Forest):
         """The value column as integers."""
         kind: Any = self.schema.kinds[self.value]
         values, nulls = kind.split(cols[self.value])
-        places = kind.ordered(values) if isinstance(kind, FloatType) else values.astype(np.int64)
+        if isinstance(kind, FloatType):
+            places = kind.ordered(values, exactly=True)  # which are to become the values again
+        else:
+            places = values.astype(np.int64)
         if self.descending:
             places = ~places
         meant = set(self._meant)

@@ -64,7 +64,7 @@ class Improved:
         if isinstance(self._kind, columns_.FloatType):
             values, nulls = self._kind.split(cols[self._value])
             whole: Any = forest.schema.kinds[self._value]
-            cols[self._value] = whole.join(self._kind.ordered(values), nulls)
+            cols[self._value] = whole.join(self._kind.ordered(values, exactly=True), nulls)
         forest.begin()
         try:
             places = forest.places(cols)

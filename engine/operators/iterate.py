@@ -23,6 +23,7 @@ import pyarrow as pa
 from tidewheel.engine.dataflow.vertex import Vertex
 from tidewheel.engine.operators.budget import Budget, Meter, RecursionLimitError
 from tidewheel.engine.operators.cycle import Cycle, bags
+from tidewheel.engine.operators.merging import Merge
 from tidewheel.engine.operators.rowset import repeats
 from tidewheel.engine.operators.variable import Variable, VariableSpec
 from tidewheel.engine.progress.timestamp import Timestamp
@@ -61,8 +62,9 @@ class Iterate(Vertex):
     `wanted` are the (variable, part) that somebody reads. `limit`: RETURN AT or ERROR AT RECURSION
     LIMIT. `enough`: the answer may end at that many rows. `record(variable, counters, rows)` is
     given what each counter added to a variable (all its rows, where they are replaced). `closed`:
-    what a counter adds follows from what the last one did, and from nothing else. It sends a
-    `Round` per time, from which each `Pick` takes its part.
+    what a counter adds follows from what the last one did, and from nothing else. `merges`: of each
+    variable, what finds the best rows of its groups. It sends a `Round` per time, from which each
+    `Pick` takes its part.
     """
 
     def __init__(
@@ -75,6 +77,7 @@ class Iterate(Vertex):
         enough: int | None = None,
         record: Callable[[int, tuple[int, ...], pa.Table], None] | None = None,
         closed: bool = False,
+        merges: Sequence[Merge | None] = (),
     ) -> None:
         self._record = record
         self._closed = closed and enough is None and budget.on_limit == "error"
@@ -84,6 +87,7 @@ class Iterate(Vertex):
         self._budget = budget
         self._limit = limit
         self._enough = enough
+        self._merges = tuple(merges) or (None,) * len(specs)
         self._runs: dict[Outer, _Run] = {}
 
     def on_recv(self, port: int, batch: Any, time: Timestamp) -> None:
@@ -94,7 +98,7 @@ class Iterate(Vertex):
         if run is None:
             names = ", ".join(f'"{s.label}"' for s in self._specs)
             run = self._runs[outer] = _Run(
-                [Variable(s) for s in self._specs],
+                [Variable(s, m) for s, m in zip(self._specs, self._merges, strict=True)],
                 Meter(self._budget, names, self._specs[0].kind, reports=False),
             )
         variable = self._ports[port]

@@ -28,9 +28,9 @@ class RowSet:
     """Rows seen so far. NULLs are equal to each other, as in DISTINCT."""
 
     def __init__(self, width: int) -> None:
-        self._columns = [_Codes() for _ in range(width)]
+        self._columns = [Codes() for _ in range(width)]
         self._bits = 64 // max(width, 1)
-        self._runs: list[Ints] | None = []
+        self._runs: list[Ints] | None = [] if self._bits > 1 else None
         self._rows: set[bytes] = set()
         self._count = 0
 
@@ -116,32 +116,32 @@ class RowSet:
                 values = (run << (64 - bits - shift)) >> (64 - bits)
                 nulls = values == -half
                 codes.append((np.where(nulls, 0, values), nulls.astype(np.int64)))
-            self._rows.update(_as_bytes(codes))
+            self._rows.update(as_bytes(codes))
         self._runs = None
 
     def _add_bytes(self, codes: list[tuple[Ints, Ints | None]]) -> Ints:
         known = self._rows
         picked = []
-        for i, row in enumerate(_as_bytes(codes)):
+        for i, row in enumerate(as_bytes(codes)):
             if row not in known:
                 known.add(row)
                 picked.append(i)
         return np.array(picked, dtype=np.int64)
 
 
-def _as_bytes(codes: list[tuple[Ints, Ints | None]]) -> list[bytes]:
+def as_bytes(codes: list[tuple[Ints, Ints | None]]) -> list[bytes]:
     width = len(codes)
-    rows = np.zeros((len(codes[0][0]), width + 1), dtype=np.int64)
+    rows = np.zeros((len(codes[0][0]), width + -(-width // 64)), dtype=np.int64)
     for i, (values, nulls) in enumerate(codes):
         rows[:, i] = values
         if nulls is not None:
-            rows[:, width] |= (nulls != 0).astype(np.int64) << i if i < 63 else 0
-    packed: Any = rows.view(np.dtype((np.void, 8 * (width + 1)))).ravel()
+            rows[:, width + i // 64] |= (nulls != 0).astype(np.int64) << i % 64
+    packed: Any = rows.view(np.dtype((np.void, 8 * rows.shape[1]))).ravel()
     found: list[bytes] = packed.tolist()
     return found
 
 
-class _Codes:
+class Codes:
     """One column's values as 64-bit integers, equal iff the values are."""
 
     def __init__(self) -> None:
@@ -149,9 +149,8 @@ class _Codes:
 
     def encode(self, column: pa.ChunkedArray) -> tuple[Ints, Ints | None]:
         """Values (0 for NULL) and a mask of the NULLs, None if there are none."""
-        array = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
-        if isinstance(array, pa.ChunkedArray):
-            array = array.chunk(0) if array.num_chunks else pa.array([], column.type)
+        chunks = column.chunks or [pa.nulls(0, column.type)]
+        array = chunks[0] if len(chunks) == 1 else pa.concat_arrays(chunks)
         if isinstance(array, pa.ExtensionArray):
             array = array.storage
         nulls: Ints | None = None
@@ -174,13 +173,9 @@ class _Codes:
             indices = numbers(encoded.indices.fill_null(0))
             found: Ints = np.array(codes, dtype=np.int64)[indices]
             return found
-        return np.array(
-            [
-                0 if v is None else known.setdefault(frozen(v), len(known))
-                for v in python_values(array)
-            ],
-            dtype=np.int64,
-        )
+        # (a NULL has a number, too: Arrow does not mark those of a UNION)
+        codes = [known.setdefault(frozen(v), len(known)) for v in python_values(array)]
+        return np.array(codes, dtype=np.int64)
 
 
 _VIEWS: dict[int, Any] = {8: np.int8, 16: np.int16, 32: np.int32, 64: np.int64}

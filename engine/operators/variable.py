@@ -13,15 +13,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import pyarrow as pa
 
-from tidewheel.engine.arrow import hugeints
 from tidewheel.engine.operators.improved import Improved
-from tidewheel.engine.operators.rowset import RowSet, frozen
+from tidewheel.engine.operators.keyed_rows import KeyedRows, equal
+from tidewheel.engine.operators.merging import Merge
+from tidewheel.engine.operators.rowset import RowSet
 from tidewheel.engine.operators.step_program import Unfit
-from tidewheel.engine.state.columns import canonical, column_type, counted
+from tidewheel.engine.state.columns import column_type
 
 Kind = Literal["union", "union_all", "improve", "using_key", "mutual"]
 
@@ -47,17 +48,18 @@ class VariableSpec:
 class Variable:
     """The rows of one variable; `absorb` is called once per counter."""
 
-    def __init__(self, spec: VariableSpec) -> None:
+    def __init__(self, spec: VariableSpec, merge: Merge | None = None) -> None:
         self.spec = spec
+        self._merge = merge
         self.changed = False
         self._seen: RowSet | None = None
         self._improved: Improved | None = None
         self._old: list[pa.Table] = []
-        self._rows: dict[tuple[Any, ...], list[Any]] = {}
         self._begin(pa.table({}))
 
     def _begin(self, empty: pa.Table) -> None:
         self.empty = self.delta = self._value = empty
+        self._keyed = KeyedRows(empty.schema, self.spec.key)
         merge = self.spec.merge
         if self.spec.kind == "improve" and len(merge) == empty.num_columns:
             at = Improved.fits(empty.schema, merge)
@@ -92,7 +94,7 @@ class Variable:
         elif kind == "improve":
             self.delta = self._improve(arrived)
         elif kind == "using_key":
-            self.delta = self._replace(arrived)
+            self.delta = self._keyed.replace(arrived, self.spec.changes_only)
         else:
             same = _same(arrived, self._value)
             self.delta = self.empty if same else arrived
@@ -123,7 +125,7 @@ class Variable:
             return self._value
         if self._improved is not None:
             return self._improved.rows()
-        return self._table(list(self._rows.values()))
+        return self._keyed.rows()
 
     def _improve(self, arrived: pa.Table) -> pa.Table:
         if self._improved is not None:
@@ -132,39 +134,8 @@ class Variable:
             except Unfit:
                 found, self._improved = self._improved.rows(), None
                 self._improve(found)
-        touched: dict[tuple[Any, ...], list[Any]] = {}
-        key, merge = self.spec.key, self.spec.merge
-        for row in _rows(arrived):
-            name = tuple(frozen(row[i]) for i in key)
-            old = self._rows.get(name)
-            if old is None:
-                self._rows[name] = touched[name] = list(row)
-                continue
-            better = _merged(old, row, merge)
-            if better is not None:
-                self._rows[name] = touched[name] = better
-        return self._table(list(touched.values()))
-
-    def _replace(self, arrived: pa.Table) -> pa.Table:
-        touched: dict[tuple[Any, ...], list[Any]] = {}
-        latest: dict[tuple[Any, ...], list[Any]] = {}
-        for row in _rows(arrived):
-            latest[tuple(frozen(row[i]) for i in self.spec.key)] = list(row)
-        for name, values in latest.items():
-            old = self._rows.get(name)
-            if old is None or not self.spec.changes_only or frozen(old) != frozen(values):
-                touched[name] = values
-            self._rows[name] = values
-        return self._table(list(touched.values()))
-
-    def _table(self, rows: list[list[Any]]) -> pa.Table:
-        if not rows:
-            return self.empty
-        columns = zip(*rows, strict=True)
-        return pa.Table.from_arrays(
-            [_array(c, f.type) for c, f in zip(columns, self.empty.schema, strict=True)],
-            schema=self.empty.schema,
-        )
+        assert self._merge is not None
+        return self._keyed.improve(arrived, self.spec.merge, self._merge)
 
 
 def _concat(tables: Sequence[pa.Table]) -> pa.Table:
@@ -174,93 +145,15 @@ def _concat(tables: Sequence[pa.Table]) -> pa.Table:
     return filled[0] if len(filled) == 1 else pa.concat_tables(filled)
 
 
-def _rows(table: pa.Table) -> list[tuple[Any, ...]]:
-    return list(zip(*map(_values, table.columns), strict=True))
-
-
-def _values(column: pa.ChunkedArray) -> list[Any]:
-    """Python values; those of extension types are what stores them, HUGEINTs integers.
-
-    Dates and times are numbers: Python's have no infinity, nor 24:00.
-    """
-    kind = column.type
-    if not isinstance(kind, pa.BaseExtensionType):
-        return list(counted(column).to_pylist())
-    stored = pa.chunked_array([c.storage for c in column.chunks], kind.storage_type).to_pylist()
-    return hugeints(stored) if column_type(kind).wide else list(stored)
-
-
-def _array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
-    if not isinstance(kind, pa.BaseExtensionType):
-        return pa.array(values, kind)
-    found = column_type(kind)
-    return found.dump(found.of(values))
-
-
 def _same(one: pa.Table, other: pa.Table) -> bool:
     """Equal rows; both come in one order (their kernel sorts them)."""
     if one.num_rows != other.num_rows:
         return False
     if one.equals(other):
         return True
-    if not any(pa.types.is_floating(t) for t in one.schema.types):
-        return False
     # NaN equals itself here, not in Arrow.
-    return [frozen(r) for r in _rows(one)] == [frozen(r) for r in _rows(other)]
-
-
-def _merged(old: list[Any], new: Sequence[Any], merge: Sequence[str | None]) -> list[Any] | None:
-    """The better of two rows of a key, column by column; None if the old one is as good."""
-    result = list(old)
-    improved = [False] * len(result)
-    for i, how in enumerate(merge):
-        if how is None or how.startswith("arg_"):
-            continue
-        value = _better(how, old[i], new[i])
-        if value is not None:
-            result[i], improved[i] = value[0], True
-    for i, how in enumerate(merge):
-        if how is not None and how.startswith("arg_") and improved[int(how.partition(":")[2])]:
-            result[i] = new[i]
-    return result if any(improved) else None
-
-
-def _better(how: str, old: Any, new: Any) -> tuple[Any] | None:
-    """The improved value, in a tuple; None if `new` is no improvement. NULL is the worst value."""
-    if new is None:
-        return None
-    if old is None:
-        return (new,)
-    if how == "min":
-        return (new,) if _less(new, old) else None
-    if how == "max":
-        return (new,) if _less(old, new) else None
-    if how == "bool_or":
-        return (new,) if new and not old else None
-    if how == "bool_and":
-        return (new,) if old and not new else None
-    joined = old | new if how == "bit_or" else old & new
-    return (joined,) if joined != old else None
-
-
-def _less(one: Any, other: Any) -> bool:
-    if isinstance(one, dict | list | tuple):
-        return bool(_place(one) < _place(other))
-    if one != one:  # NaN is the largest value
-        return False
-    return bool(other != other or one < other)
-
-
-def _place(value: Any) -> tuple[Any, ...]:
-    """Where a value within others stands, as DuckDB orders them: NaN behind numbers, then NULL.
-
-    A month is 30 days.
-    """
-    if value is None:
-        return (2,)
-    if isinstance(value, pa.MonthDayNano):
-        return (0, *canonical(value))
-    if isinstance(value, dict | list | tuple):
-        parts = value.values() if isinstance(value, dict) else value
-        return (0, *map(_place, parts))
-    return (1,) if value != value else (0, value)
+    return all(
+        column_type(x.type).loose and equal(x, y).all()
+        for x, y in zip(one.columns, other.columns, strict=True)
+        if not x.equals(y)
+    )

@@ -242,9 +242,12 @@ class FloatType(FixedType):
         doubles[np.isnan(doubles)] = np.nan
         return doubles.view(np.uint64)
 
-    def ordered(self, values: Array) -> npt.NDArray[np.int64]:
-        """Integers in the order of the values: 0.0 and -0.0 are one, NaN is the last."""
-        return _turned(self._bits(values).view(np.int64))
+    def ordered(self, values: Array, exactly: bool = False) -> npt.NDArray[np.int64]:
+        """Integers in the order of the values: 0.0 and -0.0 are one, NaN is the last.
+
+        `exactly`, -0.0 stands right before 0.0.
+        """
+        return _turned(self._bits(values, exactly).view(np.int64))
 
     def of_ordered(self, integers: npt.NDArray[np.int64]) -> Array:
         """The values of such integers."""
