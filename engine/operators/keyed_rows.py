@@ -75,24 +75,9 @@ class KeyedRows:
         numbered = rows.append_column(GROUP, array_of(groups))
         found = merge(numbered.append_column(ROW, array_of(np.arange(len(groups)))))
         found = _picked(found, from_arrow(found.column(GROUP)).argsort())
-        _, first = np.unique(groups, return_index=True)
-        better = old < 0
-        chosen: dict[int, Ints] = {}
-        for i, which in enumerate(how):
-            if which in CHOOSE:
-                chosen[i] = from_arrow(found.column(i))
-                better |= chosen[i] != first
-        columns: list[pa.ChunkedArray] = []
-        for i, which in enumerate(how):
-            if which in COMBINE:
-                columns.append(found.column(i))
-                better |= ~equal(columns[i], rows.column(i).take(array_of(first)))
-            else:
-                _, _, by = (which or "").partition(":")
-                at = chosen.get(int(by) if by else i, first)
-                columns.append(rows.column(i).take(array_of(at)))
-        index = np.flatnonzero(better)
-        improved = _picked(pa.Table.from_arrays(columns, schema=arrived.schema), index)
+        merged, better = _merged(rows, groups, found, how)
+        index = np.flatnonzero(better | (old < 0))
+        improved = _picked(merged, index)
         self._put(distinct[index], improved)
         return improved
 
@@ -106,7 +91,8 @@ class KeyedRows:
             codes = [c.encode(rows.column(i)) for c, i in zip(self._codes, self._key, strict=True)]
             slots = np.array([known.setdefault(k, len(known)) for k in as_bytes(codes)], np.int64)
             size = len(known)
-        self._at = np.concatenate((self._at, np.full(size - len(self._at), -1)))
+        if size > len(self._at):
+            self._at = np.concatenate((self._at, np.full(size - len(self._at), -1)))
         return slots
 
     def _put(self, slots: Ints, rows: pa.Table) -> None:
@@ -136,6 +122,29 @@ class KeyedRows:
         if len(places) < 2:
             return found
         return _picked(found.combine_chunks(), np.concatenate(places).argsort())
+
+
+def _merged(
+    rows: pa.Table, groups: Ints, found: pa.Table, how: Sequence[str | None]
+) -> tuple[pa.Table, Mask]:
+    """The row of each group as a `Merge` has `found` it; which are better than their first row."""
+    _, first = np.unique(groups, return_index=True)
+    better = np.zeros(len(first), bool)
+    chosen: dict[int, Ints] = {}
+    for i, which in enumerate(how):
+        if which in CHOOSE:
+            chosen[i] = from_arrow(found.column(i))
+            better |= chosen[i] != first
+    columns: list[pa.ChunkedArray] = []
+    for i, which in enumerate(how):
+        if which in COMBINE:
+            columns.append(found.column(i))
+            better |= ~equal(columns[i], rows.column(i).take(array_of(first)))
+        else:
+            _, _, by = (which or "").partition(":")
+            at = chosen.get(int(by) if by else i, first)
+            columns.append(rows.column(i).take(array_of(at)))
+    return pa.Table.from_arrays(columns, schema=rows.schema), better
 
 
 def _picked(rows: pa.Table, index: Ints) -> pa.Table:
