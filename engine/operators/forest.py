@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from tidewheel.engine.operators.slots import Slots, grown
 from tidewheel.engine.state.columns import (
@@ -173,6 +174,8 @@ class ValuedForest(Forest):
     ) -> None:
         self.value = value
         self.descending = descending
+        # The last place is NULL's: of timestamps 'infinity' has it, and none has the first.
+        self._down = int(pa.types.is_timestamp(schema.types[value]) and not descending)
         super().__init__(schema, key, name)
 
     @staticmethod
@@ -262,7 +265,7 @@ class ValuedForest(Forest):
         if isinstance(kind, FloatType):
             places = kind.ordered(values, exactly=True)  # which are to become the values again
         else:
-            places = values.astype(np.int64)
+            places = values.astype(np.int64) - self._down
         if self.descending:
             places = ~places
         meant = set(self._meant)
@@ -295,7 +298,7 @@ class ValuedForest(Forest):
 
     def _column(self, places: Int64s) -> Col:
         kind: Any = self.schema.kinds[self.value]
-        values: Array = ~places if self.descending else places
+        values: Array = ~places if self.descending else places + self._down
         nulls = places == TOP if "NULL" in self._meant else None
         if nulls is not None:
             values = np.where(nulls, 0, values)

@@ -143,6 +143,26 @@ def test_minus_zero_stays_what_it_is(kind: str, how: str) -> None:
         assert rows(con, "FROM best") == ["(0, -0.0)", "(1, -0.0)", "(2, -0.0)"]
 
 
+@pytest.mark.parametrize("how", ["min", "max"])
+@pytest.mark.parametrize(
+    "kind", ["TIMESTAMP", "TIMESTAMP_NS", "TIMESTAMP_S", "TIMESTAMPTZ", "DATE"]
+)
+def test_infinity_beside_null_in_a_view(kind: str, how: str) -> None:
+    """Both were the last place that 64 bits have: the view was refused, or the change."""
+    with tidewheel.connect() as con:
+        con.execute(f"CREATE TABLE s (k INTEGER, v {kind}); CREATE TABLE e (a INTEGER, b INTEGER)")
+        con.execute("INSERT INTO s VALUES (0, 'infinity'), (1, NULL), (5, NULL)")
+        con.execute("INSERT INTO e VALUES (0, 1), (1, 2)")
+        query = f"WITH RECURSIVE r(x, v) AS (SELECT k, v FROM s UNION SELECT e.b, {how}(r.v) FROM r JOIN e ON e.a = r.x GROUP BY e.b) SELECT x, v::VARCHAR FROM r"
+        con.execute(f"CREATE MATERIALIZED VIEW best AS {query}")
+        assert rows(con, "FROM best") == [*(f"({x}, 'infinity')" for x in range(3)), "(5, None)"]
+        con.execute("INSERT INTO s VALUES (1, '-infinity')")
+        assert rows(con, "FROM best") == rows(con, query)
+        con.execute("UPDATE s SET v = NULL WHERE k < 2")
+        assert rows(con, "FROM best") == [f"({x}, None)" for x in (0, 1, 2, 5)]
+        assert con.execute("VERIFY VIEW best").fetchall() == []
+
+
 def test_a_union_that_is_null_is_a_value_of_its_own() -> None:
     """Arrow's unions have no NULLs of their own: it was taken for the first value that came."""
     with tidewheel.connect() as con:
