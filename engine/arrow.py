@@ -6,7 +6,6 @@ text (`planner.direct.Rows`) never loads it. All others import it as usual.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterable, Sequence
 from decimal import Context
 from types import ModuleType
@@ -140,13 +139,14 @@ def decoded(table: pa.Table) -> pa.Table:
 def legible(table: pa.Table) -> pa.Table:
     """`table` as DuckDB reads it: ENUMs in an array of fixed size come as texts."""
     kinds = table.schema.types
+    if not any(map(_hides, kinds)):
+        return table
     return _of_types(table, [with_leaves(t, _value) if _hides(t) else t for t in kinds])
 
 
-@functools.cache
 def _hides(kind: pa.DataType, inside: bool = False) -> bool:
-    if pa.types.is_dictionary(kind):
-        return inside
+    if not pa.types.is_nested(kind):
+        return inside and bool(pa.types.is_dictionary(kind))
     inside |= pa.types.is_fixed_size_list(kind)
     return any(_hides(kind.field(i).type, inside) for i in range(kind.num_fields))
 
@@ -202,7 +202,8 @@ class Exchanged:
     def __init__(self, table: pa.Table) -> None:
         self._given = table.schema
         self.table = legible(table)
-        self.schema = self.table.schema
+        self._legible = self.table is table
+        self.schema = self._given if self._legible else self.table.schema
 
     def __arrow_c_schema__(self) -> object:
         return self.schema.__arrow_c_schema__()
@@ -214,5 +215,5 @@ class Exchanged:
         """Have `table` read from now on, if its schema is the same."""
         same = bool(self._given.equals(table.schema))
         if same:
-            self.table = table if self._given is self.schema else legible(table)
+            self.table = table if self._legible else legible(table)
         return same

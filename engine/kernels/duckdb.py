@@ -136,6 +136,8 @@ def readable(
     connection: duckdb.DuckDBPyConnection, table: pa.Table | Exchanged
 ) -> pa.Table | Exchanged | duckdb.DuckDBPyRelation:
     """`table` with DuckDB's types: a row without names has got some from Arrow. Hold the lock."""
+    if not any(map(pa.types.is_nested, table.schema.types)):
+        return table
     if isinstance(table, pa.Table):
         table = legible(table)
     if not any(map(has_tuple, table.schema.types)):
