@@ -44,6 +44,7 @@ _SORTED: Final = (
 )
 _WRONG: Final = 8  # so many times the rows that are expected of a join there may well be
 _WIDE: Final = 4  # columns, behind which more of them take longer than the rows themselves
+_SMALL: Final = 1000  # rows of a table like those of nations or days
 _NARROW: Final = 2  # columns of sides that meet sooner than DuckDB would join again
 
 
@@ -217,14 +218,17 @@ class Contents(Texts):
         return join not in self._gives or _narrow(join) or self._by_row(join)
 
     def apart(self, join: Node) -> bool:
-        """Does no table change both sides of a join, which DuckDB can join for the first rows?
+        """Does hardly a change concern both sides of a join, which DuckDB can join at first?
 
-        Then one side may never be asked for what it has, or both may not.
+        Then one side may never be asked for what it has, or both may not. What both sides come of
+        are small tables at most, which seldom change.
         """
-        left, right = (self.tables(arranged.node) for arranged in join.inputs)
+        sides = [arranged.node for arranged in join.inputs]
+        left, right = map(self.tables, sides)
         if join not in self._gives or _narrow(join) or left is None or right is None:
             return False
-        return not left & right and self._large(join)
+        shared = [s for s in sources(*sides) if self._tables[s] in left & right]
+        return all(self.rows.get(s, 0) <= _SMALL for s in shared) and self._large(join)
 
     def _large(self, join: Node) -> bool:
         """Has a join a side that it takes long to put in order?"""

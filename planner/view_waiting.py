@@ -30,7 +30,7 @@ def put_off(
 ) -> None:
     """Leave out the state by which only a change of another table finds its partners.
 
-    Nobody knows whether there will be one. Where one table changes both sides of a join, or
+    Nobody knows whether there will be one. Where one large table changes both sides of a join, or
     operators have to join them, only what is much larger than the other side is left out. How many
     rows the other side has may not be known before operators have computed them: then they ask when
     they have, for what all of them find, and that decides.

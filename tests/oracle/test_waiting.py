@@ -46,6 +46,7 @@ SHAPES = {
     "apart": "SELECT i.id, i.x, o.note, o.c FROM item i JOIN ord o USING (o)",
     "far": "SELECT i.q, count(*) AS n, max(o.d) AS d FROM item i, ord o, cust c WHERE i.o = o.o AND o.c = c.c AND i.p <> c.name GROUP BY i.q",
     "branches": "SELECT i.id, o.c, o.note FROM item i JOIN ord o USING (o) UNION ALL SELECT i.id, l.s, i.p FROM item i JOIN (SELECT c AS o, max(n) AS s FROM cust GROUP BY c HAVING max(n) > 0) l USING (o)",
+    "twice": "SELECT a.name AS one, b.name AS other, count(*) AS k FROM item i JOIN nation a ON a.n = i.q JOIN ord o USING (o) JOIN nation b ON b.n = o.c GROUP BY ALL",
     "mean": "SELECT i.id, i.q FROM item i WHERE i.q / 7 > (SELECT avg(q / 7) FROM item WHERE q > 0) AND NOT EXISTS (FROM ord o WHERE o.o = i.o)",
     "above": "SELECT o.c, count(*) AS n FROM ord o JOIN item i USING (o) WHERE i.q * 1.0 >= (SELECT sum(n) / 10 FROM cust) GROUP BY o.c",
     "of_view": "SELECT v.s, o.o FROM v_chain v JOIN ord o ON o.c = v.n JOIN item i ON i.o = o.o",

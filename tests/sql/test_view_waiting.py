@@ -256,6 +256,39 @@ def test_few_pairs_are_read_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
         assert bag(con, "FROM v") == bag(con, query)
 
 
+@pytest.mark.parametrize("small", [1000, 10_000])
+def test_sides_with_a_small_table_in_common_wait(
+    monkeypatch: pytest.MonkeyPatch, small: int
+) -> None:
+    """A change of it asks both at the same time."""
+    monkeypatch.setattr(view_fill, "MANY", 100)
+    monkeypatch.setattr(view_fill, "_SMALL", small)
+    monkeypatch.setattr(shared, "ROW", 1)
+    query = (
+        "SELECT a.id, b.id AS other, a.x + b.x AS x, n.name FROM item a JOIN item b ON a.o = b.p "
+        "JOIN nation n ON n.k = b.k"
+    )
+    with tidewheel.connect() as con:
+        con.execute(
+            "CREATE TABLE item AS SELECT i AS id, i % 700 AS o, i % 601 AS p, i % 7 AS k, "
+            "i % 11 AS x FROM range(3000) t(i)"
+        )
+        con.execute("CREATE TABLE nation AS SELECT i AS k, 'n' || i AS name FROM range(7) t(i)")
+        con.execute(f"CREATE MATERIALIZED VIEW v AS {query}")
+        assert (kept(con) < 100) == (small > 3000)
+        for change in (
+            "UPDATE nation SET name = 'n9' WHERE k = 2",
+            "INSERT INTO item VALUES (9000, 3, 3, 2, 5), (9001, 900, 3, 1, 5)",
+            "DELETE FROM item WHERE o = 3 OR p = 4",
+            "BEGIN; UPDATE nation SET k = 8 WHERE k = 1; UPDATE item SET p = o WHERE k = 4;"
+            "INSERT INTO item VALUES (9002, 6, 6, 8, 1); COMMIT",
+            "DELETE FROM nation WHERE k = 2",
+            "INSERT INTO nation VALUES (2, 'n2'), (2, 'again')",
+        ):
+            con.execute(change)
+            assert bag(con, "FROM v") == bag(con, query), change
+
+
 def test_what_exists_is_not_counted_until_it_changes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(view_fill, "MANY", 10)
     monkeypatch.setattr(shared, "ROW", 1)
