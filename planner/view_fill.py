@@ -43,7 +43,7 @@ _SORTED: Final = (
     16  # rows of a value up to which it takes less time to sort them than to group them
 )
 _WRONG: Final = 8  # so many times the rows that are expected of a join there may well be
-_WIDE: Final = 4  # columns, behind which more of them take longer than the rows themselves
+_WIDE: Final = 2  # columns, behind which more of them take longer than the rows themselves
 _SMALL: Final = 1000  # rows of a table like those of nations or days
 _NARROW: Final = 2  # columns of sides that meet sooner than DuckDB would join again
 
