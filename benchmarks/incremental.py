@@ -107,7 +107,7 @@ def workload(name: str, edge_count: int, sizes: tuple[int, ...], runs: int) -> W
     found = Workload(name, nodes, edges)
     low, high = 1, edge_count  # edge 0 stays: Pathway is followed by the sum of the ids
     for size in sizes:
-        times = runs if size < 10_000 else max(3, runs // 4)
+        times = runs if size < 10_000 else max(3, runs // 12)
         if low + size * times > edge_count:
             continue
         for _ in range(times):
@@ -424,7 +424,7 @@ def main() -> None:
     parser.add_argument("--only", default="reach,hop,hop_by,components,chain")
     parser.add_argument("--edges", type=int, default=500_000, help="components has a fifth of it")
     parser.add_argument("--sizes", default=",".join(map(str, SIZES)), help="edges per transaction")
-    parser.add_argument("--runs", type=int, default=12, help="transactions of each kind and size")
+    parser.add_argument("--runs", type=int, default=40, help="transactions of each kind and size")
     parser.add_argument(
         "--tenfold", action="store_true", help="reach and hop also ten times larger"
     )
