@@ -10,17 +10,17 @@ import pyarrow as pa
 
 from tidewheel.engine.arrow import hugeints, numbers
 from tidewheel.engine.operators.circuit import Node
-from tidewheel.engine.state.columns import Col, column_type
+from tidewheel.engine.state.columns import Col
 from tidewheel.engine.state.delta import Delta, Schema, consolidate
 from tidewheel.engine.state.order import begins
 from tidewheel.engine.state.sorting import tallied
 from tidewheel.engine.state.table_columns import table_columns
+from tidewheel.engine.type_names import sql_name
 from tidewheel.planner import logical as L
 from tidewheel.planner.text import identifier, to_sql, written
 from tidewheel.planner.view_sums import OWN, columns
 
 COUNT: Final = "__tw_count"
-_NAMES: Final = ((pa.int64(), "BIGINT"), (pa.float64(), "DOUBLE"), (pa.bool_(), "BOOLEAN"))
 
 
 def stepped(query: str, steps: Sequence[L.Filter | L.Project | L.Unnest], last: str = "") -> str:
@@ -86,23 +86,14 @@ def named(query: str, names: Sequence[str]) -> str:
     return f"SELECT * FROM ({query}) AS t({', '.join(to_sql(identifier(n)) for n in names)})"
 
 
-def spelled(kind: pa.DataType) -> str | None:
-    """What DuckDB calls the type of a sum, a count or a mean; None for other types."""
-    if pa.types.is_decimal128(kind):
-        return f"DECIMAL({kind.precision}, {kind.scale})"
-    if column_type(kind).wide:
-        return "HUGEINT"
-    return next((name for other, name in _NAMES if other == kind), None)
-
-
 def row_of(delta: Delta) -> str:
-    """The only row of a delta, of types that are `spelled`, as a query."""
+    """The only row of a delta, of numbers and truth values, as a query."""
     values = []
     for kind, col in zip(delta.schema.kinds, delta.cols, strict=True):
         array = kind.dump(col)
         value = (hugeints(array.storage.to_pylist()) if kind.wide else array.to_pylist())[0]
         text = "NULL" if value is None else f"'{value}'"
-        values.append(f"{text}::{spelled(kind.arrow)}")
+        values.append(f"{text}::{sql_name(kind.arrow)}")
     return f"SELECT {', '.join(values)}"
 
 

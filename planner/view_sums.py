@@ -340,34 +340,35 @@ def _parts(value: str, s: Sum, finite: bool, kept: Known) -> list[str]:
         high = _NONE if low else _whole(f"{OWN}sum({_high(value, s, ends)})")
         return [count, f"coalesce({OWN}sum({value}), 0)", high]
     last = len(s.parts) - 1
-    if pa.types.is_decimal128(s.kind) and not low:
-        return [count, *(_whole(f"{OWN}sum({part})") for part in _limbs_of(value, s.kind.scale))]
-    if pa.types.is_decimal128(s.kind):
-        value = _unscaled(value, s.kind.scale)
+    decimal = pa.types.is_decimal128(s.kind)
     if low or not last:
-        return [count, _whole(f"{OWN}sum({value})"), *[_NONE] * last]
-    limbs = [value, *(f"({value} >> {exact.LIMB * i})" for i in range(1, last))]
-    sums = [*(f"{limb} & {_MASK}" for limb in limbs), f"{value} >> {exact.LIMB * last}"]
-    return [count, *(_whole(f"{OWN}sum({part})") for part in sums)]
+        whole = _unscaled(value, s.kind.scale) if decimal else value
+        return [count, _whole(f"{OWN}sum({whole})"), *[_NONE] * last]
+    limbs = _decimal_limbs(value, s.kind.scale) if decimal else _integer_limbs(value, len(s.parts))
+    return [count, *(_whole(f"{OWN}sum({limb})") for limb in limbs)]
 
 
-def _limbs_of(value: str, scale: int) -> list[str]:
+def _integer_limbs(value: str, count: int) -> list[str]:
+    shifted = [value, *(f"({value} >> {exact.LIMB * i})" for i in range(1, count - 1))]
+    return [*(f"{s} & {_MASK}" for s in shifted), f"{value} >> {exact.LIMB * (count - 1)}"]
+
+
+def _decimal_limbs(value: str, scale: int) -> list[str]:
     """The four limbs of a decimal of more than 18 digits.
 
     Of most it is the low one, or their integers have 64 bits: no HUGEINT is computed for these.
     """
-    whole, most, unit = _unscaled(value, scale), _most(scale), 10**scale
-    ends = [f"({whole} >> {exact.LIMB * i})" for i in range(4)]
-    parts = [*(f"({end} & {_MASK})::BIGINT" for end in ends[:3]), f"{ends[3]}::BIGINT"]
+    most, unit = _most(scale), 10**scale
+    limbs = _integer_limbs(_unscaled(value, scale), 4)
     if not most:
-        return parts
+        return limbs
     short = f"({value}::DECIMAL(18, {scale}) * {unit})::BIGINT"
     shorts = [f"({short} >> {bits}) & {_MASK}" for bits in (0, exact.LIMB, 63)]
-    few = zip((None, _low(scale), most, most), [*shorts, f"{short} >> 63"], parts, strict=True)
+    few = zip((None, _low(scale), most, most), [*shorts, f"{short} >> 63"], limbs, strict=True)
     return [
         f"CASE {'' if nothing is None else f'WHEN {value} BETWEEN 0 AND {nothing} THEN 0 '}"
-        f"WHEN {value} BETWEEN -{most} AND {most} THEN {part} ELSE {other} END"
-        for nothing, part, other in few
+        f"WHEN {value} BETWEEN -{most} AND {most} THEN {part} ELSE ({limb})::BIGINT END"
+        for nothing, part, limb in few
     ]
 
 

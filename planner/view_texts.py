@@ -19,7 +19,7 @@ from tidewheel.engine.operators.ranged import RangeJoin
 from tidewheel.planner import logical as L
 from tidewheel.planner.rewrites.measured import Text
 from tidewheel.planner.text import identifier, to_sql
-from tidewheel.planner.view_statements import behind, named, sources, spelled, stepped
+from tidewheel.planner.view_statements import behind, named, sources, stepped
 from tidewheel.planner.view_sums import OWN, groups_alike
 
 PLACE: Final = "__tw_place"
@@ -95,7 +95,7 @@ class Texts:
         """
         op = node.op
         assert isinstance(op, Accumulate)
-        if op.key or not all(map(spelled, op.schema.types)):
+        if op.key:
             return
         if any(a.function not in _ALIKE for a in op.aggregates) or any(
             s.float for s in op.arguments

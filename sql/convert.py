@@ -14,9 +14,9 @@ import duckdb
 
 from tidewheel.engine.arrow import hugeints, is_tuple, numbers, pa
 from tidewheel.engine.kernels.duckdb import readable
+from tidewheel.engine.type_names import is_variant
 
 from . import errors
-from .types import is_variant
 
 _local = threading.local()
 

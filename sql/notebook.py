@@ -6,8 +6,10 @@ from html import escape
 
 import pyarrow as pa
 
+from tidewheel.engine.type_names import sql_name_of
+
 from .convert import to_text
-from .types import NUMBER, describe, sql_name_of
+from .types import NUMBER, describe
 
 ROWS = 40
 """How many rows are shown."""

@@ -9,10 +9,11 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from typing import IO, Any, Protocol, TypeVar
 
+from tidewheel.engine.type_names import sql_name_of
+
 from ..engine.arrow import pa
 from ..planner.direct import Direct, Held
 from .convert import to_text
-from .types import sql_name_of
 
 BUFFER_BYTES = 256 << 20
 """How much of a result is kept in memory when it must make way for another statement."""
