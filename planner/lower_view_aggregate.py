@@ -22,7 +22,7 @@ from tidewheel.engine.operators.rank import Order, rankable
 from tidewheel.engine.operators.regroup import Regroup
 from tidewheel.engine.operators.running_sums import Aggregate, supports
 from tidewheel.engine.operators.tally import Tally
-from tidewheel.engine.operators.ties import settling
+from tidewheel.engine.operators.ties import Settling
 from tidewheel.engine.operators.topk import Ordered, extreme
 from tidewheel.engine.state.delta import KeySpec, Schema
 from tidewheel.planner import logical as L
@@ -36,6 +36,7 @@ from tidewheel.planner.lower_view import (
 from tidewheel.planner.lower_view_asked import asked, settled, settled_in_place
 from tidewheel.planner.order_of_rows import by_place, by_ties, goes_by
 from tidewheel.planner.text import cast_to, column, identifier, to_sql
+from tidewheel.planner.view_answers import Ends, by_kernel, by_tables
 from tidewheel.planner.view_kernels import INPUT, group_kernel, statements
 
 _SUMS: dict[type[exp.Expr], str] = {
@@ -95,8 +96,14 @@ def _aggregate(low: ViewLowering, node: L.Aggregate) -> Stream:
         if sums is None:
             return _regroup(low, node)
         streams.append(sums)
+    names = [c.name for c in source.columns]
+
+    def text(exprs: Sequence[L.Named]) -> str | None:
+        return low.contents.after(source.placed, names, extended(source, exprs).steps)
+
+    together = Ends(node.keys, text)
     for p in ends:
-        end = _end(low, source, node, p)
+        end = _end(low, source, node, p, together)
         if end is None:
             return _regroup(low, node)
         streams.append(end)
@@ -225,7 +232,9 @@ def _accumulate(
     return Stream(low.circuit, placed, columns)
 
 
-def _end(low: ViewLowering, source: Stream, node: L.Aggregate, part: _Part) -> Stream | None:
+def _end(
+    low: ViewLowering, source: Stream, node: L.Aggregate, part: _Part, together: Ends
+) -> Stream | None:
     keys = node.keys
     arguments = [e for e in (part.argument, part.by) if e is not None]
     stream, names = _keyed(low, source, keys, arguments)
@@ -234,6 +243,7 @@ def _end(low: ViewLowering, source: Stream, node: L.Aggregate, part: _Part) -> S
     key = list(range(len(keys)))
     columns = (*(k.column for k in keys), part.named.column)
     out = Schema((c.name for c in columns), (*schema.types[: len(keys)], schema.types[given]))
+    ask = None
     if rankable(schema.types[value]):
         alone = replace(node, aggregates=(part.named,))
         ask = settled_in_place(low, alone, source, out)
@@ -256,6 +266,8 @@ def _end(low: ViewLowering, source: Stream, node: L.Aggregate, part: _Part) -> S
     op: Ordered = Ordered(schema, key, order, 1, evaluate, out, key, part.function)
     placed = low.circuit.add(op, stream.placed)
     low.contents.first(placed, stream.placed, schema.names, low.shared)
+    answer = by_tables(ask) if ask else together.answer(part.function, arguments, out)
+    low.contents.answered(placed, answer, low.shared)
     return Stream(low.circuit, placed, columns)
 
 
@@ -299,13 +311,18 @@ def _regroup(low: ViewLowering, node: L.Aggregate) -> Stream:
         *(f"{to_sql(a.expr)} AS {to_sql(identifier(a.column.name))}" for a in node.aggregates),
     ]
     by = f" GROUP BY {', '.join(groups)}" if groups else ""
-    evaluate, out = low.bound(group_kernel, f"SELECT {', '.join(items)} FROM {INPUT}{by}", schema)
+    query = f"SELECT {', '.join(items)} FROM {INPUT}{by}"
+    evaluate, out = low.bound(group_kernel, query, schema)
+    answer = by_kernel(query, schema.names, out)
     ask = settled_in_place(low, node, stream, out)
     if ask is not None:
-        evaluate = settling(evaluate, ask, len(key), _orders(node, schema, key))
+        settling = Settling(evaluate, ask, len(key), _orders(node, schema, key))
+        evaluate, answer = settling, by_tables(settling.all)
     op = Regroup(schema, key, evaluate, out, list(range(len(key))), low.circuit.depth)
     op.looks = ask is not None
-    return Stream(low.circuit, low.circuit.add(op, placed.placed), node.schema)
+    added = low.circuit.add(op, placed.placed)
+    low.contents.answered(added, answer, low.shared)
+    return Stream(low.circuit, added, node.schema)
 
 
 def _orders(node: L.Aggregate, schema: Schema, key: Sequence[int]) -> list[list[int]] | None:

@@ -29,6 +29,7 @@ from tidewheel.planner.lower_view import (
     with_columns,
 )
 from tidewheel.planner.text import column, ordered, to_sql
+from tidewheel.planner.view_answers import by_kernel
 from tidewheel.planner.view_kernels import INPUT, group_kernel
 
 
@@ -151,6 +152,7 @@ def _top_k(low: ViewLowering, node: L.TopK) -> Stream:
     else:
         op = Regroup(schema, [], evaluate, out, [], low.circuit.depth, "limit")
         placed = low.circuit.add(op, source.placed)
+    low.contents.answered(placed, by_kernel(query, schema.names, out), low.shared)
     return with_columns(low, Stream(low.circuit, placed, source.schema), node.schema)
 
 

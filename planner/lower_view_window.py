@@ -33,6 +33,7 @@ from tidewheel.planner.lower_view_asked import first_in_place
 from tidewheel.planner.lower_view_nodes import linear
 from tidewheel.planner.order_of_rows import window_by_place
 from tidewheel.planner.text import column, identifier, to_sql, written
+from tidewheel.planner.view_answers import Answer, by_kernel, by_tables
 from tidewheel.planner.view_kernels import INPUT, group_kernel
 from tidewheel.planner.view_sums import OWN
 from tidewheel.planner.window_arrays import in_arrays
@@ -62,7 +63,7 @@ def _window(low: ViewLowering, node: L.Window) -> Stream:
         evaluate, schema = low.bound(group_kernel, query, source)
         evaluate = in_arrays([e.expr for e in same], source, positions, schema, evaluate)
         op = Regroup(source, positions, evaluate, schema, positions, low.circuit.depth, "window")
-        stream = _with(low, placed, op, same)
+        stream = _with(low, placed, op, same, by_kernel(query, source.names, schema))
     return with_columns(low, stream, node.schema)
 
 
@@ -96,9 +97,9 @@ def _following(low: ViewLowering, stream: Stream, same: Sequence[L.Named]) -> St
         found.append(Looking(reach, RUNNING["row_number"]))
         carried.append(len(named) - 1)
     texts = [written(L.Named(e.column, v)) for e, v in zip(named, values, strict=True)]
-    whole, schema = low.bound(
-        group_kernel, f"SELECT {columns}, {', '.join(texts)} FROM {INPUT}", source
-    )
+    query = f"SELECT {columns}, {', '.join(texts)} FROM {INPUT}"
+    whole, schema = low.bound(group_kernel, query, source)
+    answer = by_kernel(query, source.names, schema)
     before = {at: to_sql(identifier(f"__tw_before{i}")) for i, at in enumerate(carried)}
     for at in carried:
         now, kind = to_sql(values[at]), named[at].column.type
@@ -118,7 +119,7 @@ def _following(low: ViewLowering, stream: Stream, same: Sequence[L.Named]) -> St
     windows = [e.expr for e in named]
     whole = in_arrays(windows, source, group, schema, whole, reach.total)
     op = Following(source, group, place, reach, schema, whole, rest, [width + at for at in carried])
-    return _with(low, placed, op, named)
+    return _with(low, placed, op, named, answer)
 
 
 def _over(window: exp.Expr) -> dict[str, Any]:
@@ -179,13 +180,15 @@ def _first_rows(low: ViewLowering, node: L.Window, wanted: int) -> Stream | None
         number = f"{OWN}least({number}, {wanted + 1})"
     query = f"SELECT * FROM (SELECT *, {written(named)} FROM {INPUT}) WHERE {number} <= {wanted}"
     evaluate, schema = low.bound(group_kernel, query, source)
+    answer = by_kernel(query, source.names, schema)
     if wanted == 1 and isinstance(window.this, exp.RowNumber):
         ask = first_in_place(low, node, placed, group, schema)
         if ask is not None:
+            answer = by_tables(ask)
             ranking = Ranking(source, place)
             evaluate = settling_first(evaluate, lambda k: op.settled(k, ask), ranking, group, by)
     op = Ordered(source, group, place, wanted, evaluate, schema, group, "first of each group")
-    stream = _with(low, placed, op, [named])
+    stream = _with(low, placed, op, [named], answer)
     low.contents.first(stream.placed, placed.placed, source.names, low.shared)
     return with_columns(low, stream, node.schema)
 
@@ -213,10 +216,14 @@ def _at_most(predicate: exp.Expr, name: str) -> int | None:
     return None
 
 
-def _with(low: ViewLowering, source: Stream, op: Operator, named: Sequence[L.Named]) -> Stream:
-    """`source` with the functions that `op` adds."""
+def _with(
+    low: ViewLowering, source: Stream, op: Operator, named: Sequence[L.Named], answer: Answer
+) -> Stream:
+    """`source` with the functions that `op` adds; `answer` is what it gives at first."""
     columns = (*source.schema, *(e.column for e in named))
-    return Stream(low.circuit, low.circuit.add(op, source.placed), columns)
+    placed = low.circuit.add(op, source.placed)
+    low.contents.answered(placed, answer, low.shared)
+    return Stream(low.circuit, placed, columns)
 
 
 def _partition(named: L.Named) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -16,13 +17,16 @@ import numpy as np
 from tidewheel.engine.operators.accumulate import Accumulate
 from tidewheel.engine.operators.circuit import Circuit, Node
 from tidewheel.engine.operators.join import Arrange, Join
+from tidewheel.engine.operators.keyed import Keyed
 from tidewheel.engine.operators.ranged import RangeJoin
 from tidewheel.engine.operators.running_sums import Totals
-from tidewheel.engine.operators.shared import KEYS, Read, SharedArrangements
+from tidewheel.engine.operators.shared import KEYS, Later, Read, SharedArrangements
 from tidewheel.engine.operators.tally import Tally
 from tidewheel.engine.operators.topk import Ordered
 from tidewheel.engine.state.delta import Delta, KeySpec
+from tidewheel.planner import view_answers
 from tidewheel.planner.maintain import Queries, Run
+from tidewheel.planner.view_answers import Answer
 from tidewheel.planner.view_heads import First, Lists, Size
 from tidewheel.planner.view_reuse import Reusing, reusing
 from tidewheel.planner.view_statements import (
@@ -64,6 +68,7 @@ class Contents(Texts):
         self.asked: set[Node] = set()
         """Arrangements that wait until operators have what asks them for rows."""
         self._gets: dict[Node, Callable[[Reusing], Delta | None]] = {}
+        self._answers: dict[Node, tuple[Answer, SharedArrangements]] = {}
         self._sizes: dict[str, Size] = {}
         self._lists = Lists()
 
@@ -113,6 +118,30 @@ class Contents(Texts):
         query = named(given, names)
         First.want(op, query, names, self._lists)
         self._gets[node] = rows
+
+    def answered(
+        self, node: Node, answer: Answer | None, registry: SharedArrangements | None
+    ) -> None:
+        """A `Keyed` gives `answer` for all rows of its source, which wait if they are many."""
+        if answer is not None and registry is not None:
+            self._answers[node] = answer, registry
+
+    def _answered(self, circuit: Circuit, node: Node, run: Reusing) -> bool:
+        op, source = node.op, node.inputs[0].node
+        if node not in self._answers or self.given(source) is None or not self.tables(source):
+            return False
+        many = min(self._most(source), self.expected(source))
+        if many < view_answers.MANY:
+            return False
+        assert isinstance(op, Keyed)
+        answer, registry = self._answers[node]
+        output = answer(run, self._gives[source])
+        find = partial(self.find, source, op.input.key.indices)
+        op.begin(Later(registry, self, partial(self.collect, source), find, many), output)
+        node.rows_out += len(output)
+        for reader, port, _ in node.readers[0]:
+            circuit.push(reader, output, port=port)
+        return True
 
     def counted(self, node: Node, source: Node) -> None:
         """An operator gets each row of `source` once, with how often it is there."""
@@ -302,6 +331,8 @@ class Contents(Texts):
                 for port, wire in enumerate(node.inputs):
                     if wire.node in served:
                         delta = self._gets[node](run) if node in self._gets else None
+                        if delta is None and self._answered(circuit, node, run):
+                            continue
                         delta = rows(wire.node) if delta is None else delta
                         if isinstance(op, Tally) and node in served:
                             op.begin(delta)
@@ -320,11 +351,13 @@ class Contents(Texts):
         schema, sought = node.op.schema, keys.schema
         everywhere = KeySpec(sought, range(len(sought)))
         alike = all(map(sought_alike, sought.types))
-        if not key or not alike or everywhere.nulls(keys.cols) is not None:
+        if not key or not alike:
             return None
+        # (joins ask for no NULLs)
+        equal = "=" if everywhere.nulls(keys.cols) is None else "IS NOT DISTINCT FROM"
         names = [f"c{i}" for i in range(len(schema))]
         table = keys.to_arrow(None).rename_columns([f"k{i}" for i in range(len(key))])
-        on = " AND ".join(f"t.{names[i]} = k.k{j}" for j, i in enumerate(key))
+        on = " AND ".join(f"t.{names[i]} {equal} k.k{j}" for j, i in enumerate(key))
         # DuckDB would make all rows distinct before it looks for some
         once = isinstance(node.op, Tally)
         given = self._gives[node.inputs[0].node if once else node]

@@ -28,6 +28,7 @@ class Reusing(Queries):
         self._texts = texts
         self._kept: dict[str, str] = {}
         self._tables: list[str] = []
+        self._found: dict[str, pa.Table] = {}
 
     def __call__(self, sql: str) -> pa.Table:
         return self._run(self._with(sql))
@@ -37,6 +38,12 @@ class Reusing(Queries):
 
     def row(self, sql: str) -> Sequence[Any]:
         return self._run.row(self._with(sql))
+
+    def once(self, sql: str) -> pa.Table:
+        """The result of a query that several ask for."""
+        if sql not in self._found:
+            self._found[sql] = self(sql)
+        return self._found[sql]
 
     def again(self, sql: str) -> bool:
         """Do others read the result of a query?"""

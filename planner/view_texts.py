@@ -67,9 +67,9 @@ class Texts:
         steps: Sequence[L.Filter | L.Project | L.Unnest],
     ) -> None:
         """A map takes `steps` after `source`, whose columns they call `names`."""
-        given = self._gives.get(source)
+        given = self.after(source, names, steps)
         if given is not None:
-            self._gives[node] = stepped(named(given, names), steps)
+            self._gives[node] = given
             self._reads[node] = self._reads.get(source, 1)
             placed = self.placed(source, names, steps)
             if placed is not None:
@@ -77,6 +77,13 @@ class Texts:
             text = self.texts.get(source)
             if text is not None and not any(isinstance(s, L.Unnest) for s in steps):
                 self.texts[node] = text.named(names).after(*steps)
+
+    def after(
+        self, source: Node, names: Sequence[str], steps: Sequence[L.Filter | L.Project | L.Unnest]
+    ) -> str | None:
+        """What `steps` give of the rows of a source, whose columns they call `names`."""
+        given = self._gives.get(source)
+        return None if given is None else stepped(named(given, names), steps)
 
     def placed(
         self, source: Node, names: Sequence[str], steps: Sequence[L.Filter | L.Project | L.Unnest]

@@ -15,10 +15,11 @@ import numpy as np
 
 from tidewheel.engine.operators.join import counts_at
 from tidewheel.engine.operators.operator import Emission, Operator, emit
-from tidewheel.engine.state.arrangement import Arrangement, Counters
+from tidewheel.engine.state.arrangement import Arrangement, Counters, Waiting
 from tidewheel.engine.state.delta import Delta, Int64s, Schema, concat, consolidate, unique
 from tidewheel.engine.state.run import Rows
 from tidewheel.engine.state.sorting import sort_rows
+from tidewheel.engine.state.spine import Spine
 
 
 class Agenda:
@@ -67,7 +68,8 @@ class Keyed(Operator):
 
     Subclasses implement `evaluate`. The input is arranged by key here; so is the output, because
     what was said before must be taken back exactly, also where the function is free to choose
-    (ties in top-k, any_value, row_number).
+    (ties in top-k, any_value, row_number). Who knows the output for all rows that there are may
+    `begin` with it: then the rows wait until a change asks for those of some keys.
 
     Where the key has no columns there is one group always, also for an empty input: the operator is
     due at the very first time.
@@ -90,9 +92,21 @@ class Keyed(Operator):
         self.name = name
         self.input = self._arrange(input_schema, key, depth)
         self.output = Arrangement(schema, output_key, depth, name=f"{name} output")
+        self._asked: Spine | None = None  # what the present keys find of rows that wait
         self._agenda = Agenda()
         if not key:
             self._agenda.put((0,) * depth, np.zeros(1, np.int64))
+
+    def begin(self, rows: Waiting, output: Delta) -> None:
+        """Take over the output for all `rows` that there are. Outside loops."""
+        self._agenda.clear()
+        self.input.wait(rows)
+        self.output.post(output)
+
+    @property
+    def _stored(self) -> Spine:
+        """The input's rows, those of the present keys at least."""
+        return self.input.spine if self._asked is None else self._asked
 
     def _arrange(self, schema: Schema, key: Sequence[int], depth: int) -> Arrangement:
         return Arrangement(schema, key, depth, name=f"{self.name} input")
@@ -111,11 +125,17 @@ class Keyed(Operator):
         if delta is not None and len(delta):
             keys = self.input.key.keys(delta.cols, len(delta))
             touched.append(unique(self._relevant(delta, keys)))
-            self.input.insert(delta, counters, keys)
+            if self.input.waiting:
+                self.input.post(delta)
+            else:
+                self.input.insert(delta, counters, keys)
         if not any(map(len, touched)):
             return []
+        if delta is not None and self.input.waiting:
+            self._asked = self.input.asked(delta.cols, self.input.key, len(delta), after=True)
         keys = touched[0] if len(touched) == 1 else unique(np.concatenate(touched))
         now = self._rows(self.input, keys, counters)
+        self._asked = None
         before = self._rows(self.output, keys, counters)
         parts = [self.evaluate(keys, now)]
         if len(before):
@@ -129,9 +149,10 @@ class Keyed(Operator):
         return keys
 
     def _rows(self, arrangement: Arrangement, keys: Int64s, counters: Counters) -> Delta:
-        rows = arrangement.fetch(keys)
-        if rows is None:
+        found = (self._stored if arrangement is self.input else arrangement.spine).lookup(keys)
+        if found is None:
             return Delta.empty(arrangement.schema)
+        _, rows = found
         self._agenda.interesting(counters, rows)
         mask = counts_at(rows, counters)
         return sort_rows((rows if mask is None else rows.where(mask)).untimed()).delta()
@@ -143,6 +164,7 @@ class Keyed(Operator):
     def abort_epoch(self) -> None:
         """Forget the times."""
         self._agenda.clear()
+        self._asked = None
 
     def arrangements(self) -> Sequence[Arrangement]:
         """Input and output by key."""

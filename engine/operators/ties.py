@@ -18,38 +18,50 @@ from tidewheel.engine.state.columns import Mask
 from tidewheel.engine.state.delta import Delta, KeySpec, Schema, concat, consolidate, unique
 
 
-def settling(
-    evaluate: Evaluate, ask: Ask, keys: int, orders: Sequence[Sequence[int]] | None
-) -> Evaluate:
+class Settling:
     """`evaluate`, but with groups from `ask` for those that differ if their rows come backwards.
 
     The first `keys` columns of the output are the group. `orders` are the positions, in the input,
     of the group and what one aggregate goes by: rows do not tie where all differ there. None: where
     rows come says too little, all groups are asked for. So are all at the first call.
     """
-    begun = False
 
-    def run(rows: Delta) -> Delta:
-        nonlocal begun
-        if not begun:
-            begun = True
-            return ask(None)
-        found = evaluate(rows)
+    def __init__(
+        self,
+        evaluate: Evaluate,
+        ask: Ask,
+        keys: int,
+        orders: Sequence[Sequence[int]] | None,
+    ) -> None:
+        self._evaluate = evaluate
+        self._ask = ask
+        self._keys = range(keys)
+        self._orders = orders
+        self._begun = False
+
+    def all(self, _: Delta | None = None) -> Delta:
+        """All groups that there are."""
+        self._begun = True
+        return self._ask(None)
+
+    def __call__(self, rows: Delta) -> Delta:
+        """The groups of some rows."""
+        if not self._begun:
+            return self.all()
+        found = self._evaluate(rows)
         if len(rows) < 2:
             return found
-        if orders is None:
-            return asked_for(found, np.ones(len(found), bool), ask, range(keys))
-        if not any(_tie(rows, order) for order in orders):
+        if self._orders is None:
+            return asked_for(found, np.ones(len(found), bool), self._ask, self._keys)
+        if not any(_tie(rows, order) for order in self._orders):
             return found
-        backwards = evaluate(rows.take(np.arange(len(rows))[::-1]))
+        backwards = self._evaluate(rows.take(np.arange(len(rows))[::-1]))
         differ = consolidate(concat([found, backwards.negate()]))
         if not len(differ):
             return found
-        spec = KeySpec(found.schema, range(keys))
-        open_ = spec.keys(differ.cols, len(differ))
-        return asked_for(found, np.isin(spec.keys(found.cols, len(found)), open_), ask, range(keys))
-
-    return run
+        spec = KeySpec(found.schema, self._keys)
+        open_ = np.isin(spec.keys(found.cols, len(found)), spec.keys(differ.cols, len(differ)))
+        return asked_for(found, open_, self._ask, self._keys)
 
 
 def _tie(rows: Delta, order: Sequence[int]) -> bool:

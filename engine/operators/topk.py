@@ -137,7 +137,7 @@ class Ordered(Keyed):
 
     def _firsts(self, keys: Int64s) -> Delta:
         """At least the first `count` rows of each group."""
-        run = self.input.spine.single
+        run = self._stored.single
         if run is not None and len(keys) * _WORTH > len(run):
             return self._ends(run, keys)
         ends = [self._end(key) for key in keys.tolist()]
@@ -170,7 +170,7 @@ class Ordered(Keyed):
         """The first rows of a group: at least `count` if it has so many."""
         wanted = max(4 * self.count, 16)
         while True:
-            parts, bound = self.input.spine.first(key, wanted)
+            parts, bound = self._stored.first(key, wanted)
             if not parts:
                 self._last.pop(key, None)
                 return None

@@ -187,8 +187,11 @@ class Arrangement:
         # other circuits have the same change of a table in a delta of their own
         return self.posted is not None and self.posted.weights is delta.weights
 
-    def _asked(self, cols: Sequence[Col], spec: KeySpec, n: int, after: bool) -> Spine | None:
-        """What some keys find of rows that it waits for and goes on to; `after` a posted delta."""
+    def asked(self, cols: Sequence[Col], spec: KeySpec, n: int, after: bool) -> Spine | None:
+        """What some keys find of rows that it waits for and goes on to; `after` a posted delta.
+
+        None if it does not wait, or all rows should be read.
+        """
         if self._waiting is None:
             return None
         schema = self.schema.select(self.key.indices)
@@ -207,7 +210,7 @@ class Arrangement:
     def before(self, delta: Delta, cols: Sequence[Col], spec: KeySpec, keys: Int64s) -> Spine:
         """What was there under `keys` (see `match`) before `delta`, which has been added since."""
         if self.lacks(delta):
-            asked = self._asked(cols, spec, len(keys), after=False)
+            asked = self.asked(cols, spec, len(keys), after=False)
             if asked is not None:
                 return asked
             self._ready()
@@ -244,7 +247,7 @@ class Arrangement:
         only the rows in there. `net` as in `Spine.lookup`.
         """
         if spine is None:
-            spine = self._asked(cols, spec, len(keys), after=True)
+            spine = self.asked(cols, spec, len(keys), after=True)
         if spine is None:
             spine = self.spine
         found = spine.lookup(keys, net=net)

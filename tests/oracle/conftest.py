@@ -7,8 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from tidewheel.engine.operators import fixpoint
+from tidewheel.engine.operators import fixpoint, shared
 from tidewheel.engine.state import dense, order, radix, spine, table_columns
+from tidewheel.planner import view_answers
 
 
 @pytest.fixture(autouse=True)
@@ -27,4 +28,9 @@ def _few_are_many(request: pytest.FixtureRequest) -> Iterator[None]:
             patch.setattr(fixpoint, "_PASS", 0)
         if chance & 4:  # and look themselves for what they can be derived from
             patch.setattr(fixpoint, "_FEWER", 0)
+        if chance & 16:  # rows of groups are looked for in tables, or read when they are
+            patch.setattr(view_answers, "MANY", 1)
+            patch.setattr(shared, "FEWER", 1)
+            patch.setattr(shared, "ROW", 1)
+            patch.setattr(shared, "TIMES", chance >> 5 & 3)
         yield
