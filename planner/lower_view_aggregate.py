@@ -36,8 +36,9 @@ from tidewheel.planner.lower_view import (
 from tidewheel.planner.lower_view_asked import asked, settled, settled_in_place
 from tidewheel.planner.order_of_rows import by_place, by_ties, goes_by
 from tidewheel.planner.text import cast_to, column, identifier, to_sql
-from tidewheel.planner.view_answers import Ends, by_kernel, by_tables
+from tidewheel.planner.view_answers import Together, by_kernel, by_tables
 from tidewheel.planner.view_kernels import INPUT, group_kernel, statements
+from tidewheel.planner.view_sums import OWN
 
 _SUMS: dict[type[exp.Expr], str] = {
     exp.Sum: "sum",
@@ -101,7 +102,7 @@ def _aggregate(low: ViewLowering, node: L.Aggregate) -> Stream:
     def text(exprs: Sequence[L.Named]) -> str | None:
         return low.contents.after(source.placed, names, extended(source, exprs).steps)
 
-    together = Ends(node.keys, text)
+    together = Together(node.keys, text)
     for p in ends:
         end = _end(low, source, node, p, together)
         if end is None:
@@ -159,20 +160,16 @@ def _chosen(named: L.Named, call: exp.Expr, condition: exp.Expr | None) -> _Part
 
 
 def _keyed(
-    low: ViewLowering, source: Stream, keys: Sequence[L.Named], arguments: Sequence[exp.Expr]
-) -> tuple[Stream, list[str]]:
-    """The input as key columns, then one column per argument; and the arguments' names."""
-    names = [f"__tw_arg{i}" for i in range(len(arguments))]
-    exprs = [
-        *keys,
-        *(L.Named(L.Column(n, n, ""), a.copy()) for n, a in zip(names, arguments, strict=True)),
-    ]
+    low: ViewLowering, source: Stream, keys: Sequence[L.Named], arguments: Sequence[L.Named]
+) -> Stream:
+    """The input as key columns, then the arguments."""
+    exprs = [*keys, *arguments]
     if not exprs:
         exprs = [L.Named(L.Column("__tw_one", "", "INTEGER"), exp.Literal.number(1))]
         if source.schema:
             first = source.schema[0]
             exprs = [L.Named(first, column(first.name))]
-    return low.flush(extended(source, exprs)), names
+    return low.flush(extended(source, exprs))
 
 
 def _result_types(
@@ -200,8 +197,10 @@ def _accumulate(
     for p in parts:
         if p.argument is not None:
             arguments.setdefault(to_sql(p.argument), p.argument)
-    stream, names = _keyed(low, source, keys, list(arguments.values()))
+    names = [f"__tw_arg{i}" for i in range(len(arguments))]
     at = dict(zip(arguments, names, strict=True))
+    named = [L.Named(L.Column(at[t], at[t], ""), a.copy()) for t, a in arguments.items()]
+    stream = _keyed(low, source, keys, named)
     schema = stream.arrow
     if distinct:
         op = Tally(schema, depth=low.circuit.depth, name="distinct arguments")
@@ -233,14 +232,16 @@ def _accumulate(
 
 
 def _end(
-    low: ViewLowering, source: Stream, node: L.Aggregate, part: _Part, together: Ends
+    low: ViewLowering, source: Stream, node: L.Aggregate, part: _Part, together: Together
 ) -> Stream | None:
     keys = node.keys
-    arguments = [e for e in (part.argument, part.by) if e is not None]
-    stream, names = _keyed(low, source, keys, arguments)
+    arguments = [together.argument(e) for e in (part.argument, part.by) if e is not None]
+    stream = _keyed(low, source, keys, list({a.column.name: a for a in arguments}.values()))
     schema = stream.arrow
+    names = [a.column.name for a in arguments]
     given, value = schema.index(names[0]), schema.index(names[-1])
     key = list(range(len(keys)))
+    listed = [to_sql(identifier(n)) for n in schema.names]
     columns = (*(k.column for k in keys), part.named.column)
     out = Schema((c.name for c in columns), (*schema.types[: len(keys)], schema.types[given]))
     ask = None
@@ -254,7 +255,6 @@ def _end(
         low.circuit.remove(stream.placed)
         return None
     else:
-        listed = [to_sql(identifier(n)) for n in schema.names]
         group = listed[: len(key)]
         by = f" GROUP BY {', '.join(group)}" if group else ""
         query = (
@@ -263,10 +263,15 @@ def _end(
         evaluate, found = low.bound(group_kernel, query, schema)
         out = Schema(out.names, found.types)
     order = Order(value, part.function in ("max", "arg_max"))
-    op: Ordered = Ordered(schema, key, order, 1, evaluate, out, key, part.function)
+    plain = out.types == schema.types
+    op: Ordered = Ordered(schema, key, order, 1, evaluate, out, key, part.function, plain)
     placed = low.circuit.add(op, stream.placed)
-    low.contents.first(placed, stream.placed, schema.names, low.shared)
-    answer = by_tables(ask) if ask else together.answer(part.function, arguments, out)
+    low.contents.first(placed, stream.placed, schema.names, low.shared, together.query, later=True)
+    if ask is not None:
+        answer = by_tables(ask)
+    else:
+        call = f"{OWN}{part.function}({', '.join(to_sql(identifier(n)) for n in names)})"
+        answer = together.answer(call, out)
     low.contents.answered(placed, answer, low.shared)
     return Stream(low.circuit, placed, columns)
 

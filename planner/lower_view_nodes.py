@@ -13,12 +13,12 @@ from sqlglot import exp
 from tidewheel.engine.operators import tally
 from tidewheel.engine.operators.linear import Concat
 from tidewheel.engine.operators.operator import Source
-from tidewheel.engine.operators.rank import Order
+from tidewheel.engine.operators.rank import Order, rankable
 from tidewheel.engine.operators.regroup import Regroup
 from tidewheel.engine.operators.tally import Tally
 from tidewheel.engine.operators.topk import Ordered
 from tidewheel.engine.quoting import key_of
-from tidewheel.engine.state.delta import Schema
+from tidewheel.engine.state.delta import Delta, Schema
 from tidewheel.planner import logical as L
 from tidewheel.planner.lower_view import (
     NoDeltaRule,
@@ -28,9 +28,11 @@ from tidewheel.planner.lower_view import (
     lowers,
     with_columns,
 )
-from tidewheel.planner.text import column, ordered, to_sql
-from tidewheel.planner.view_answers import by_kernel
+from tidewheel.planner.text import column, identifier, ordered, to_sql
+from tidewheel.planner.view_answers import Answer, by_kernel
 from tidewheel.planner.view_kernels import INPUT, group_kernel
+from tidewheel.planner.view_reuse import Reusing
+from tidewheel.planner.view_sums import OWN
 
 
 @lowers(L.Scan)
@@ -132,28 +134,56 @@ def _top_k(low: ViewLowering, node: L.TopK) -> Stream:
     ]
     # Ties are cut by the whole row, so that the answer does not depend on the order of arrival.
     items += [to_sql(column(c.name)) for c in source.schema if c.name not in names]
-    query = f"SELECT * FROM {INPUT} ORDER BY {', '.join(items)}"
+    order = f" ORDER BY {', '.join(items)}"
     counts = []
     for word, expression in (("LIMIT", node.limit), ("OFFSET", node.offset)):
         if expression is not None:
-            query += f" {word} {to_sql(expression)}"
+            order += f" {word} {to_sql(expression)}"
             counts.append(int(expression.this) if _whole_number(expression) else None)
+    query = f"SELECT * FROM {INPUT}{order}"
     schema = source.arrow
     evaluate, out = low.bound(group_kernel, query, schema)
+    answer = by_kernel(query, schema.names, out)
     if node.limit is not None and None not in counts and node.keys:
         first = node.keys[0]
         place = Order(positions[0], first.descending, first.nulls_first)
         wanted = sum(c or 0 for c in counts)
         if low.circuit.depth:
             raise NoDeltaRule("LIMIT inside of a recursion")
-        op: Any = Ordered(schema, [], place, wanted, evaluate, out, [])
+        plain = node.offset is None
+        table = not low.contents.origin(source.placed).inputs
+        if plain and table and len(items) > 1 and rankable(schema.types[place.column]):
+            answer = _cut(query, schema, place, wanted, out)
+        op: Any = Ordered(schema, [], place, wanted, evaluate, out, [], plain=plain)
         placed = low.circuit.add(op, source.placed)
-        low.contents.first(placed, source.placed, schema.names, low.shared)
+        low.contents.first(placed, source.placed, schema.names, low.shared, later=True)
     else:
         op = Regroup(schema, [], evaluate, out, [], low.circuit.depth, "limit")
         placed = low.circuit.add(op, source.placed)
-    low.contents.answered(placed, by_kernel(query, schema.names, out), low.shared)
+    low.contents.answered(placed, answer, low.shared)
     return with_columns(low, Stream(low.circuit, placed, source.schema), node.schema)
+
+
+def _cut(query: str, schema: Schema, place: Order, rows: int, out: Schema) -> Answer:
+    """The answer of a query for the first rows of all: of those up to the last place alone.
+
+    To put rows of several columns in order takes DuckDB longer than to look at one of them twice.
+    """
+    value = to_sql(identifier(schema.names[place.column]))
+    end, before, way = ("min", ">=", "DESC") if place.descending else ("max", "<=", "ASC")
+    by = f"ORDER BY __tw_c {way} NULLS LAST LIMIT {rows}"
+    last = f"SELECT {OWN}{end}(__tw_c) FROM (SELECT {value} AS __tw_c FROM {INPUT} {by})"
+    surely = by_kernel(query, schema.names, out)
+    if place.nulls_first:
+        return surely
+    within = query.replace(INPUT, f"{INPUT} WHERE {value} {before} ({last})", 1)
+    soon = by_kernel(within, schema.names, out)
+
+    def answer(run: Reusing, given: str) -> Delta:
+        found = soon(run, given)  # without NULLs
+        return found if len(found) == rows else surely(run, given)
+
+    return answer
 
 
 def _one_row(node: L.Node) -> bool:

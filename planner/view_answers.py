@@ -16,7 +16,6 @@ from tidewheel.planner import logical as L
 from tidewheel.planner.text import column, identifier, to_sql
 from tidewheel.planner.view_kernels import INPUT
 from tidewheel.planner.view_statements import as_delta
-from tidewheel.planner.view_sums import OWN
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -45,10 +44,11 @@ def by_tables(ask: Ask) -> Answer:
     return lambda run, given: ask(None)
 
 
-class Ends:
-    """Least and greatest values of the same groups: several operators' outputs by one statement.
+class Together:
+    """Groups of the same rows: what several operators want of them is computed by one statement.
 
-    `text` is the query of the operators' source, with a projection on top.
+    `text` is the query of their source, with a projection on top: the `keys`, and the operators'
+    arguments.
     """
 
     def __init__(
@@ -56,18 +56,23 @@ class Ends:
     ) -> None:
         self._keys = list(keys)
         self._text = text
-        self._arguments: list[L.Named] = []
+        self._arguments: dict[str, L.Named] = {}
         self._calls: list[str] = []
 
-    def answer(self, function: str, arguments: Sequence[exp.Expr], schema: Schema) -> Answer:
-        """The groups and a function of their rows."""
-        named = []
-        for argument in arguments:
-            name = f"__tw_arg{len(self._arguments)}"
-            named.append(to_sql(identifier(name)))
-            self._arguments.append(L.Named(L.Column(name, name, ""), argument.copy()))
+    def argument(self, expression: exp.Expr) -> L.Named:
+        """A column that is the argument of an operator."""
+        name = f"__tw_arg{len(self._arguments)}"
+        named = L.Named(L.Column(name, name, ""), expression.copy())
+        return self._arguments.setdefault(to_sql(expression), named)
+
+    def query(self) -> str | None:
+        """The groups' columns, and all arguments."""
+        return self._text([*self._keys, *self._arguments.values()])
+
+    def answer(self, call: str, schema: Schema) -> Answer:
+        """The groups, and a function of their rows."""
         at = len(self._keys) + len(self._calls)
-        self._calls.append(f"{OWN}{function}({', '.join(named)})")
+        self._calls.append(call)
 
         def answer(run: Reusing, given: str) -> Delta:
             table = run.once(self._statement())
@@ -77,6 +82,5 @@ class Ends:
 
     def _statement(self) -> str:
         group = [to_sql(column(k.column.name)) for k in self._keys]
-        given = self._text([*self._keys, *self._arguments])
         by = f" GROUP BY {', '.join(group)}" if group else ""
-        return f"SELECT {', '.join([*group, *self._calls])} FROM ({given}){by}"
+        return f"SELECT {', '.join([*group, *self._calls])} FROM ({self.query()}){by}"

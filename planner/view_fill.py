@@ -22,13 +22,13 @@ from tidewheel.engine.operators.ranged import RangeJoin
 from tidewheel.engine.operators.running_sums import Totals
 from tidewheel.engine.operators.shared import KEYS, Later, Read, SharedArrangements
 from tidewheel.engine.operators.tally import Tally
-from tidewheel.engine.operators.topk import Ordered
+from tidewheel.engine.operators.topk import Ordered, Wake
 from tidewheel.engine.state.delta import Delta, KeySpec
 from tidewheel.planner import view_answers
 from tidewheel.planner.maintain import Queries, Run
 from tidewheel.planner.view_answers import Answer
-from tidewheel.planner.view_heads import First, Lists, Size
-from tidewheel.planner.view_reuse import Reusing, reusing
+from tidewheel.planner.view_heads import First, Lists, Size, Whole
+from tidewheel.planner.view_reuse import Reading, Reusing, reusing
 from tidewheel.planner.view_statements import (
     as_delta,
     counted,
@@ -69,6 +69,7 @@ class Contents(Texts):
         """Arrangements that wait until operators have what asks them for rows."""
         self._gets: dict[Node, Callable[[Reusing], Delta | None]] = {}
         self._answers: dict[Node, tuple[Answer, SharedArrangements]] = {}
+        self._wakes: dict[Node, Wake] = {}
         self._sizes: dict[str, Size] = {}
         self._lists = Lists()
 
@@ -91,9 +92,19 @@ class Contents(Texts):
         self.total(node, named(given, names), names)
 
     def first(
-        self, node: Node, source: Node, names: Sequence[str], registry: SharedArrangements | None
+        self,
+        node: Node,
+        source: Node,
+        names: Sequence[str],
+        registry: SharedArrangements | None,
+        whole: Whole | None = None,
+        later: bool = False,
     ) -> None:
-        """An `Ordered` gets the rows of `source`: of many rows the first of each group."""
+        """An `Ordered` gets the rows of `source`: of many rows the first of each group.
+
+        `whole` is a query that gives its columns, and those of others. `later`: its output is
+        quicker to have without them (see `answered`), so they follow when a change asks.
+        """
         given, op = self._gives.get(source), node.op
         assert isinstance(op, Ordered)
         stored = self.tables(source) is not None and self.given(source) is not None
@@ -108,15 +119,23 @@ class Contents(Texts):
             assert self.read is not None
             return [self.collect(source, self.read), present]
 
+        def about() -> float | None:
+            return min(self._most(source), self.expected(source)) if origin.inputs else None
+
         def rows(run: Queries) -> Delta | None:
-            most = self._most(source)
-            if most < MANY:
+            if self._most(source) < MANY:
                 return None
-            about = min(most, self.expected(source)) if origin.inputs else None
-            return First(op, query, names, rest, self._sizes, self._lists, about)(run)
+            return First(op, query, names, rest, self._sizes, lists, about())(run)
+
+        def wake() -> Delta | None:
+            assert self.read is not None
+            return First(op, query, names, rest, {}, (Lists(), query), about())(Reading(self.read))
 
         query = named(given, names)
-        First.want(op, query, names, self._lists)
+        if later:
+            self._wakes[node] = wake
+        lists = self._lists, query if whole is None else whole
+        First.want(op, names, *lists)
         self._gets[node] = rows
 
     def answered(
@@ -136,8 +155,13 @@ class Contents(Texts):
         assert isinstance(op, Keyed)
         answer, registry = self._answers[node]
         output = answer(run, self._gives[source])
-        find = partial(self.find, source, op.input.key.indices)
-        op.begin(Later(registry, self, partial(self.collect, source), find, many), output)
+        key, wake = op.input.key.indices, self._wakes.get(node)
+        collect, find = partial(self.collect, source), partial(self.find, source, key)
+        rows = Later(registry, self, collect, find, many, looks=bool(key) and wake is None)
+        if isinstance(op, Ordered):
+            op.begin(rows, output, wake)
+        else:
+            op.begin(rows, output)
         node.rows_out += len(output)
         for reader, port, _ in node.readers[0]:
             circuit.push(reader, output, port=port)
@@ -330,6 +354,8 @@ class Contents(Texts):
             elif node not in served or node in self._gets:
                 for port, wire in enumerate(node.inputs):
                     if wire.node in served:
+                        if node in self._wakes and self._answered(circuit, node, run):
+                            continue
                         delta = self._gets[node](run) if node in self._gets else None
                         if delta is None and self._answered(circuit, node, run):
                             continue

@@ -7,7 +7,7 @@ To sort millions of rows takes many times as long as DuckDB needs for the few th
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -27,6 +27,8 @@ from tidewheel.planner.view_sums import OWN, columns, groups_alike
 LEAST: Final = 16  # rows of a head; twice as many as are wanted if that is more
 PART: Final = 8  # so many times the rows of their heads groups must have
 _MOST: Final = 100_000  # rows of a head
+Whole = str | Callable[[], str | None]
+"""A query, or what makes it when it is run; whoever has the same one shares its statement."""
 _MIN, _MAX = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 
 
@@ -43,16 +45,16 @@ class Lists:
     """The first values of groups, which operators over the same rows get from one statement."""
 
     def __init__(self) -> None:
-        self._wanted: dict[tuple[str, str], list[str]] = {}
-        self._found: dict[tuple[str, str], pa.Table] = {}
+        self._wanted: dict[tuple[Whole, str], list[str]] = {}
+        self._found: dict[tuple[Whole, str], pa.Table] = {}
 
-    def want(self, query: str, group: str, values: str) -> None:
+    def want(self, query: Whole, group: str, values: str) -> None:
         """Note that a list of `values` of each group in a query's rows will be asked for."""
         wanted = self._wanted.setdefault((query, group), [])
         if values not in wanted:
             wanted.append(values)
 
-    def take(self, run: Queries, query: str, group: str, values: str) -> pa.Table:
+    def take(self, run: Queries, query: Whole, group: str, values: str) -> pa.Table:
         """Columns of the groups; then the list, and how many rows there are."""
         key = query, group
         self.want(query, group, values)
@@ -61,7 +63,8 @@ class Lists:
         if table is None:
             items = [f"{v} AS __tw_list{i}" for i, v in enumerate(wanted)]
             items = [group, *items, f"{OWN}count(*)"]
-            table = run(f"SELECT {', '.join(items)} FROM ({query}) GROUP BY {group}")
+            text = query if isinstance(query, str) else query()
+            table = run(f"SELECT {', '.join(items)} FROM ({text}) GROUP BY {group}")
         at = table.num_columns - 1 - len(wanted)
         mine = table.select([*range(at), at + wanted.index(values), table.num_columns - 1])
         table = table.remove_column(at + wanted.index(values))
@@ -80,6 +83,7 @@ class First:
     `rest` is how it reads them all when that is not enough any more. `sizes`: what is known of
     numbers of rows and groups, `lists`: what others get of the same rows. `about`: how many rows
     are expected of joins; None for one table, filtered perhaps, whose rows are soon counted.
+    (`lists` come with the query in which others find what they want as well.)
     """
 
     def __init__(
@@ -89,12 +93,12 @@ class First:
         names: Sequence[str],
         rest: Rest,
         sizes: dict[str, Size],
-        lists: Lists,
+        lists: tuple[Lists, Whole],
         about: float | None,
     ) -> None:
         self._op = op
         self._sizes = sizes
-        self._shared = lists
+        self._shared, self._all = lists
         self._query = query
         self._names = [to_sql(identifier(n)) for n in names]
         self._rest = rest
@@ -134,7 +138,7 @@ class First:
         return self._kept(Delta(schema, columns(table, schema), weights), sizes, whole)
 
     @staticmethod
-    def want(op: Ordered, query: str, names: Sequence[str], lists: Lists) -> None:
+    def want(op: Ordered, names: Sequence[str], lists: Lists, query: Whole) -> None:
         """Note what `_lists` is going to ask for."""
         named = [to_sql(identifier(n)) for n in names]
         group = [named[i] for i in op.input.key.indices]
@@ -155,7 +159,7 @@ class First:
         op, schema = self._op, self._op.input.schema
         values = self._values(op, self._names)
         *groups, lists, sizes = (
-            self._shared.take(run, self._query, ", ".join(group), values).combine_chunks().columns
+            self._shared.take(run, self._all, ", ".join(group), values).combine_chunks().columns
         )
         firsts = lists.combine_chunks() if isinstance(lists, pa.ChunkedArray) else lists
         found = pc.list_value_length(firsts)

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final
 
+from tidewheel.engine.operators.shared import Read
 from tidewheel.planner.maintain import Queries
 from tidewheel.planner.view_statements import COUNT, counting
 
@@ -18,6 +19,24 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _NUMBERS: Final = itertools.count()
+
+
+class Reading(Queries):
+    """Runs queries by `read`, over tables as they were before the present turn."""
+
+    def __init__(self, read: Read) -> None:
+        self._read = read
+
+    def __call__(self, sql: str) -> pa.Table:
+        return self._read(sql)
+
+    def rows(self, sql: str) -> Sequence[Sequence[Any]]:
+        columns = [c.to_pylist() for c in self._read(sql).columns]
+        return list(zip(*columns, strict=True))
+
+    def row(self, sql: str) -> Sequence[Any]:
+        (found,) = self.rows(sql)
+        return found
 
 
 class Reusing(Queries):

@@ -132,7 +132,7 @@ class Keyed(Operator):
         if not any(map(len, touched)):
             return []
         if delta is not None and self.input.waiting:
-            self._asked = self.input.asked(delta.cols, self.input.key, len(delta), after=True)
+            self._asked = self._ask(delta)
         keys = touched[0] if len(touched) == 1 else unique(np.concatenate(touched))
         now = self._rows(self.input, keys, counters)
         self._asked = None
@@ -143,6 +143,10 @@ class Keyed(Operator):
         change = consolidate(concat(parts))
         self.output.insert(change, counters)
         return emit(counters, change)
+
+    def _ask(self, delta: Delta) -> Spine | None:
+        """Of rows that wait, those that the change makes a difference to; None: read them all."""
+        return self.input.asked(delta.cols, self.input.key, len(delta), after=True)
 
     def _relevant(self, delta: Delta, keys: Int64s) -> Int64s:
         """The keys (one per row) of the rows that can make a difference."""

@@ -13,18 +13,22 @@ from tidewheel.engine.operators.operator import Emission
 from tidewheel.engine.operators.rank import Order, Ranking
 from tidewheel.engine.operators.regroup import Evaluate
 from tidewheel.engine.operators.ties import asked_for
-from tidewheel.engine.state.arrangement import Arrangement, Counters
-from tidewheel.engine.state.columns import is_null, take
+from tidewheel.engine.state.arrangement import Arrangement, Counters, Waiting
+from tidewheel.engine.state.columns import Mask, is_null, take
 from tidewheel.engine.state.delta import Delta, Int64s, KeySpec, Schema, concat, consolidate, unique
 from tidewheel.engine.state.heads import Heads
 from tidewheel.engine.state.order import begins
 from tidewheel.engine.state.run import Rows, concat_rows
 from tidewheel.engine.state.sorting import sort_rows
+from tidewheel.engine.state.spine import Spine
 
 Rest = Callable[[Delta], Sequence[Delta]]
 """Reads all rows of an input again, its present delta included: deltas that add up to them."""
 
-_MAX = np.iinfo(np.int64).max
+Wake = Callable[[], Delta | None]
+"""Reads the heads of what waits as it was before the present turn; None: all must be read."""
+
+_MIN, _MAX = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 _WORTH: Final = 1024  # looking at so many rows takes as long as reading one group
 
 _KNOWN: Final = 4096  # groups whose last row wanted is remembered when many are read at once
@@ -51,7 +55,9 @@ class Ordered(Keyed):
         schema: Schema,
         output_key: Sequence[int],
         name: str = "top-k",
+        plain: bool = False,
     ) -> None:
+        """`plain`: the output is these rows, and nothing else."""
         self.ranking = Ranking(input_schema, order)
         super().__init__(input_schema, key, schema, output_key, 0, name)
         self.count = count
@@ -59,6 +65,8 @@ class Ordered(Keyed):
         self._last: dict[int, int] = {}
         self._heads: tuple[Heads, Rest] | None = None
         self._present: Delta | None = None
+        self._plain = plain
+        self._wake: Wake | None = None
 
     def _arrange(self, schema: Schema, key: Sequence[int], depth: int) -> Arrangement:
         return Arrangement(schema, key, depth, self.ranking, name=f"{self.name} input")
@@ -66,6 +74,11 @@ class Ordered(Keyed):
     def behead(self, heads: Heads, rest: Rest) -> None:
         """From now on only the rows in `heads` are kept; `rest` reads others when they must be."""
         self._heads = heads, rest
+
+    def begin(self, rows: Waiting, output: Delta, wake: Wake | None = None) -> None:
+        """Take over the output for all `rows` that there are; `wake` reads their heads."""
+        super().begin(rows, output)
+        self._wake = wake
 
     @property
     def whole(self) -> bool:
@@ -103,12 +116,49 @@ class Ordered(Keyed):
 
     def _relevant(self, delta: Delta, keys: Int64s) -> Int64s:
         # What comes and goes behind the last row wanted changes nothing.
+        if self.input.waiting and self._plain:
+            return keys[self._within(delta, keys)]
         if not self._last:
             return keys
         distinct = unique(keys)
         ends = np.array([self._last.get(k, _MAX) for k in distinct.tolist()])
         ranks = self.ranking(delta.cols, len(delta))
         return keys[ranks <= ends[distinct.searchsorted(keys)]]
+
+    def _within(self, delta: Delta, keys: Int64s) -> Mask:
+        """Which rows of a change do not lie behind the last row of the output, if that is full?"""
+        n = len(delta)
+        last, found = np.full(n, _MAX), self.output.match(delta.cols, self.input.key, keys)
+        if found is not None:
+            at, rows = found
+            ends, there = np.full(n, _MIN), np.zeros(n, np.int64)
+            np.maximum.at(ends, at, self.ranking(rows.cols, len(rows)))
+            np.add.at(there, at, rows.weights)
+            last = np.where(there >= self.count, ends, _MAX)
+        return np.asarray(self.ranking(delta.cols, n) <= last)
+
+    def _ask(self, delta: Delta) -> Spine | None:
+        if self._plain:
+            # what only comes may displace what the output has, whatever else there is
+            keys = self.input.key.keys(delta.cols, len(delta))
+            within = self._within(delta, keys)
+            if (delta.weights[within] > 0).all():
+                spine = Spine(self.input.layout)
+                spine.insert(self.input.layout.rows(delta.where(within)))
+                known = self.output.fetch(unique(keys[within]))
+                if known is not None:
+                    same = Delta(self.input.schema, known.cols, known.weights)
+                    spine.insert(self.input.layout.rows(same))
+                return spine
+        if self._wake is None or not self.input.ends(len(delta)) or self.input.refused:
+            return super()._ask(delta)
+        heads = self._wake()
+        if heads is not None:
+            posted = self.input.posted
+            if posted is not None and self._heads is not None:
+                posted = posted.where(self._heads[0].take(*self._places(posted)))
+            self.input.begin(heads, posted)
+        return None
 
     def _rows(self, arrangement: Arrangement, keys: Int64s, counters: Counters) -> Delta:
         if arrangement is self.output:

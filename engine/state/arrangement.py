@@ -142,6 +142,16 @@ class Arrangement:
         if not len(self) and self._waiting is None:
             self._waiting, self._turn = rows, rows.turn
 
+    def begin(self, rows: Delta, posted: Delta | None) -> None:
+        """Wait no longer: hold these of the rows, and of what is posted."""
+        self._waiting, self.posted = None, posted
+        self._spine.insert(self.layout.rows(rows))
+
+    @property
+    def refused(self) -> bool:
+        """Does it wait, in a turn that takes back what tables have refused?"""
+        return self._waiting is not None and self._waiting.refused
+
     def _ready(self) -> None:
         """Get the rows that it waited for."""
         if self._waiting is None:

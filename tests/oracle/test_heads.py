@@ -11,7 +11,7 @@ import pytest
 import tidewheel
 from tidewheel.engine.operators.topk import Ordered
 from tidewheel.engine.state import heads as state
-from tidewheel.planner import view_fill, view_heads
+from tidewheel.planner import view_answers, view_fill, view_heads
 
 from .test_views import rows
 
@@ -64,6 +64,8 @@ HEADS = {
 }
 HEADS |= {"texts": 2, "text_of_all": 1, "top_text": 1}
 HEADS |= {"chosen": 2, "ranked": 1, "ranked_join": 1, "second": 1}
+LATER = ["min_max", "top", "texts", "of_all", "top_joined", "chosen"]
+"""What has no heads, or rows, until a change asks for them."""
 LONGS = ["9223372036854775807", "-9223372036854775808", "0", "1", "NULL"]
 DOUBLES = ["'nan'", "'inf'", "'-inf'", "0.0", "-0.0", "1.5", "-2", "NULL"]
 
@@ -111,22 +113,37 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(view_fill, "MANY", 0)
     monkeypatch.setattr(view_heads, "LEAST", 3)
     monkeypatch.setattr(view_heads, "PART", 0)
+    monkeypatch.setattr(view_answers, "MANY", 1 << 60)
 
 
 def heads(con: tidewheel.Connection, view: str) -> int:
     """How many `Ordered` of a view have heads alone?"""
+    return sum(not op.whole for op in ordered(con, view))
+
+
+def waiting(con: tidewheel.Connection, view: str) -> int:
+    """How many `Ordered` of a view have no rows yet?"""
+    return sum(op.input.waiting for op in ordered(con, view))
+
+
+def ordered(con: tidewheel.Connection, view: str) -> list[Ordered]:
     plan = con._session.database.maintainer.views[f"memory.main.v_{view}"].plan
     assert plan is not None
     assert plan.circuit is not None
     ops = [n.op for n in plan.circuit.nodes if n is not None]
-    return sum(isinstance(op, Ordered) and not op.whole for op in ops)
+    return [op for op in ops if isinstance(op, Ordered)]
 
 
 @pytest.mark.parametrize(("seed", "most"), [(0, 20), (1, 50), (2, 1 << 16)])
 @pytest.mark.parametrize("nulls", [True, False])
-def test_heads_run_out(monkeypatch: pytest.MonkeyPatch, seed: int, most: int, nulls: bool) -> None:
+@pytest.mark.parametrize("later", [False, True])
+def test_heads_run_out(
+    monkeypatch: pytest.MonkeyPatch, seed: int, most: int, nulls: bool, later: bool
+) -> None:
     """Whatever goes and comes, what comes first is right, whether it is kept or has to be read."""
     monkeypatch.setattr(state, "WHOLE", most)
+    if later:
+        monkeypatch.setattr(view_answers, "MANY", 1)
     rng = random.Random(seed)
     filled = f"INSERT INTO t VALUES {', '.join(made(rng, i) for i in range(120))}"
     if not nulls:
@@ -140,7 +157,10 @@ def test_heads_run_out(monkeypatch: pytest.MonkeyPatch, seed: int, most: int, nu
         for name, query in SHAPES.items():
             con.execute(f"CREATE MATERIALIZED VIEW v_{name} AS {query}")
             oracle.execute(f"CREATE VIEW v_{name} AS {query}")
-        assert {name: heads(con, name) for name in HEADS} == HEADS
+        if later:
+            assert all(waiting(con, name) for name in LATER)
+        else:
+            assert {name: heads(con, name) for name in HEADS} == HEADS
         for turn in range(25):
             edits = [edit(rng, 200 + 10 * (4 * turn + i)) for i in range(rng.choice([1, 1, 3]))]
             failed = rng.random() < 0.1
@@ -153,3 +173,50 @@ def test_heads_run_out(monkeypatch: pytest.MonkeyPatch, seed: int, most: int, nu
             for name in SHAPES:
                 got = rows(con.execute(f"FROM v_{name}").fetchall())
                 assert got == rows(oracle.execute(f"FROM v_{name}").fetchall()), (name, edits)
+        if most > 50:
+            assert all(heads(con, name) for name in ("min_max", "top", "of_all"))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_what_only_comes_asks_for_nothing(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    """Rows behind the first ones may go, too; and then what is first goes."""
+    monkeypatch.setattr(view_answers, "MANY", 1)
+    rng = random.Random(seed)
+    filled = f"INSERT INTO t VALUES {', '.join(made(rng, i) for i in range(60))}"
+    oracle = duckdb.connect()
+    shapes = {
+        "ends": "SELECT g, min(x) AS a, max(x) AS b, max(b) AS c, min(d) AS e FROM t GROUP BY g",
+        "texts": "SELECT g, max(s) AS s, min(s) AS t FROM t GROUP BY g",
+        "all": "SELECT min(m) AS a, max(d) AS b FROM t",
+        "top": "SELECT id, x FROM t ORDER BY x DESC NULLS LAST, id LIMIT 5",
+    }
+    with tidewheel.connect() as con:
+        for at in (con, oracle):
+            for statement in SCHEMA.split(";"):
+                at.execute(statement)
+            at.execute(filled)
+        for name, query in shapes.items():
+            con.execute(f"CREATE MATERIALIZED VIEW v_{name} AS {query}")
+            oracle.execute(f"CREATE VIEW v_{name} AS {query}")
+
+        def same() -> None:
+            for name in shapes:
+                got = rows(con.execute(f"FROM v_{name}").fetchall())
+                assert got == rows(oracle.execute(f"FROM v_{name}").fetchall()), name
+
+        for turn in range(20):
+            come = ", ".join(made(rng, 100 + 4 * turn + n) for n in range(rng.randint(1, 4)))
+            statement = f"INSERT INTO t VALUES {come}"
+            if rng.random() < 0.2:
+                con.execute("BEGIN")
+                con.execute(statement)
+                con.execute("ROLLBACK")
+                continue
+            for at in (con, oracle):
+                at.execute(statement)
+            same()
+        assert all(op.input.waiting for name in shapes for op in ordered(con, name))
+        for at in (con, oracle):
+            at.execute("DELETE FROM t WHERE x = (SELECT max(x) FROM t)")
+        same()
+        assert not all(op.input.waiting for name in shapes for op in ordered(con, name))
