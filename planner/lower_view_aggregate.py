@@ -35,10 +35,9 @@ from tidewheel.planner.lower_view import (
 )
 from tidewheel.planner.lower_view_asked import asked, settled, settled_in_place
 from tidewheel.planner.order_of_rows import by_place, by_ties, goes_by
-from tidewheel.planner.text import cast_to, column, identifier, to_sql
+from tidewheel.planner.text import OWN, cast_to, column, identifier, to_sql
 from tidewheel.planner.view_answers import Together, by_kernel, by_tables
 from tidewheel.planner.view_kernels import INPUT, group_kernel, statements
-from tidewheel.planner.view_sums import OWN
 
 _SUMS: dict[type[exp.Expr], str] = {
     exp.Sum: "sum",

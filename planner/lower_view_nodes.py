@@ -28,11 +28,10 @@ from tidewheel.planner.lower_view import (
     lowers,
     with_columns,
 )
-from tidewheel.planner.text import column, identifier, ordered, to_sql
+from tidewheel.planner.text import OWN, column, identifier, ordered, to_sql
 from tidewheel.planner.view_answers import Answer, by_kernel
 from tidewheel.planner.view_kernels import INPUT, group_kernel
 from tidewheel.planner.view_reuse import Reusing
-from tidewheel.planner.view_sums import OWN
 
 
 @lowers(L.Scan)

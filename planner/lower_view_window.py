@@ -32,10 +32,9 @@ from tidewheel.planner.lower_view import (
 from tidewheel.planner.lower_view_asked import first_in_place
 from tidewheel.planner.lower_view_nodes import linear
 from tidewheel.planner.order_of_rows import window_by_place
-from tidewheel.planner.text import column, identifier, to_sql, written
+from tidewheel.planner.text import OWN, column, identifier, to_sql, written
 from tidewheel.planner.view_answers import Answer, by_kernel, by_tables
 from tidewheel.planner.view_kernels import INPUT, group_kernel
-from tidewheel.planner.view_sums import OWN
 from tidewheel.planner.window_arrays import in_arrays
 from tidewheel.planner.window_reach import RUNNING, Looking, combined, looking
 

@@ -12,6 +12,8 @@ from tidewheel.engine.quoting import quoted
 from tidewheel.planner.dialect import Tidewheel
 from tidewheel.planner.logical import AsofJoin, Block, Column, EquiKey, Named, SortKey
 
+OWN = "system.main."
+"""Before the name of a function: DuckDB's own, whatever macros there are."""
 VOLATILE = re.compile(
     r"\b(random|uuid|gen_random_uuid|uuidv[47]|nextval|currval|setseed|(table)?sample)\b",
     re.IGNORECASE,

@@ -11,18 +11,21 @@ from sqlglot import exp
 
 from tidewheel.planner.maintain import Queries
 from tidewheel.planner.rewrites.measured import Text
-from tidewheel.planner.text import to_sql
+from tidewheel.planner.text import OWN, to_sql
 
 Bounds = tuple[Decimal, Decimal]
-_OWN = "system.main."  # whatever macros there are
 _DIGITS = 1000  # no product of a few HUGEINTs is rounded
 
 
 class Known(NamedTuple):
-    """What is known of a term: between what its values lie, and whether it is nowhere NULL."""
+    """What is known of a term: between what its values lie, and whether it is nowhere NULL.
+
+    And of a column, about how many `different` values it has.
+    """
 
     ends: Bounds | None
     filled: bool
+    different: int | None = None
 
 
 def known(text: Text, names: Sequence[str], run: Queries) -> dict[str, Known]:
@@ -36,20 +39,21 @@ def known(text: Text, names: Sequence[str], run: Queries) -> dict[str, Known]:
     columns = list(dict.fromkeys(c for of in found.values() for c in of))
     if not columns:
         return {}
-    kept = ("min::VARCHAR", "max::VARCHAR", "has_null::BOOLEAN")
-    items = (f"{_OWN}stats({c}).{item}" for c in columns for item in kept)
+    kept = ("min::VARCHAR", "max::VARCHAR", "has_null::BOOLEAN", "approx_unique::BIGINT")
+    items = (f"{OWN}stats({c}).{item}" for c in columns for item in kept)
     rows = run.rows(f"SELECT {', '.join(items)} FROM {text.source} LIMIT 1")
     if not rows:
         return {}
-    each = (rows[0][i : i + 3] for i in range(0, len(rows[0]), 3))
+    each = (rows[0][i : i + len(kept)] for i in range(0, len(rows[0]), len(kept)))
     of_columns = {c: _known(*values) for c, values in zip(columns, each, strict=True)}
     with localcontext(prec=_DIGITS):
         return {n: _of(term, of_columns) for n, term in terms.items()}
 
 
-def _known(low: str | None, high: str | None, null: bool | None) -> Known:
+def _known(low: str | None, high: str | None, null: bool | None, different: int | None) -> Known:
     ends = _number(low), _number(high)
-    return Known(None if ends[0] is None or ends[1] is None else (ends[0], ends[1]), null is False)
+    both = None if ends[0] is None or ends[1] is None else (ends[0], ends[1])
+    return Known(both, null is False, different)
 
 
 def _of(term: exp.Expr, columns: Mapping[str, Known]) -> Known:
@@ -60,6 +64,8 @@ def _of(term: exp.Expr, columns: Mapping[str, Known]) -> Known:
     if isinstance(term, exp.Literal):
         value = None if term.is_string else _number(term.this)
         return Known(None if value is None else (value, value), True)
+    if isinstance(term, exp.Cast) and term.to.this == exp.DataType.Type.DOUBLE:
+        return _of(term.this, columns)  # nearly
     if not isinstance(term, exp.Add | exp.Sub | exp.Mul):
         return Known(None, False)
     left, right = _of(term.this, columns), _of(term.expression, columns)

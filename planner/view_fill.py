@@ -85,8 +85,9 @@ class Contents(Texts):
             return
 
         def rows(run: Queries) -> Totals | None:
-            text = self.texts.get(source) if self._most(source) >= MANY else None
-            return Sums(op, named(given, names), names, text)(run)
+            many = self._most(source)
+            text = self.texts.get(source) if many >= MANY else None
+            return Sums(op, named(given, names), names, text, many)(run)
 
         self._gets[node] = rows
         self.total(node, named(given, names), names)

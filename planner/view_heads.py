@@ -21,8 +21,8 @@ from tidewheel.engine.state.columns import is_null
 from tidewheel.engine.state.delta import Delta, Int64s
 from tidewheel.engine.state.heads import Heads
 from tidewheel.planner.maintain import Queries
-from tidewheel.planner.text import identifier, to_sql
-from tidewheel.planner.view_sums import OWN, columns, groups_alike
+from tidewheel.planner.text import OWN, identifier, to_sql
+from tidewheel.planner.view_sums import columns, groups_alike
 
 LEAST: Final = 16  # rows of a head; twice as many as are wanted if that is more
 PART: Final = 8  # so many times the rows of their heads groups must have

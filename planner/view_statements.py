@@ -17,8 +17,8 @@ from tidewheel.engine.state.sorting import tallied
 from tidewheel.engine.state.table_columns import table_columns
 from tidewheel.engine.type_names import sql_name
 from tidewheel.planner import logical as L
-from tidewheel.planner.text import identifier, to_sql, written
-from tidewheel.planner.view_sums import OWN, columns
+from tidewheel.planner.text import OWN, identifier, to_sql, written
+from tidewheel.planner.view_sums import columns
 
 COUNT: Final = "__tw_count"
 

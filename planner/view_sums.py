@@ -1,16 +1,13 @@
 """The running sums of `Accumulate`, as DuckDB computes them from a query's rows.
 
 They are the very integers that NumPy would add up from the rows one by one, so that rows that go
-later leave no trace. Doubles are cut into limbs (see `engine/operators/exact.py`) by arithmetic
-that is exact: quotients by powers of two, whole parts, and what is left. Limbs are doubles, too,
-and so small that DuckDB's sums of them are exact, which takes half of what integers would.
+later leave no trace. For those of doubles see `view_doubles`.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -21,82 +18,34 @@ from tidewheel.engine.operators.accumulate import Accumulate
 from tidewheel.engine.operators.running_sums import Sum, Totals
 from tidewheel.engine.state.columns import Col, column_type, from_arrow, take, words
 from tidewheel.engine.state.delta import Delta, Int64s, Schema
+from tidewheel.planner import view_doubles
 from tidewheel.planner.maintain import Queries
 from tidewheel.planner.rewrites.measured import Text
-from tidewheel.planner.text import identifier, to_sql
+from tidewheel.planner.text import OWN, identifier, to_sql
 from tidewheel.planner.view_bounds import Bounds, Known, known
+from tidewheel.planner.view_doubles import Size, Term
 
 _MASK = (1 << exact.LIMB) - 1
-OWN = "system.main."  # whatever macros there are
-_MOST_LIMBS = 12
-_MOST_SQUARED = 6  # limbs whose products are added up, each by each
-_RADIX = f"{float(1 << exact.DOUBLE_LIMB)!r}::DOUBLE"
-_EXACT = 1 << (53 - exact.DOUBLE_LIMB)  # so many limbs have a sum that is exact
 _MOST_DIGITS = 18  # behind the point, for DuckDB's products to fit
-
-
-@dataclass(frozen=True, slots=True)
-class _Term:
-    """A sum of doubles: its number in `Accumulate`, a column, its limbs; and that of squares."""
-
-    term: int
-    column: str
-    limbs: range
-    square: int | None
-
-    @property
-    def products(self) -> list[tuple[int, int]]:
-        """The pairs of limbs that make up the squares."""
-        limbs = () if self.square is None else self.limbs
-        return [(i, j) for i in limbs for j in limbs if i <= j]
-
-    @property
-    def squares(self) -> dict[int, list[str]]:
-        """What makes up the sum of squares, of the columns that `_cut` makes, by its limb."""
-        x, found = self.column, dict[int, list[str]]()
-        for i, j in self.products:
-            place, times = i + j - exact.BIAS, "" if i == j else "2 * "
-            low = f"({x}_{i}_{j}_product - {x}_{i}_{j} * {_RADIX})"
-            found.setdefault(place, []).append(f"{times}{low}")
-            found.setdefault(place + 1, []).append(f"{times}{x}_{i}_{j}")
-        return found
-
-    def sums(self, together: bool) -> list[tuple[str, int, int]]:
-        """What is added up, as SQL, with the term and the limb to which it belongs.
-
-        `together`: what belongs to one limb of the squares is added up first, row by row.
-        """
-        found = [(f"{self.column}_{limb}", self.term, limb) for limb in self.limbs]
-        if self.square is not None:
-            for place, parts in self.squares.items():
-                for part in [" + ".join(parts)] if together else parts:
-                    found.append((part, self.square, place))
-        return found
-
-    @property
-    def most(self) -> int:
-        """The rows of a group up to which sums of what is `together` are exact."""
-        return _EXACT // max((2 * len(p) for p in self.squares.values()), default=1)
-
-
-@dataclass(frozen=True, slots=True)
-class _Size:
-    """The largest and the smallest of finite doubles, by size, but 0; are all of them `finite`?"""
-
-    high: float | None
-    low: float | None
-    finite: bool
 
 
 class Sums:
     """What an `Accumulate` gets from the rows of `query`, whose columns are called `names`.
 
-    `text`: the same columns in terms of a table's, if they are.
+    `text`: the same columns in terms of a table's, if they are. `rows`: as many as are expected.
     """
 
-    def __init__(self, op: Accumulate, query: str, names: Sequence[str], text: Text | None) -> None:
+    def __init__(
+        self,
+        op: Accumulate,
+        query: str,
+        names: Sequence[str],
+        text: Text | None,
+        rows: float = math.inf,
+    ) -> None:
         self._op = op
         self._query = query
+        self._rows = min(rows, _ROWS_EXPECTED)
         self._names = [to_sql(identifier(n)) for n in names]
         self._text = text
 
@@ -112,101 +61,84 @@ class Sums:
 
         Or where so many belong to one group that their sums may not be exact.
         """
-        op = self._op
+        op, names = self._op, self._names
         floats = [s for s in op.arguments if s.float]
-        sizes = self._sizes(run, floats) if floats else {}
-        terms = self._terms(floats, sizes)
-        if terms is None:
-            return None
+        values = {s.argument: f"{names[s.argument]}::DOUBLE" for s in floats}
         kept = self._kept(run)
-        for together in (True, False):
-            found = self._sums(run, floats, sizes, terms, together, kept)
-            most = min((t.most if together else _EXACT for t in terms), default=math.inf)
-            if not len(found) or found.weights[:, 0].max() <= most:
+        sizes = view_doubles.guessed(run, self._query, values, kept) if floats else {}
+        rows, together = self._expected(kept), True
+        for _ in range(_TRIES):
+            if sizes is None:
+                sizes = view_doubles.measured(run, self._query, values)
+            terms = view_doubles.terms(floats, op.squares, sizes, rows)
+            found = None if terms is None else self._sums(run, sizes, terms, together, kept)
+            if terms is None or found is None:
+                if all(size.most and size.least for size in sizes.values()):
+                    return None
+                sizes = None  # it was a wrong guess
+                continue
+            most = int(found.weights[:, 0].max()) if len(found) else 0
+            if all(most <= t.most(together) for t in terms):
                 return found
+            rows, together = most, together and rows >= most
         return None
+
+    def _expected(self, kept: Mapping[int, Known]) -> float:
+        """The rows that the largest group may well have."""
+        groups = 1.0
+        for i in self._op.key:
+            groups *= (kept[i].different if i in kept else None) or 1
+        return max(1, min(self._rows, self._rows * _UNEVEN / groups))
 
     def _sums(
         self,
         run: Queries,
-        floats: Sequence[Sum],
-        sizes: Mapping[int, _Size],
-        terms: Sequence[_Term],
+        sizes: Mapping[int, Size],
+        terms: Sequence[Term],
         together: bool,
         kept: Mapping[int, Known],
-    ) -> Totals:
-        """By one statement."""
+    ) -> Totals | None:
+        """By one statement; None if a guess was wrong."""
         op, query = self._op, self._query
         group = [self._names[i] for i in op.key]
         parts = [_ROWS]
         for s in op.arguments:
             finite = s.float and sizes[s.argument].finite
             parts += _parts(self._names[s.argument], s, finite, kept.get(s.argument, _UNKNOWN))
-        for s in floats:
-            x, value = _column(s), f"{self._names[s.argument]}::DOUBLE"
+        for s in op.arguments:
+            mine = [t for t in terms if s.float and t.column == view_doubles.column(s)]
+            if not mine:
+                continue
+            value = f"{self._names[s.argument]}::DOUBLE"
             if not sizes[s.argument].finite:
                 value = f"CASE WHEN {OWN}isfinite({value}) THEN {value} ELSE 0 END"
-            query = f"SELECT *, {value} AS {x} FROM ({query})"
-            for term in (t for t in terms if t.column == x):
-                query = _cut(query, term)
+            query = f"SELECT *, {value} AS {view_doubles.column(s)} FROM ({query})"
+            for term in mine:
+                query = term.cut(query)
         added = [part for term in terms for part in term.sums(together)]
-        parts += [_whole(f"{OWN}sum({part})") for part, _, _ in added]
+        parts += [f"coalesce({OWN}sum({part}), 0)" for part, _, _ in added]
         items = list(dict.fromkeys(part for part in parts if part != _NONE))
         by = f" GROUP BY {', '.join(group)}" if group else ""
         table = run(f"SELECT {', '.join([*group, *items])} FROM ({query}){by}")
         at = [items.index(part) if part != _NONE else None for part in parts]
-        return self._taken(table, at, [place for _, *place in added])
+        return self._taken(table, at, [(term, bit) for _, term, bit in added])
 
     def _kept(self, run: Queries) -> dict[int, Known]:
-        """What is known of the values of arguments."""
+        """What is known of the values of arguments, and of the columns of the group."""
         if self._text is None:
             return {}
         columns_ = list(self._text.columns)
-        names = {s.argument: columns_[s.argument] for s in self._op.arguments}
+        places = [*self._op.key, *(s.argument for s in self._op.arguments)]
+        names = {i: columns_[i] for i in places}
         found = known(self._text, list(names.values()), run)
-        return {argument: found[name] for argument, name in names.items() if name in found}
-
-    def _sizes(self, run: Queries, floats: Sequence[Sum]) -> dict[int, _Size]:
-        """How large doubles are, by argument."""
-        columns = [f"{self._names[s.argument]}::DOUBLE" for s in floats]
-        finite = [True] * len(floats)
-        found: list[float | None] = []
-        for every in (True, False):
-            items = []
-            for x in columns:
-                where = f"FILTER ({x} <> 0{'' if every else f' AND {OWN}isfinite({x})'})"
-                largest = f"{OWN}max({OWN}abs({x}))"
-                items += [
-                    largest if every else f"{largest} {where}",
-                    f"{OWN}min({OWN}abs({x})) {where}",
-                ]
-            found = list(run.row(f"SELECT {', '.join(items)} FROM ({self._query})"))
-            if all(v is None or math.isfinite(v) for v in found):
-                break
-            finite = [high is None or math.isfinite(high) for high in found[::2]]
-        ends = zip(floats, found[::2], found[1::2], finite, strict=True)
-        return {s.argument: _Size(high, low, whole) for s, high, low, whole in ends}
-
-    def _terms(self, floats: Sequence[Sum], sizes: Mapping[int, _Size]) -> list[_Term] | None:
-        """The sums of doubles to be made; None with too many or too small limbs."""
-        found: list[_Term] = []
-        for s in floats:
-            size = sizes[s.argument]
-            if size.high is None or size.low is None:  # all are 0
-                continue
-            first, last = math.frexp(size.high)[1] - 1, math.frexp(size.low)[1] - 53
-            square = self._op.squares.get(s.argument)
-            found.append(_Term(s.term, _column(s), _limbs(first, last), square))
-        most = (_MOST_LIMBS if t.square is None else _MOST_SQUARED for t in found)
-        ready = (len(t.limbs) <= m and _unit(t.limbs[-1]) for t, m in zip(found, most, strict=True))
-        return found if all(ready) else None
+        return {i: found[name] for i, name in names.items() if name in found}
 
     def _taken(
-        self, table: pa.Table, at: Sequence[int | None], places: Sequence[Sequence[int]]
-    ) -> Totals:
+        self, table: pa.Table, at: Sequence[int | None], places: Sequence[tuple[int, int]]
+    ) -> Totals | None:
         """The result; `at` is where it has each part, None where that is nothing.
 
-        Behind the parts of weights come sums of these terms and limbs.
+        Behind the parts of weights come sums of these terms and bits. None if some are NaN.
         """
         op = self._op
         if not op.key and table.column(0)[0].as_py() == 0:
@@ -229,10 +161,15 @@ class Sums:
                 weights[:, low] -= weights[:, high] << exact.LIMB  # what overflows comes back
         if op.terms is None:
             return Totals(op.group, keys, weights, None, sums)
-        amounts = [numbers(found[place]) for place in at[op.width :] if place is not None]
+        amounts: list[Int64s] = []
+        for place in at[op.width :]:
+            amount = None if place is None else view_doubles.whole(found[place])
+            if amount is None:
+                return None
+            amounts.append(amount)
         indices: list[Int64s] = []
         limbs: list[tuple[int, int, Int64s]] = []
-        for (term, limb), amount in zip(places, amounts, strict=True):
+        for term, limb, amount in view_doubles.limbs(places, amounts):
             index = amount.nonzero()[0]
             indices.append(index)
             limbs.append((term, limb, amount[index]))
@@ -244,44 +181,6 @@ class Sums:
         cols: list[Col] = [*(take(c, index) for c in keys), term_, limb_]
         terms = Delta(op.terms.schema, cols, np.concatenate([a for _, _, a in limbs]))
         return Totals(op.group, keys, weights, terms, sums)
-
-
-def _column(s: Sum) -> str:
-    return f"__tw_x{s.argument}"
-
-
-def _limbs(first: int, last: int) -> range:
-    """The limbs that hold bits 2 ** `first` to 2 ** `last`, the highest first."""
-    return range(_limb(first), _limb(last) - 1, -1)
-
-
-def _limb(bit: int) -> int:
-    return bit // exact.DOUBLE_LIMB + exact.BIAS
-
-
-def _unit(limb: int) -> float:
-    """What one is worth in a limb; 0 where no double is so small."""
-    return math.ldexp(1.0, exact.DOUBLE_LIMB * (limb - exact.BIAS))
-
-
-def _cut(query: str, term: _Term) -> str:
-    """A column for each limb of a column of doubles, and two for each product of two."""
-    x = term.column
-    for limb in term.limbs:
-        unit, inverse = f"{_unit(limb)!r}::DOUBLE", 1 / _unit(limb)
-        # to divide takes longer, as DuckDB looks for zeros
-        quotient = f"{x} / {unit}" if math.isinf(inverse) else f"{x} * {inverse!r}::DOUBLE"
-        if limb == term.limbs[-1]:
-            query = f"SELECT *, {quotient} AS {x}_{limb} FROM ({query})"
-            break
-        query = f"SELECT *, {OWN}trunc({quotient}) AS {x}_{limb} FROM ({query})"
-        query = f"SELECT * REPLACE ({x} - {x}_{limb} * {unit} AS {x}) FROM ({query})"
-    if term.square is None:
-        return query
-    products = (f"{x}_{i} * {x}_{j} AS {x}_{i}_{j}_product" for i, j in term.products)
-    query = f"SELECT *, {', '.join(products)} FROM ({query})"
-    highs = (f"{OWN}trunc({x}_{i}_{j}_product / {_RADIX}) AS {x}_{i}_{j}" for i, j in term.products)
-    return f"SELECT *, {', '.join(highs)} FROM ({query})"
 
 
 def columns(table: pa.Table, schema: Schema) -> list[Col]:
@@ -303,6 +202,9 @@ def _whole(part: str) -> str:
 _ROWS = _whole(f"{OWN}count(*)")
 _NONE = ""  # in place of a part that is 0 in all groups
 _UNKNOWN = Known(None, False)
+_ROWS_EXPECTED = float(1 << 27)  # at most
+_UNEVEN = 4  # so many times the rows that groups have on average the largest may well have
+_TRIES = 5
 
 
 def _copy(into: Int64s, column: pa.ChunkedArray) -> None:

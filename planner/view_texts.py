@@ -18,9 +18,9 @@ from tidewheel.engine.operators.linear import Map
 from tidewheel.engine.operators.ranged import RangeJoin
 from tidewheel.planner import logical as L
 from tidewheel.planner.rewrites.measured import Text
-from tidewheel.planner.text import identifier, to_sql
+from tidewheel.planner.text import OWN, identifier, to_sql
 from tidewheel.planner.view_statements import behind, named, sources, stepped
-from tidewheel.planner.view_sums import OWN, groups_alike
+from tidewheel.planner.view_sums import groups_alike
 
 PLACE: Final = "__tw_place"
 _JOINED: Final = 16  # tables of one statement: what a view reads twice is in its text twice

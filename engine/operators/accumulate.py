@@ -139,6 +139,7 @@ class Accumulate(Operator):
             now = _plus(before, sums)
             now_terms = _plus(term_rows, terms)
             self._insert(sums, terms)
+            self._let_go(keys, now, now_terms)
         else:
             self._insert(sums, terms)
             now = self._at(self.sums, keys, counters)
@@ -189,6 +190,18 @@ class Accumulate(Operator):
             self.sums.spine.insert_run(sums)
         if terms is not None and self.terms is not None:
             self.terms.spine.insert_run(terms)
+
+    def _let_go(self, keys: Int64s, sums: Rows | None, terms: Rows | None) -> None:
+        """Groups without rows keep no limbs.
+
+        There may be some: a sum that comes of a filling has other ones than its values have.
+        """
+        there = keys[:0] if sums is None else sums.keys[sums.weights[:, 0] != 0]
+        if self.terms is None or terms is None or len(there) == len(keys):
+            return
+        gone = np.isin(terms.keys, there, invert=True)
+        if gone.any():
+            self.terms.insert(terms.where(gone).delta().negate())
 
     def _at(self, arrangement: Arrangement, keys: Int64s, counters: Counters) -> Rows | None:
         rows = arrangement.fetch(keys)

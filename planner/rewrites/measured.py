@@ -13,7 +13,7 @@ from typing import Any, Final
 from sqlglot import exp
 
 from tidewheel.planner.logical import Aggregate, Filter, Join, Node, Project, Scan, SetOp
-from tidewheel.planner.text import alias_of, column, identifier, substituted, to_sql
+from tidewheel.planner.text import OWN, alias_of, column, identifier, substituted, to_sql
 
 Query = Callable[[str], Sequence[Sequence[Any]]]
 """Gives the rows of a statement."""
@@ -24,8 +24,7 @@ _VALUES = 100.0  # of a column of what is not known: two of these are best joine
 _TABLES = 4
 LOOKED_AT: Final = 100_000  # rows of a table, to find out about how many of them a filter leaves
 _MOST = 10_000_000  # rows of a join that are counted
-_OWN = "system.main."  # whatever macros there are
-_COUNT = f"{_OWN}count(*)"
+_COUNT = f"{OWN}count(*)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,11 +73,11 @@ class Text:
         of = self.columns[name]
         if self.tables > 1 or not isinstance(of, exp.Column):
             return None
-        return f"{self.source} LIMIT 1", f"{_OWN}stats({to_sql(of)}).approx_unique::BIGINT"
+        return f"{self.source} LIMIT 1", f"{OWN}stats({to_sql(of)}).approx_unique::BIGINT"
 
     def counted(self, name: str) -> str:
         """What counts the values of a column."""
-        return f"{_OWN}approx_count_distinct({to_sql(self.columns[name])})"
+        return f"{OWN}approx_count_distinct({to_sql(self.columns[name])})"
 
 
 class Measures:
