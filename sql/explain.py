@@ -5,6 +5,7 @@ EXPLAIN ANALYZE query                            runs it; vertices, iterations, 
 EXPLAIN (LOGICAL | DATAFLOW | KERNELS) query     a stage as text
 EXPLAIN ([ANALYZE,] FORMAT f) query              text, svg, html, dot, mermaid; trace (ANALYZE)
 EXPLAIN [(FORMAT f)] VIEW v                      the operators that keep v up to date
+EXPLAIN [(FORMAT f)] CREATE MATERIALIZED VIEW …  those that would; nothing is made
 EXPLAIN ROW (v, value, …)                        the proof that the row belongs to a view
 """
 
@@ -25,7 +26,9 @@ from .planning import logical
 from .statements import Kind, Statement, Token, mentions_recursion, mistake, split, tokens
 
 if TYPE_CHECKING:
+    from ..engine.operators.circuit import Circuit
     from ..planner.maintain import Maintainer
+    from ..planner.picture import Picture
     from .views import Views
 
 _STAGES = ("LOGICAL", "DATAFLOW", "KERNELS")
@@ -70,11 +73,15 @@ def explain(
         from .explain_row import explain_row
 
         return "row", explain_row(statement, parts, wish.at, context, views)
-    plain = wish.stage is None and wish.format is None
     text = statement.text[first.start :]
+    inner = split(text)[0]
+    # places of errors stay those of the whole script
+    inner = dataclasses.replace(inner, script=statement.script, start=statement.start + first.start)
+    if inner.kind is Kind.OURS and inner.words[0] == "CREATE":
+        return _unmade(statement, wish, first, inner, views)
+    plain = wish.stage is None and wish.format is None
     if plain and not wish.analyze and not mentions_recursion(text):
         return None
-    inner = split(text)[0]
     if inner.kind is not Kind.QUERY:
         if plain:
             return None
@@ -82,8 +89,6 @@ def explain(
         raise mistake(
             statement, first, f"EXPLAIN ({shown}) is for queries", kind=errors.NotSupportedError
         )
-    # places of errors stay those of the whole script
-    inner = dataclasses.replace(inner, script=statement.script, start=statement.start + first.start)
     if wish.stage == "LOGICAL":
         node = logical(inner, context)
         if isinstance(node, Block) and not mentions_recursion(text):
@@ -181,22 +186,58 @@ def _view(statement: Statement, wish: _Wish, first: Token, views: Views) -> tupl
     """The operators that keep a view; they have been counting since it was filled."""
     named = view_text.parse_explained(statement, wish.at)
     key = views.resolve(named.parts, statement, named.name_at)
-    circuit, reason = views.circuit(key)
+    found = views.circuit(key)
+    _check_form(statement, wish, first)
+    choice = views.registry.views[key].choice
+    anew = f" (computed anew in the last epoch: {choice})" if choice else ""
+    return _drawn(wish, _kept(f"view {'.'.join(named.parts)}", anew, *found))
+
+
+def _unmade(
+    statement: Statement, wish: _Wish, first: Token, create: Statement, views: Views
+) -> tuple[str, str]:
+    """The operators that would keep a view; what they would hold and count is not known."""
+    if wish.analyze:
+        raise mistake(
+            statement,
+            first,
+            "EXPLAIN ANALYZE would make the view",
+            "make it, then EXPLAIN VIEW shows what its operators took, "
+            "and tidewheel_views() the time to fill it",
+            errors.NotSupportedError,
+        )
+    _check_form(statement, wish, first)
+    name, found = views.draft(create)
+    from ..planner import picture
+
+    if found is None:
+        drawing = picture.Picture(f"view {name}")
+        drawing.boxes.append(
+            picture.Box("exists", "already", "output", note="nothing would be made")
+        )
+    else:
+        drawing = _kept(f"view {name}", " (not made)", *found)
+        if found[0] is not None:
+            drawing.boxes = [dataclasses.replace(box, note="") for box in drawing.boxes]
+    return _drawn(wish, drawing)
+
+
+def _check_form(statement: Statement, wish: _Wish, first: Token) -> None:
     if wish.format == "TRACE" or wish.stage in ("LOGICAL", "KERNELS"):
         shown = wish.stage or "FORMAT trace"
         message = f"EXPLAIN ({shown}) is for queries; a view has a dataflow"
         raise mistake(statement, first, message, kind=errors.NotSupportedError)
+
+
+def _kept(title: str, more: str, circuit: Circuit | None, reason: str) -> Picture:
+    """How a view is kept; `more` follows the title if that is by operators."""
     from ..planner import picture
 
-    name = ".".join(named.parts)
-    if circuit is None:
-        drawing = picture.Picture(f"view {name}")
-        drawing.boxes.append(picture.Box("query", "recompute", "kernel", note=reason))
-    else:
-        choice = views.database.maintainer.views[key].choice
-        anew = f" (computed anew in the last epoch: {choice})" if choice else ""
-        drawing = picture.of_circuit(circuit, f"view {name}{anew}")
-    return _drawn(wish, drawing)
+    if circuit is not None:
+        return picture.of_circuit(circuit, title + more)
+    drawing = picture.Picture(title)
+    drawing.boxes.append(picture.Box("query", "recompute", "kernel", note=reason))
+    return drawing
 
 
 def told(rows: pa.Table, maintainer: Maintainer, epoch: int) -> pa.Table:

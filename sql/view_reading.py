@@ -27,7 +27,6 @@ from tidewheel.sql.view_home import Homes, own_settings
 from tidewheel.sql.view_registry import row_name
 
 if TYPE_CHECKING:
-    from tidewheel.engine.operators.circuit import Circuit
     from tidewheel.planner.logical import Node
 
 
@@ -275,20 +274,6 @@ class Reading(Homes):
             if not self.host.in_transaction:
                 writer.release(self)
         return True
-
-    def circuit(self, key: str) -> tuple[Circuit | None, str]:
-        """The operators that keep a view; None, and why, for one that is recomputed.
-
-        A view that nobody has read yet is filled. Hold `database.reading`.
-        """
-        view = self._maintainer.views[key]
-        if not view.hot and not self._heat(key):
-            raise errors.OperationalError(
-                "the view is not filled yet, and another connection is writing just now",
-                hint="try again when its transaction has ended",
-            )
-        assert view.plan is not None
-        return view.plan.circuit, view.plan.reason
 
     def provide(self, view: MaintainedView) -> None:
         """Register the views that `view` reads as they are now, in the epoch being made."""

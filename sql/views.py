@@ -1,7 +1,7 @@
 """A session's maintained views, as its statements use them.
 
 The layers below: `view_registry` (which views there are), `view_reading` (their rows),
-`view_epochs` (transactions), `view_create`.
+`view_epochs` (transactions), `view_create`, `view_draft`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tidewheel.sql.opening import default_threads
 from tidewheel.sql.reads import Names
 from tidewheel.sql.statements import Statement
 from tidewheel.sql.subscribe import Subscription, Update, snapshot
-from tidewheel.sql.view_create import Creation
+from tidewheel.sql.view_draft import Drafts
 from tidewheel.sql.view_reading import Maintenance
 from tidewheel.sql.view_registry import row_name, rows_relation
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["Views", "row_name"]
 
 
-class Views(Creation):
+class Views(Drafts):
     """One session's view of the registry, and its transaction's captured changes."""
 
     def drop(self, statement: Statement, plain: bool = False) -> None:
@@ -106,6 +106,11 @@ class Views(Creation):
 
     def subscribe(self, key: str, epoch: int | None) -> Subscription:
         """Follow a view: from a snapshot now, or behind `epoch` if that is still kept."""
+        if self.host.in_transaction and not self._maintainer.views[key].hot:
+            raise errors.OperationalError(  # nobody else may ever see what it would be filled with
+                "the view is not filled yet, and an open transaction may see other rows",
+                hint="subscribe when the transaction has ended",
+            )
         with self.writing(), self.database.reading:
             view = self._maintainer.heat(key, Maintenance(self))
             assert view.plan is not None
