@@ -31,6 +31,9 @@ class Update:
     `delta` holds the view's columns and `weight` (int64: +n rows came, −n went); it has no rows if
     the epoch left the view as it was: then the update is only the mark that the epoch is complete.
     The first update of a subscription without a start epoch is the snapshot.
+
+    Its types are those in which Arrow loses nothing: a HUGEINT, as `sum` gives for integers, is 16
+    bytes. `rows` gives values of Python; SUBSCRIBE TO as a statement gives the types of a query.
     """
 
     epoch: int

@@ -30,7 +30,7 @@ _LESS = (exp.LT, exp.LTE, exp.GT, exp.GTE)
 """Of an ENUM and a text DuckDB compares texts."""
 _PASSED = re.compile(
     r"(count|min|max|first|last|any_?value|arg_?(min|max)(_null)?|(min|max)_by|lag|lead|nth_?value"
-    r"|(first|last)_?value|grouping(_id)?|row_?number|(dense_?|percent_?)?rank)",
+    r"|(first|last)_?value|grouping(_?id)?|row_?number|(dense_?|percent_?)?rank)",
     re.IGNORECASE,
 )
 """Functions that give a value as it came, or do not look into it."""

@@ -38,6 +38,7 @@ VIEWS = [
     "SELECT k, string_agg(m, ',' ORDER BY m, x) AS s, first(x ORDER BY m DESC, x) AS f "
     "FROM t GROUP BY k",
     "SELECT m, f, count(*) AS n, grouping(m) AS g FROM t GROUP BY CUBE (m, f)",
+    "SELECT m, f, count(*) AS n, grouping_id(f, m) AS g FROM t GROUP BY CUBE (m, f)",
     "SELECT DISTINCT m, f FROM t",
     "SELECT k, m, x FROM t ORDER BY m DESC NULLS LAST, k, x, f LIMIT 3",
     "SELECT k, x, rank() OVER (PARTITION BY k ORDER BY m) AS r FROM t",
