@@ -22,6 +22,7 @@ from ..planner.context import Context
 from ..planner.execute import Physical
 from ..planner.logical import Block
 from . import errors, view_text
+from .parameters import refuse
 from .planning import logical
 from .statements import Kind, Statement, Token, mentions_recursion, mistake, split, tokens
 
@@ -61,14 +62,14 @@ def explain(
     """
     parts = list(tokens(statement.text))
     wish = _read(statement, parts)
-    if wish.duckdb:
-        return None
     if wish.at >= len(parts):
+        if wish.duckdb:
+            return None
         raise mistake(statement, parts[0], "EXPLAIN needs a query")
     first = parts[wish.at]
-    if first.text.upper() == "VIEW":
+    if first.text.upper() in ("VIEW", "MATERIALIZED"):
         return _view(statement, wish, first, views)
-    if [t.text.upper() for t in parts[wish.at : wish.at + 2]] == ["ROW", "("]:
+    if not wish.duckdb and [t.text.upper() for t in parts[wish.at : wish.at + 2]] == ["ROW", "("]:
         # Imported here: few ask for it, and it needs all of the front end.
         from .explain_row import explain_row
 
@@ -79,6 +80,8 @@ def explain(
     inner = dataclasses.replace(inner, script=statement.script, start=statement.start + first.start)
     if inner.kind is Kind.OURS and inner.words[0] == "CREATE":
         return _unmade(statement, wish, first, inner, views)
+    if wish.duckdb:
+        return None
     plain = wish.stage is None and wish.format is None
     if plain and not wish.analyze and not mentions_recursion(text):
         return None
@@ -207,6 +210,7 @@ def _unmade(
             errors.NotSupportedError,
         )
     _check_form(statement, wish, first)
+    refuse(create)
     name, found = views.draft(create)
     from ..planner import picture
 
@@ -223,10 +227,11 @@ def _unmade(
 
 
 def _check_form(statement: Statement, wish: _Wish, first: Token) -> None:
-    if wish.format == "TRACE" or wish.stage in ("LOGICAL", "KERNELS"):
-        shown = wish.stage or "FORMAT trace"
+    if wish.duckdb or wish.format == "TRACE" or wish.stage in ("LOGICAL", "KERNELS"):
+        shown = wish.stage or f"FORMAT {str(wish.format).lower()}"
         message = f"EXPLAIN ({shown}) is for queries; a view has a dataflow"
-        raise mistake(statement, first, message, kind=errors.NotSupportedError)
+        hint = "FORMAT text, svg, html, dot or mermaid"
+        raise mistake(statement, first, message, hint, errors.NotSupportedError)
 
 
 def _kept(title: str, more: str, circuit: Circuit | None, reason: str) -> Picture:

@@ -13,11 +13,17 @@ from .diagnose import near_miss
 from .statements import Statement, is_about_view, tokens
 
 
+def refuse(statement: Statement) -> None:
+    """ProgrammingError if a statement about a view has parameters."""
+    if statement.positional or statement.names:
+        raise _error(statement, "a view can't have parameters", _OF_VIEWS, 0)
+
+
 def distribute(statements: Sequence[Statement], given: Parameters) -> list[Parameters]:
     """Each statement's share: positional values in order, named ones to whoever names them."""
     for statement in statements:
-        if (statement.positional or statement.names) and is_about_view(statement):
-            raise _error(statement, "a view can't have parameters", _OF_VIEWS, 0)
+        if is_about_view(statement):
+            refuse(statement)
     if isinstance(given, Mapping):
         return _by_name(statements, given)
     if given is not None and (not isinstance(given, Sequence) or isinstance(given, (str, bytes))):

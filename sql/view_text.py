@@ -304,9 +304,10 @@ def parse_subscribe(statement: Statement) -> ViewName:
 
 
 def parse_explained(statement: Statement, at: int) -> ViewName:
-    """Read VIEW v, the end of an EXPLAIN, from token `at` on."""
+    """Read [MATERIALIZED] VIEW v, the end of an EXPLAIN, from token `at` on."""
     cursor = _Cursor(statement)
     cursor.at = at
+    cursor.accept("MATERIALIZED")
     cursor.expect("VIEW")
     parts, start, length = cursor.name()
     if cursor.peek():

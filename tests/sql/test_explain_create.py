@@ -138,6 +138,17 @@ def test_errors_are_those_of_the_statement(con: tidewheel.Connection, verb: str,
     assert (mine.column or 0) == (own.column or 0) + (moved if own.column else 0)
 
 
+def test_parameters_are_refused(con: tidewheel.Connection) -> None:
+    statement = "CREATE OR REPLACE MATERIALIZED VIEW v AS SELECT ? + i FROM t"
+    with pytest.raises(tidewheel.ProgrammingError, match="can't have parameters") as found:
+        con.execute(f"EXPLAIN (FORMAT svg) {statement}", [1])
+    assert found.value.column == len("EXPLAIN (FORMAT svg) ") + statement.index("?") + 1
+
+
+def test_view_may_be_called_materialized(con: tidewheel.Connection) -> None:
+    assert told(con, "MATERIALIZED VIEW sums") == told(con, "VIEW sums")
+
+
 def test_no_row_is_read(con: tidewheel.Connection) -> None:
     query = "SELECT s::INTEGER AS n FROM t"
     assert "sink" in told(con, f"CREATE MATERIALIZED VIEW v AS {query}")
@@ -151,9 +162,15 @@ def test_analyze_would_make_it(con: tidewheel.Connection, options: str) -> None:
     with pytest.raises(tidewheel.NotSupportedError, match="would make the view") as found:
         told(con, f"{options} CREATE MATERIALIZED VIEW v AS SELECT 1")
     assert "EXPLAIN VIEW" in str(found.value)
-    for stage in ("LOGICAL", "KERNELS"):
-        with pytest.raises(tidewheel.NotSupportedError, match="a view has a dataflow"):
-            told(con, f"({stage}) CREATE MATERIALIZED VIEW v AS SELECT 1")
+
+
+@pytest.mark.parametrize("form", ["LOGICAL", "KERNELS", "FORMAT json", "FORMAT yaml"])
+@pytest.mark.parametrize("what", ["VIEW sums", "CREATE MATERIALIZED VIEW v AS SELECT 1"])
+def test_forms_that_only_queries_have(con: tidewheel.Connection, form: str, what: str) -> None:
+    with pytest.raises(tidewheel.NotSupportedError, match="a view has a dataflow") as found:
+        told(con, f"({form}) {what}")
+    assert "svg" in str(found.value)
+    assert con.execute(f"EXPLAIN (FORMAT json) {REACH}").fetchall()
 
 
 def test_in_a_transaction_that_has_made_what_it_reads(con: tidewheel.Connection) -> None:
