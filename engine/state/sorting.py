@@ -22,7 +22,8 @@ _SOME: Final = 256
 _LARGE: Final = 4096
 _CLOSE: Final = 4  # places for each of the integers that are counted
 _SELDOM: Final = 16  # so many rows for each one that is there again: those few are added up alone
-_CROWD: Final = 256  # so many rows of one key may be the same and not consolidated
+_CROWD: Final = 256  # so many rows of one key may be the same and not consolidated;
+_MANY: Final = 1 << 16  # of keys with more of them so many rows are looked at
 
 
 def sort_rows(rows: Rows) -> Rows:
@@ -104,11 +105,11 @@ def sort_run(rows: Rows) -> Rows:
     else:
         order, first = order_by([keys] if rows.rank is None else [keys, rows.rank])
     starts = first.nonzero()[0]
-    if (np.diff(starts, append=len(keys)) > _CROWD).any():
-        return sort_by(rows, None if order is None else (order, first))
-    middle = slice((len(rows) - _LARGE) // 2, (len(rows) + _LARGE) // 2)
+    crowded = (np.diff(starts, append=len(keys)) > _CROWD).any()
+    n = min(len(rows), _MANY if crowded else _LARGE)
+    middle = slice((len(rows) - n) // 2, (len(rows) + n) // 2)
     some = rows.slice(middle.start, middle.stop) if order is None else rows.take(order[middle])
-    if len(sort_rows(some)) < _LARGE * 7 // 8:
+    if len(sort_rows(some)) < n * 7 // 8:
         return sort_by(rows, None if order is None else (order, first))
     return rows if order is None else rows.ordered(order)
 
