@@ -15,9 +15,10 @@ import pyarrow as pa
 from tidewheel.engine.arrow import numbers
 from tidewheel.engine.operators import exact
 from tidewheel.engine.operators.accumulate import Accumulate
+from tidewheel.engine.operators.limbs import LimbColumns
 from tidewheel.engine.operators.running_sums import Sum, Totals
-from tidewheel.engine.state.columns import Col, column_type, from_arrow, take, words
-from tidewheel.engine.state.delta import Delta, Int64s, Schema
+from tidewheel.engine.state.columns import Col, column_type, from_arrow, words
+from tidewheel.engine.state.delta import Int64s, Schema
 from tidewheel.planner import view_doubles
 from tidewheel.planner.maintain import Queries
 from tidewheel.planner.rewrites.measured import Text
@@ -159,28 +160,14 @@ class Sums:
             low, high = s.parts
             if at[high] is not None:
                 weights[:, low] -= weights[:, high] << exact.LIMB  # what overflows comes back
-        if op.terms is None:
-            return Totals(op.group, keys, weights, None, sums)
         amounts: list[Int64s] = []
         for place in at[op.width :]:
             amount = None if place is None else view_doubles.whole(found[place])
             if amount is None:
                 return None
             amounts.append(amount)
-        indices: list[Int64s] = []
-        limbs: list[tuple[int, int, Int64s]] = []
-        for term, limb, amount in view_doubles.limbs(places, amounts):
-            index = amount.nonzero()[0]
-            indices.append(index)
-            limbs.append((term, limb, amount[index]))
-        if not indices:
-            return Totals(op.group, keys, weights, Delta.empty(op.terms.schema), sums)
-        index = np.concatenate(indices)
-        term_ = np.concatenate([np.full(len(a), t, np.int16) for t, _, a in limbs])
-        limb_ = np.concatenate([np.full(len(a), n, np.int16) for _, n, a in limbs])
-        cols: list[Col] = [*(take(c, index) for c in keys), term_, limb_]
-        terms = Delta(op.terms.schema, cols, np.concatenate([a for _, _, a in limbs]))
-        return Totals(op.group, keys, weights, terms, sums)
+        limbs = LimbColumns(view_doubles.limbs(places, amounts))
+        return Totals(op.group, keys, weights, limbs, sums)
 
 
 def columns(table: pa.Table, schema: Schema) -> list[Col]:

@@ -162,12 +162,10 @@ class Accumulate(Operator):
     def _begin(self, totals: Totals) -> Delta:
         """The output for the first groups, each once: sorted when one of them changes."""
         self._begun = True
-        if totals.terms is not None and len(totals.terms):
-            sums, terms = self._totalled(totals, ())
-            self._insert(sums, terms)
-            return self._finish(sums, terms)
         self.sums.post(totals)
-        return self._finish(self.sums.layout.rows(totals), None, totals.sums)
+        if self.terms is not None:
+            self.terms.post(totals.limbs.rows(self.terms.schema, totals.cols))
+        return self._finish(self.sums.layout.rows(totals), totals.limbs, totals.sums)
 
     def _changed(self, before: Rows | None, now: Rows | None) -> Delta:
         """New output − old output, both computed in one go."""
@@ -264,10 +262,12 @@ class Accumulate(Operator):
 
     def _totalled(self, totals: Totals, counters: Counters) -> tuple[Rows, Rows | None]:
         sums = sort_rows(self.sums.layout.rows(totals, times_of(len(totals), counters)))
-        if self.terms is None or totals.terms is None or not len(totals.terms):
+        if self.terms is None:
             return sums, None
-        times = times_of(len(totals.terms), counters)
-        return sums, sort_rows(self.terms.layout.rows(totals.terms, times))
+        terms = totals.limbs.rows(self.terms.schema, totals.cols)
+        if not len(terms):
+            return sums, None
+        return sums, sort_rows(self.terms.layout.rows(terms, times_of(len(terms), counters)))
 
     def _float(
         self,

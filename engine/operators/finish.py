@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
 
 from tidewheel.engine.operators import exact
-from tidewheel.engine.operators.running_sums import SQUARED, Aggregate, Sum
+from tidewheel.engine.operators.doubles import AtOnce, Doubles, OneByOne
+from tidewheel.engine.operators.limbs import LimbColumns, LimbRows
+from tidewheel.engine.operators.running_sums import Aggregate, Sum
 from tidewheel.engine.state import columns as columns_
-from tidewheel.engine.state.columns import Col
+from tidewheel.engine.state.columns import Array, Col, Mask
 from tidewheel.engine.state.delta import Delta, Int64s, Schema
 from tidewheel.engine.state.run import Rows
 
-_Totals = dict[int, list[int]]
+MANY: Final = 192  # groups from which on NumPy is quicker
+_EXACT: Final = 1 << 53
 
 
 class Finish:
@@ -44,14 +46,19 @@ class Finish:
         self._terms = [s.term for s in sums.values() if s.float] + list(squares.values())
 
     def __call__(
-        self, sums: Rows | None, terms: Rows | None, known: Mapping[int, Col] | None = None
+        self,
+        sums: Rows | None,
+        terms: Rows | LimbColumns | None,
+        known: Mapping[int, Col] | None = None,
     ) -> Delta:
         """One output row per group with rows; one always where there is no key.
 
-        `sums` has each group once; `known` has sums of arguments (see `Totals`).
+        `sums` has each group once; `known` has sums of arguments (see `Totals`). Limbs may be
+        columns of the groups where all of these have rows.
         """
         if sums is not None:
             there = sums.where(sums.weights[:, 0] > 0)
+            assert there is sums or not isinstance(terms, LimbColumns)
             sums, known = there, known if len(there) == len(sums) else None
         if sums is None or not len(sums):
             if len(self._group):
@@ -61,26 +68,35 @@ class Finish:
             terms = None
         else:
             weights, group = sums.weights, sums.cols
-        totals, one = self._totals(sums, terms)
+        doubles = self._doubles(sums, terms, len(weights))
         cols = [*group]
         for a in self._aggregates:
-            cols.append(self._column(a, weights, totals, one, known or {}))
+            cols.append(self._column(a, weights, doubles, known or {}))
         return Delta(self._schema, cols, np.ones(len(weights), np.int64), True)
 
-    def _totals(self, sums: Rows | None, terms: Rows | None) -> tuple[_Totals, int]:
-        """Per term the exact sum of each group as an integer, and what integer stands for one."""
-        count = len(sums) if sums is not None and len(sums) else 1
+    def _doubles(self, sums: Rows | None, terms: Rows | LimbColumns | None, count: int) -> Doubles:
+        """What finishes aggregates of doubles."""
+        if isinstance(terms, LimbColumns):
+            return AtOnce(terms, self._squares)
+        if terms is None or not len(terms) or not self._terms:
+            if count >= MANY:
+                return AtOnce(LimbColumns([]), self._squares)
+            return OneByOne({t: [0] * count for t in self._terms}, 1, self._squares)
+        if sums is None or not len(self._group):
+            group = np.zeros(len(terms), np.int64)
+        else:
+            group = self._group_of(sums, terms)
+        if count < MANY:
+            return self._one_by_one(group, terms, count)
+        there = (group >= 0).nonzero()[0]
+        term, limb = (col[there] for col in terms.cols[-2:])
+        return AtOnce(LimbRows(group[there], term, limb, terms.weights[there]), self._squares)
+
+    def _one_by_one(self, group: Int64s, terms: Rows, count: int) -> OneByOne:
         totals = {t: [0] * count for t in self._terms}
-        if terms is None or not len(terms):
-            return totals, 1
-        group = (
-            self._group_of(sums, terms)
-            if sums is not None and len(self._group)
-            else [0] * len(terms)
-        )
         lowest = min(exact.BIAS, int(terms.cols[-1].min()))  # the integers are small then
         rows = zip(
-            group,
+            group.tolist(),
             terms.cols[-2].tolist(),
             terms.cols[-1].tolist(),
             terms.weights.tolist(),
@@ -89,9 +105,10 @@ class Finish:
         for g, term, limb, amount in rows:
             if g >= 0:
                 totals[term][g] += amount << (exact.DOUBLE_LIMB * (limb - lowest))
-        return totals, 1 << (exact.DOUBLE_LIMB * (exact.BIAS - lowest))
+        one = 1 << (exact.DOUBLE_LIMB * (exact.BIAS - lowest))
+        return OneByOne(totals, one, self._squares)
 
-    def _group_of(self, sums: Rows, terms: Rows) -> list[int]:
+    def _group_of(self, sums: Rows, terms: Rows) -> Int64s:
         """For each term row the position of its group in `sums`, -1 where the group is gone."""
         low = sums.keys.searchsorted(terms.keys)
         high = sums.keys.searchsorted(terms.keys, side="right")
@@ -110,10 +127,10 @@ class Finish:
                 gone = out[todo] >= high[todo]
                 out[todo[gone]] = -1
                 todo = todo[~gone]
-        return list(out.tolist())
+        return out
 
     def _column(
-        self, a: Aggregate, weights: Int64s, totals: _Totals, one: int, known: Mapping[int, Col]
+        self, a: Aggregate, weights: Int64s, doubles: Doubles, known: Mapping[int, Col]
     ) -> Col:
         kind = columns_.column_type(a.type)
         if a.function == "sum" and a.argument is not None and a.argument in known:
@@ -124,9 +141,9 @@ class Finish:
         if a.function in ("count_star", "count") and kind.dtype == np.int64:
             part = 0 if a.argument is None else self._sums[a.argument].count_part
             return np.ascontiguousarray(weights[:, part])
-        return kind.load(self._value(a, weights, totals, one))
+        return kind.load(self._value(a, weights, doubles))
 
-    def _value(self, a: Aggregate, weights: Int64s, totals: _Totals, one: int) -> pa.Array:
+    def _value(self, a: Aggregate, weights: Int64s, doubles: Doubles) -> pa.Array:
         if a.function == "count_star" or a.argument is None:
             return exact.integers_to_arrow(weights[:, 0], None, a.type)
         s = self._sums[a.argument]
@@ -139,65 +156,34 @@ class Finish:
             value = false == 0 if a.function == "bool_and" else false < count
             return pa.array(value, pa.bool_(), mask=~valid).cast(a.type)
         if s.float:
-            return self._float_value(a, s, weights, totals, one)
+            values, nulls = doubles(a.function, s, weights)
+            return _dumped(values, nulls, a.type)
         sums = exact.join_limbs([weights[:, p] for p in s.parts])
         if a.function == "sum":
             if pa.types.is_floating(a.type):
-                floats = [float(v) for v in (sums if isinstance(sums, list) else sums.tolist())]
-                return pa.array(floats, a.type, mask=~valid)
+                return _dumped(np.array(sums, np.float64), ~valid, a.type)
             return exact.integers_to_arrow(sums, valid, a.type)
         scale = 10**s.kind.scale if pa.types.is_decimal128(s.kind) else 1
-        integers = sums if isinstance(sums, list) else sums.tolist()
-        means = [
-            v / (c * scale) if c else None for v, c in zip(integers, count.tolist(), strict=True)
-        ]
-        return _floats(means, a.type)
-
-    def _float_value(
-        self, a: Aggregate, s: Sum, weights: Int64s, totals: _Totals, one: int
-    ) -> pa.Array:
-        assert s.special is not None
-        counts = weights[:, s.count_part].tolist()
-        special = weights[:, s.special : s.special + 3].tolist()
-        first = totals[s.term]
-        second = totals[self._squares[s.argument]] if s.argument in self._squares else first
-        finish = _FINISH[a.function]
-        out: list[float | None] = []
-        for n, (nan, plus, minus), x, xx in zip(counts, special, first, second, strict=True):
-            if n <= 0:
-                out.append(None)
-            elif a.function in SQUARED:
-                if n == 1:  # whatever it is
-                    out.append(None if "samp" in a.function else 0.0)
-                else:
-                    out.append(math.nan if nan or plus or minus else finish(x, xx, n, one))
-            elif nan or (plus and minus):
-                out.append(math.nan)
-            elif plus or minus:
-                out.append(math.inf if plus else -math.inf)
-            else:
-                out.append(finish(x, xx, n, one))
-        return _floats(out, a.type)
+        return _dumped(*_means(sums, count, scale), a.type)
 
 
-def _floats(values: Sequence[float | None], kind: pa.DataType) -> pa.Array:
+def _dumped(values: Array, nulls: Mask, kind: pa.DataType) -> pa.Array:
     """Floats as an Arrow array. (pa.array imports pandas.)"""
     column = columns_.column_type(kind)
     assert isinstance(column, columns_.FixedType)
-    found = np.array([0.0 if v is None else v for v in values], column.dtype)
-    return column.dump(column.join(found, np.array([v is None for v in values], bool)))
+    return column.dump(column.join(values.astype(column.dtype, copy=False), nulls))
 
 
-def _variance(x: int, xx: int, n: int, one: int, less: int) -> float:
-    # n Σx² − (Σx)² over n (n − less), all exact until the one division.
-    return exact.ratio(n * xx * one - x * x, one * one * n * (n - less))
-
-
-_FINISH: Final[dict[str, Callable[[int, int, int, int], float]]] = {
-    "sum": lambda x, xx, n, one: exact.ratio(x, one),
-    "avg": lambda x, xx, n, one: exact.ratio(x, one * n),
-    "var_samp": lambda x, xx, n, one: _variance(x, xx, n, one, 1),
-    "var_pop": lambda x, xx, n, one: _variance(x, xx, n, one, 0),
-    "stddev_samp": lambda x, xx, n, one: math.sqrt(_variance(x, xx, n, one, 1)),
-    "stddev_pop": lambda x, xx, n, one: math.sqrt(_variance(x, xx, n, one, 0)),
-}
+def _means(sums: Int64s | list[int], count: Int64s, scale: int) -> tuple[Array, Mask]:
+    """Integers over counts and `scale`; one division of doubles is right where both are exact."""
+    if isinstance(sums, list) or len(sums) < MANY:
+        pairs = zip(sums if isinstance(sums, list) else sums.tolist(), count.tolist(), strict=True)
+        return np.array([v / (c * scale) if c else 0.0 for v, c in pairs]), count == 0
+    none = count == 0
+    n = np.where(none, 1, count)
+    divisor = n * float(scale)
+    values = sums / divisor
+    exactly = (np.abs(sums) < _EXACT) & (np.abs(divisor) < _EXACT)
+    for at in (~exactly).nonzero()[0].tolist():
+        values[at] = int(sums[at]) / (int(n[at]) * scale)
+    return values, none

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
+from tidewheel.engine.operators.limbs import LimbColumns
 from tidewheel.engine.state import columns as columns_
 from tidewheel.engine.state.columns import Col, Mask
 from tidewheel.engine.state.delta import Delta, Int64s, Schema
@@ -98,20 +99,19 @@ class Sum:
 class Totals(Delta):
     """Groups with what their sums grow by: weights (groups, parts), and limbs of sums of doubles.
 
-    `terms` are rows of the group's columns, number of the argument, number of the limb. `sums` has
-    columns of sums that are known, by argument: 0 where there are no values.
+    `sums` has columns of sums that are known, by argument: 0 where there are no values.
     """
 
-    __slots__ = ("sums", "terms")
+    __slots__ = ("limbs", "sums")
 
     def __init__(
         self,
         group: Schema,
         cols: Sequence[Col],
         weights: Int64s,
-        terms: Delta | None,
+        limbs: LimbColumns,
         sums: Mapping[int, Col],
     ) -> None:
         super().__init__(group, cols, weights)
-        self.terms = terms
+        self.limbs = limbs
         self.sums = sums
