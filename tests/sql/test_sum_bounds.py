@@ -126,12 +126,15 @@ def test_terms_of_columns(con: tidewheel.Connection) -> None:
         "b": (None, False),
         "i + b": (None, False),
         "i / 2": (None, False),
+        "i::DOUBLE": ((-2, 5), True),
+        "i::SMALLINT": (None, False),
         "abs(i)": (None, False),
         "d || '1'": (None, False),
     }
     columns: dict[str, exp.Expr] = {t: parse_one(t, dialect="duckdb") for t in terms}
     found = known(Text("t", (), columns), list(terms), Run())  # type: ignore[arg-type]
-    assert found == terms
+    assert {name: (of.ends, of.filled) for name, of in found.items()} == terms
+    assert (found["i"].different, found["b"].different) == (2, None)
     con.execute("INSERT INTO t VALUES (NULL, 1, 1.5, 0, 3, 7, 1)")
     found = known(Text("t", (), columns), ["i", "i - d", "b"], Run())  # type: ignore[arg-type]
     assert [found[name].filled for name in ("i", "i - d", "b")] == [False] * 3
