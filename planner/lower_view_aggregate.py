@@ -38,6 +38,7 @@ from tidewheel.planner.order_of_rows import by_place, by_ties, goes_by
 from tidewheel.planner.text import OWN, cast_to, column, identifier, to_sql
 from tidewheel.planner.view_answers import Together, by_kernel, by_tables
 from tidewheel.planner.view_kernels import INPUT, group_kernel, statements
+from tidewheel.planner.view_sums import groups_alike
 
 _SUMS: dict[type[exp.Expr], str] = {
     exp.Sum: "sum",
@@ -326,6 +327,8 @@ def _regroup(low: ViewLowering, node: L.Aggregate) -> Stream:
     op.looks = ask is not None
     added = low.circuit.add(op, placed.placed)
     low.contents.answered(added, answer, low.shared)
+    if ask is None and all(map(groups_alike, out.types[: len(key)])):
+        low.contents.asked_again(added, query, schema.names, key)
     return Stream(low.circuit, added, node.schema)
 
 

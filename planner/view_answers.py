@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from tidewheel.engine.operators.asked import Ask
+from tidewheel.engine.operators.shared import KEYS, Read
 from tidewheel.engine.state.delta import Delta, Schema
 from tidewheel.planner import logical as L
 from tidewheel.planner.text import column, identifier, to_sql
@@ -37,6 +38,25 @@ def by_kernel(query: str, names: Sequence[str], schema: Schema) -> Answer:
         return as_delta(run(re.sub(rf"\b{INPUT}\b", lambda _: table, query)), schema)
 
     return answer
+
+
+def of_groups(
+    query: str,
+    names: Sequence[str],
+    key: Sequence[int],
+    schema: Schema,
+    read: Read,
+    given: str,
+    keys: Delta | None,
+) -> Delta:
+    """What a statement over `INPUT` gives of some groups of the rows of `given`; or of all."""
+    rows, table = f"({given}) AS {INPUT}", None
+    if keys is not None:
+        columns = (to_sql(identifier(names[i])) for i in key)
+        same = (f"{c} IS NOT DISTINCT FROM __tw_k{j}" for j, c in enumerate(columns))
+        rows = f"(FROM {rows} SEMI JOIN {KEYS} ON {' AND '.join(same)}) AS {INPUT}"
+        table = keys.to_arrow(None).rename_columns([f"__tw_k{j}" for j in range(len(key))])
+    return as_delta(read(re.sub(rf"\b{INPUT}\b", lambda _: rows, query), table), schema)
 
 
 def by_tables(ask: Ask) -> Answer:

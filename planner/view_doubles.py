@@ -16,6 +16,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
+from tidewheel.engine.arrow import numbers
 from tidewheel.engine.operators import exact
 from tidewheel.engine.operators.running_sums import Sum
 from tidewheel.engine.state.delta import Int64s
@@ -242,5 +243,5 @@ def limbs(
 
 def whole(column: pa.ChunkedArray) -> Int64s | None:
     """Sums of whole numbers, which DuckDB gives as doubles; None if some are not finite."""
-    sums = column.to_numpy()
+    sums = numbers(column)
     return sums.astype(np.int64) if np.isfinite(sums).all() else None

@@ -19,6 +19,7 @@ from tidewheel.engine.operators.circuit import Circuit, Node
 from tidewheel.engine.operators.join import Arrange, Join
 from tidewheel.engine.operators.keyed import Keyed
 from tidewheel.engine.operators.ranged import RangeJoin
+from tidewheel.engine.operators.regroup import Regroup
 from tidewheel.engine.operators.running_sums import Totals
 from tidewheel.engine.operators.shared import KEYS, Later, Read, SharedArrangements
 from tidewheel.engine.operators.tally import Tally
@@ -26,7 +27,7 @@ from tidewheel.engine.operators.topk import Ordered, Wake
 from tidewheel.engine.state.delta import Delta, KeySpec
 from tidewheel.planner import view_answers
 from tidewheel.planner.maintain import Queries, Run
-from tidewheel.planner.view_answers import Answer
+from tidewheel.planner.view_answers import Answer, of_groups
 from tidewheel.planner.view_heads import First, Lists, Size, Whole
 from tidewheel.planner.view_reuse import Reading, Reusing, reusing
 from tidewheel.planner.view_statements import (
@@ -146,6 +147,19 @@ class Contents(Texts):
         if answer is not None and registry is not None:
             self._answers[node] = answer, registry
 
+    def asked_again(self, node: Node, query: str, names: Sequence[str], key: Sequence[int]) -> None:
+        """A `Regroup` gives `query` for the rows of its source, or of some groups of it."""
+        op, source = node.op, node.inputs[0].node
+        assert isinstance(op, Regroup)
+
+        def ask(keys: Delta | None) -> Delta:
+            assert self.now is not None
+            given = named(self._gives[source], names)
+            return of_groups(query, names, key, op.schema, self.now, given, keys)
+
+        if self.given(source) is not None and self.tables(source):
+            op.tables = ask
+
     def _answered(self, circuit: Circuit, node: Node, run: Reusing) -> bool:
         op, source = node.op, node.inputs[0].node
         if node not in self._answers or self.given(source) is None or not self.tables(source):
@@ -163,6 +177,8 @@ class Contents(Texts):
             op.begin(rows, output, wake)
         else:
             op.begin(rows, output)
+        if isinstance(op, Regroup):
+            op.look()
         node.rows_out += len(output)
         for reader, port, _ in node.readers[0]:
             circuit.push(reader, output, port=port)

@@ -16,6 +16,7 @@ from tidewheel.engine.operators.fixpoint import Improving
 from tidewheel.engine.operators.join import Join
 from tidewheel.engine.operators.keyed import Keyed
 from tidewheel.engine.operators.operator import Operator
+from tidewheel.engine.operators.regroup import Regroup
 from tidewheel.engine.operators.sink import Sink
 from tidewheel.engine.operators.tally import Tally
 from tidewheel.engine.state.arrangement import Counters
@@ -74,6 +75,7 @@ class Incremental:
         self.recursive = list(_recursive(self.circuit))
         ops = [n.op for n in self.circuit.nodes if n is not None]
         self.looks = any(op.looks for op in ops)
+        self._regroups = [op for op in ops if isinstance(op, Regroup)]
 
     def iterations(self) -> list[Iterations]:
         """What the last step (or filling) changed in the recursive tables."""
@@ -101,9 +103,14 @@ class Incremental:
         self.circuit.run()
         self.circuit.end_epoch()
         self.sink.begin()
+        self._look()
         for node in self.circuit.nodes:
             if node is not None and isinstance(node.op, Join):
                 node.op.begun = True  # one side may wait for the other, which is empty
+
+    def _look(self) -> None:
+        """Some operators begin to ask tables when they have rows."""
+        self.looks = self.looks or any(op.looks for op in self._regroups)
 
     def _push(self, node: Node, table: pa.Table) -> None:
         if table.num_rows:
@@ -122,6 +129,7 @@ class Incremental:
                 self.held[key] += change.net
         self.circuit.run()
         self.circuit.end_epoch()
+        self._look()
         return Change.of(self.sink.taken(), self._labels)
 
     def rows(self) -> pa.Table:

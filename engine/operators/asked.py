@@ -42,24 +42,9 @@ class Asked(Operator):
         elif delta is None or not len(delta):
             return []
         else:
-            change = self._changed(delta)
+            change = asked_anew(delta, self._ask, self.output)
         self.output.insert(change, counters)
         return emit(counters, change)
-
-    def _changed(self, delta: Delta) -> Delta:
-        key = self.output.key
-        if not key.indices:
-            return consolidate(concat([self._ask(None), self.output.contents().negate()]))
-        keys = key.keys(delta.cols, len(delta))
-        order = argsort(keys)
-        starts, order = groups(begins(keys[order]), order, delta.cols, key.kinds, exactly=False)
-        once = delta.take(order[starts])
-        asked = Delta(once.schema, once.cols, np.ones(len(once), np.int64))
-        parts = [self._ask(asked)]
-        found = self.output.match(asked.cols, key, keys[order[starts]])
-        if found is not None:
-            parts.append(found[1].delta().negate())
-        return consolidate(concat(parts))
 
     def due(self) -> Iterable[Counters]:
         """The first rows come without a change."""
@@ -68,3 +53,20 @@ class Asked(Operator):
     def arrangements(self) -> Sequence[Arrangement]:
         """The output by key."""
         return (self.output,)
+
+
+def asked_anew(delta: Delta, ask: Ask, output: Arrangement) -> Delta:
+    """New output − output so far of the groups whose keys a delta has, changes that cancel too."""
+    key = output.key
+    if not key.indices:
+        return consolidate(concat([ask(None), output.contents().negate()]))
+    keys = key.keys(delta.cols, len(delta))
+    order = argsort(keys)
+    starts, order = groups(begins(keys[order]), order, delta.cols, key.kinds, exactly=False)
+    once = delta.take(order[starts])
+    asked = Delta(once.schema, once.cols, np.ones(len(once), np.int64))
+    parts = [ask(asked)]
+    found = output.match(asked.cols, key, keys[order[starts]])
+    if found is not None:
+        parts.append(found[1].delta().negate())
+    return consolidate(concat(parts))

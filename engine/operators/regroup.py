@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Final
 
+from tidewheel.engine.operators.asked import Ask, asked_anew
 from tidewheel.engine.operators.keyed import Keyed
+from tidewheel.engine.operators.operator import Emission, emit
+from tidewheel.engine.state.arrangement import Counters
 from tidewheel.engine.state.delta import Delta, Int64s, Schema, consolidate
 
+FEW: Final = 64
+LARGE: Final = 100_000
+"""Rows of one change's groups, of so few groups, that take longer than tables to be read."""
 Evaluate = Callable[[Delta], Delta]
 """Rows of some groups (each once, weight 1) → the output of these groups. Usually a kernel: one
 DuckDB statement with GROUP BY or PARTITION BY over the same columns as the operator's key."""
@@ -20,7 +27,12 @@ class Regroup(Keyed):
     since the statement tells them apart by their values.
 
     An input row's multiplicity is given by repeating it.
+
+    Of few and large groups it keeps no rows if tables can be asked for those that change (`look`).
     """
+
+    tables: Ask | None = None
+    """Gives groups as tables have them; what is asked once is asked from then on."""
 
     def __init__(
         self,
@@ -34,10 +46,37 @@ class Regroup(Keyed):
     ) -> None:
         super().__init__(input_schema, key, schema, output_key, depth, name)
         self._evaluate = evaluate
+        self._keys = input_schema.select(key)
+        self._asks = self._crowded = False
+
+    def look(self) -> None:
+        """From now on ask `tables`: if there are so few groups, and the rows of some are many."""
+        self._crowded = False
+        if self.tables is not None and len(self.output) <= FEW:
+            self._asks = self.looks = True
+            self.input = self._arrange(self.input.schema, self.input.key.indices, 0)
+
+    def step(self, counters: Counters, deltas: Sequence[Delta | None]) -> list[Emission]:
+        """New output − output so far, of all touched groups."""
+        delta = deltas[0]
+        if not self._asks or self.tables is None:
+            emissions = super().step(counters, deltas)
+            if self._crowded:
+                self.look()  # as the next change finds them
+            return emissions
+        if delta is None or not len(delta):
+            return []
+        cols = [delta.cols[i] for i in self.input.key.indices]
+        change = asked_anew(Delta(self._keys, cols, delta.weights), self.tables, self.output)
+        self.output.insert(change, counters)
+        return emit(counters, change)
 
     def evaluate(self, keys: Int64s, rows: Delta) -> Delta:
         """One call of the function for all touched groups."""
         if not len(rows) and self.input.key.indices:
             return Delta.empty(self.schema)
-        out = self._evaluate(rows.repeated())
+        each = rows.repeated()
+        if len(each) > LARGE:
+            self._crowded = True
+        out = self._evaluate(each)
         return consolidate(Delta(self.schema, out.cols, out.weights))

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from tidewheel.engine.operators import fixpoint, shared
+from tidewheel.engine.operators import fixpoint, regroup, shared
 from tidewheel.engine.state import dense, order, radix, spine, table_columns
 from tidewheel.planner import view_answers
 
 
 @pytest.fixture(autouse=True)
 def _few_are_many(request: pytest.FixtureRequest) -> Iterator[None]:
-    chance = zlib.crc32(request.node.nodeid.encode()) | 16
+    chance = zlib.crc32(request.node.nodeid.encode())
     with pytest.MonkeyPatch.context() as patch:
         if chance & 1:  # arrays by value, and sorting by counting
             patch.setattr(spine, "LEAST", 2)
@@ -33,4 +33,8 @@ def _few_are_many(request: pytest.FixtureRequest) -> Iterator[None]:
             patch.setattr(shared, "FEWER", 1)
             patch.setattr(shared, "ROW", 1)
             patch.setattr(shared, "TIMES", chance >> 5 & 3)
+        if chance & 128:  # or tables are asked for few groups, from the first change on or later
+            patch.setattr(regroup, "LARGE", 5)
+        elif chance & 256:
+            patch.setattr(regroup, "FEW", 0)
         yield
