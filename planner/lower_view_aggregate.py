@@ -265,6 +265,7 @@ def _end(
     order = Order(value, part.function in ("max", "arg_max"))
     plain = out.types == schema.types
     op: Ordered = Ordered(schema, key, order, 1, evaluate, out, key, part.function, plain)
+    op.settles = ask is not None
     placed = low.circuit.add(op, stream.placed)
     low.contents.first(placed, stream.placed, schema.names, low.shared, together.query, later=True)
     if ask is not None:

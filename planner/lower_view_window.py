@@ -180,13 +180,15 @@ def _first_rows(low: ViewLowering, node: L.Window, wanted: int) -> Stream | None
     query = f"SELECT * FROM (SELECT *, {written(named)} FROM {INPUT}) WHERE {number} <= {wanted}"
     evaluate, schema = low.bound(group_kernel, query, source)
     answer = by_kernel(query, source.names, schema)
+    settles = False
     if wanted == 1 and isinstance(window.this, exp.RowNumber):
         ask = first_in_place(low, node, placed, group, schema)
         if ask is not None:
-            answer = by_tables(ask)
+            answer, settles = by_tables(ask), True
             ranking = Ranking(source, place)
             evaluate = settling_first(evaluate, lambda k: op.settled(k, ask), ranking, group, by)
     op = Ordered(source, group, place, wanted, evaluate, schema, group, "first of each group")
+    op.settles = settles
     stream = _with(low, placed, op, [named], answer)
     low.contents.first(stream.placed, placed.placed, source.names, low.shared)
     return with_columns(low, stream, node.schema)

@@ -96,9 +96,8 @@ class Plan(Protocol):
     reason: str
     """Empty for an incremental plan, else why the view is recomputed."""
 
-    @property
-    def looks(self) -> bool:
-        """Must tables have a change before the view can take it?"""
+    def looks(self, one: bool) -> bool:
+        """Must tables have a change before the view can take it? `one`: of a row that comes."""
 
     @property
     def circuit(self) -> Circuit | None:
@@ -365,10 +364,13 @@ class Maintainer:
                 keys |= view.reads
         return keys - set(self.views)
 
-    def incremental(self, key: str) -> bool:
-        """Can a change of a base table go through the views without a look at any table?"""
+    def incremental(self, key: str, one: bool = False) -> bool:
+        """Can a change of a base table go through the views without a look at any table?
+
+        `one`: the change is a row that comes.
+        """
         views = (self.views[k] for k in self.readers([key]))
-        return not any(v.plan is not None and (v.plan.looks or v.choice) for v in views)
+        return not any(v.plan is not None and (v.plan.looks(one) or v.choice) for v in views)
 
     def heat(self, key: str, run: Run) -> MaintainedView:
         """Make a view hot, and before it every view that it reads."""

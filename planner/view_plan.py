@@ -75,6 +75,7 @@ class Incremental:
         self.recursive = list(_recursive(self.circuit))
         ops = [n.op for n in self.circuit.nodes if n is not None]
         self.looks = any(op.looks for op in ops)
+        self.settles = any(op.settles for op in ops)
         self._regroups = [op for op in ops if isinstance(op, Regroup)]
 
     def iterations(self) -> list[Iterations]:
@@ -301,10 +302,10 @@ class ViewPlan:
         """The operators; None while there are none, as the view is recomputed."""
         return self._plan.circuit if self._plan is not None else None
 
-    @property
-    def looks(self) -> bool:
-        """Must tables have a change before the view can take it?"""
-        return not isinstance(self._plan, Incremental) or self._plan.looks
+    def looks(self, one: bool) -> bool:
+        """Must tables have a change before the view can take it? `one`: of a row that comes."""
+        plan = self._plan
+        return not isinstance(plan, Incremental) or plan.looks or (plan.settles and not one)
 
     @property
     def keeper(self) -> object | None:

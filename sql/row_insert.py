@@ -41,7 +41,7 @@ def insert(views: RowEpochs, key: str, info: TableInfo, row: Row, plans: Repeate
     """
     if info.has_triggers:
         return None
-    known = _known(row, info) if views.registry.incremental(key) else None
+    known = _known(row, info) if views.registry.incremental(key, one=True) else None
     if known is not None:
         write = _write(views, key, info, known, lambda: plans.run(row, False).fetchall())
         return 1 if views.step_ahead(key, _change(known, info), write) else None

@@ -34,6 +34,8 @@ class Operator:
     schema: Schema
     looks: bool = False
     """Does a step read the tables as the epoch leaves them?"""
+    settles: bool = False
+    """Does it read them at times, but never where all that changes is one row that comes?"""
     rounds: list[tuple[Counters, list[int]]] | None = None
     """Of a loop, or in one: counters, and the row changes there and at the next ones. Appended
     while it is a list."""
