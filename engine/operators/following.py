@@ -105,7 +105,8 @@ class Following(Keyed):
     def step(self, counters: Counters, deltas: Sequence[Delta | None]) -> list[Emission]:
         """New values − values so far, of all rows that the change reaches."""
         delta = deltas[0]
-        if self._agenda or delta is None or 2 * len(delta) > len(self.input):
+        few = delta is not None and 2 * len(delta) <= len(self.input)
+        if self._agenda or delta is None or not few or self.input.waiting:
             return super().step(counters, deltas)
         keys = self.input.key.keys(delta.cols, len(delta))
         touched = unique(keys)

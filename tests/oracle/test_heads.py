@@ -9,6 +9,8 @@ import duckdb
 import pytest
 
 import tidewheel
+from tidewheel.engine.operators import shared
+from tidewheel.engine.operators.following import Following
 from tidewheel.engine.operators.topk import Ordered
 from tidewheel.engine.state import heads as state
 from tidewheel.planner import view_answers, view_fill, view_heads
@@ -220,3 +222,24 @@ def test_what_only_comes_asks_for_nothing(monkeypatch: pytest.MonkeyPatch, seed:
             at.execute("DELETE FROM t WHERE x = (SELECT max(x) FROM t)")
         same()
         assert not all(op.input.waiting for name in shapes for op in ordered(con, name))
+
+
+def test_a_window_goes_on_to_wait_after_many_rows_came(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that came are among its rows by now: fewer of them do not make the others known."""
+    monkeypatch.setattr(view_answers, "MANY", 1)
+    monkeypatch.setattr(shared, "FEWER", 1)
+    monkeypatch.setattr(shared, "ROW", 1)
+    monkeypatch.setattr(shared, "TIMES", 9)
+    query = "SELECT id, row_number() OVER (PARTITION BY g ORDER BY id) AS r FROM t"
+    with tidewheel.connect() as con:
+        con.execute("CREATE TABLE t AS SELECT i AS id, i % 40 AS g FROM range(400) r(i)")
+        con.execute(f"CREATE MATERIALIZED VIEW v AS {query}")
+        assert len(con.execute("FROM v").fetchall()) == 400
+        for rows_ in (9, 1, 2):
+            con.execute(f"INSERT INTO t SELECT -i, i FROM range({rows_}) r(i)")
+            assert con.execute("VERIFY VIEW v").fetchall() == []
+        plan = con._session.database.maintainer.views["memory.main.v"].plan
+        assert plan is not None
+        assert plan.circuit is not None
+        (op,) = [n.op for n in plan.circuit.nodes if n is not None and isinstance(n.op, Following)]
+        assert op.input.waiting
