@@ -92,11 +92,11 @@ class Term:
         tests = []
         if not self.size.least:
             last = f"{x}_{len(self.bits) - 1}"
-            tests.append(f"{last} = {OWN}trunc({last})")
+            tests.append(f"{last} <> {OWN}trunc({last})")
         if not self.size.most:
-            tests.append(f"{OWN}abs({x}_0) < {float(1 << self.width)!r}::DOUBLE")
-        if tests:
-            sure = f"CASE WHEN {' AND '.join(tests)} THEN {x}_0 ELSE 'nan'::DOUBLE END"
+            tests.append(f"{OWN}abs({x}_0) >= {float(1 << self.width)!r}::DOUBLE")
+        if tests:  # (NULL is no wrong guess)
+            sure = f"CASE WHEN {' OR '.join(tests)} THEN 'nan'::DOUBLE ELSE {x}_0 END"
             found[0] = sure, *found[0][1:]
         if self.square is not None:
             for bit, parts in self._squares.items():

@@ -146,3 +146,21 @@ def test_an_amount_is_the_sum_of_its_limbs(bit: int, amount: int) -> None:
         for _, limb, amounts in found
     )
     assert total == 2 * amount * Fraction(2) ** bit
+
+
+@pytest.mark.parametrize("function", ["sum(x)", "var_pop(x)"])
+def test_no_value_is_no_wrong_guess(monkeypatch: pytest.MonkeyPatch, function: str) -> None:
+    """Rows are read once, though some have no value."""
+    measured: list[object] = []
+    known = view_doubles.measured
+    monkeypatch.setattr(
+        view_doubles, "measured", lambda *given: measured.append(given) or known(*given)
+    )
+    with tidewheel.connect() as con:
+        value = "CASE WHEN i % 10 < 9 THEN i / 8 - 20 END"
+        con.execute(f"CREATE TABLE t AS SELECT i % 3 AS g, {value} AS x FROM range(900) r(i)")
+        query = f"SELECT g, {function} AS s FROM t GROUP BY g"
+        con.execute(f"CREATE MATERIALIZED VIEW v AS {query}")
+        assert con.execute("FROM v ORDER BY g").fetchall()
+        assert con.execute("VERIFY VIEW v").fetchall() == []
+        assert not measured
