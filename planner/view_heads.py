@@ -158,9 +158,10 @@ class First:
         """
         op, schema = self._op, self._op.input.schema
         values = self._values(op, self._names)
-        *groups, lists, sizes = (
-            self._shared.take(run, self._all, ", ".join(group), values).combine_chunks().columns
-        )
+        table = self._shared.take(run, self._all, ", ".join(group), values)
+        if not table:  # Arrow makes no array of types of its extensions out of no chunks
+            return Delta.empty(schema), np.zeros(0, np.int64)
+        *groups, lists, sizes = table.combine_chunks().columns
         firsts = lists.combine_chunks() if isinstance(lists, pa.ChunkedArray) else lists
         found = pc.list_value_length(firsts)
         none = is_null(found)

@@ -243,3 +243,15 @@ def test_a_window_goes_on_to_wait_after_many_rows_came(monkeypatch: pytest.Monke
         assert plan.circuit is not None
         (op,) = [n.op for n in plan.circuit.nodes if n is not None and isinstance(n.op, Following)]
         assert op.input.waiting
+
+
+@pytest.mark.parametrize("kind", ["INTEGER", "BOOLEAN", "HUGEINT", "UUID"])
+def test_there_are_no_groups_yet(kind: str) -> None:
+    with tidewheel.connect() as con:
+        con.execute(f"CREATE TABLE t (g INTEGER, x {kind})")
+        con.execute("CREATE TABLE d AS SELECT i AS g FROM range(9) r(i)")
+        query = "SELECT g, max(x) AS h, min(x) AS l FROM t LEFT JOIN d USING (g) GROUP BY g"
+        con.execute(f"CREATE MATERIALIZED VIEW v AS {query}")
+        assert con.execute("FROM v").fetchall() == []
+        con.execute("INSERT INTO t VALUES (1, NULL)")
+        assert con.execute("FROM v").fetchall() == [(1, None, None)]
