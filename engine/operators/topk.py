@@ -150,11 +150,12 @@ class Ordered(Keyed):
                     same = Delta(self.input.schema, known.cols, known.weights)
                     spine.insert(self.input.layout.rows(same))
                 return spine
-        if self._wake is None or not self.input.ends(len(delta)) or self.input.refused:
+        if self._wake is None or not self.input.ends(len(delta)):
             return super()._ask(delta)
-        heads = self._wake()
+        # (what tables have refused is not in them, nor in what is read of them)
+        refused, heads = self.input.refused, self._wake()
         if heads is not None:
-            posted = self.input.posted
+            posted = None if refused else self.input.posted
             if posted is not None and self._heads is not None:
                 posted = posted.where(self._heads[0].take(*self._places(posted)))
             self.input.begin(heads, posted)
