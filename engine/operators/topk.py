@@ -20,7 +20,7 @@ from tidewheel.engine.state.heads import Heads
 from tidewheel.engine.state.order import begins
 from tidewheel.engine.state.run import Rows, concat_rows
 from tidewheel.engine.state.sorting import sort_rows
-from tidewheel.engine.state.spine import Spine
+from tidewheel.engine.state.spine import Spine, empty_rows
 
 Rest = Callable[[Delta], Sequence[Delta]]
 """Reads all rows of an input again, its present delta included: deltas that add up to them."""
@@ -30,7 +30,7 @@ Wake = Callable[[], Delta | None]
 
 _MIN, _MAX = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 _WORTH: Final = 1024  # looking at so many rows takes as long as reading one group
-
+_FEW: Final = 16  # groups that are read one by one
 _KNOWN: Final = 4096  # groups whose last row wanted is remembered when many are read at once
 
 
@@ -188,21 +188,27 @@ class Ordered(Keyed):
 
     def _firsts(self, keys: Int64s) -> Delta:
         """At least the first `count` rows of each group."""
-        run = self._stored.single
-        if run is not None and len(keys) * _WORTH > len(run):
-            return self._ends(run, keys)
+        if len(keys) * _WORTH > len(self._stored):
+            run = self._stored.single
+            if run is None and len(keys) > _FEW:
+                found = self._stored.lookup(keys)
+                run = empty_rows(self.input.layout) if found is None else sort_rows(found[1])
+            if run is not None:
+                return self._ends(run, keys)
         ends = [self._end(key) for key in keys.tolist()]
         present = [e for e in ends if e is not None and len(e)]
         return concat([p.delta() for p in present]) if present else Delta.empty(self.input.schema)
 
     def _ends(self, run: Rows, keys: Int64s) -> Delta:
-        """The first rows of many groups, where one run has all rows."""
+        """The first rows of many groups, where one run has all of their rows."""
+        for key in keys.tolist() if self._last else ():
+            self._last.pop(key, None)
+        if not len(run):
+            return Delta.empty(self.input.schema)
         low, counts = run.find(keys)
         there = counts > 0
         enough = counts >= self.count
         assert run.rank is not None
-        for key in keys.tolist() if self._last else ():
-            self._last.pop(key, None)
         if len(keys) <= _KNOWN:
             last = run.rank[low[enough] + self.count - 1]
             self._last.update(zip(keys[enough].tolist(), last.tolist(), strict=True))

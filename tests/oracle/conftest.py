@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tidewheel.engine.operators import fixpoint, regroup, shared
+from tidewheel.engine.operators import fixpoint, regroup, shared, topk
 from tidewheel.engine.state import dense, order, radix, spine, table_columns
 from tidewheel.planner import view_answers
 
@@ -22,6 +22,7 @@ def _few_are_many(request: pytest.FixtureRequest) -> Iterator[None]:
             patch.setattr(dense, "_CLOSE", 20)
             patch.setattr(order, "_LARGE", 2)
             patch.setattr(radix, "FEWEST", 2)
+            patch.setattr(topk, "_FEW", 0)
         if chance & 8:  # columns are put in order when somebody asks for them
             patch.setattr(table_columns, "MANY", 2)
         if chance & 2:  # rows of a recursion are taken out one level after the other

@@ -254,3 +254,26 @@ def test_there_are_no_groups_yet(kind: str) -> None:
         assert con.execute("FROM v").fetchall() == []
         con.execute("INSERT INTO t VALUES (1, NULL)")
         assert con.execute("FROM v").fetchall() == [(1, None, None)]
+
+
+def test_many_groups_are_read_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where their rows lie in several runs, as they do after any change."""
+    alone: list[int] = []
+    known = Ordered._end
+    monkeypatch.setattr(Ordered, "_end", lambda op, key: alone.append(key) or known(op, key))
+    query = "SELECT g, min(x) AS l, max(s) AS h FROM t GROUP BY g"
+    with tidewheel.connect() as con:
+        made = "SELECT i AS id, i % 200 AS g, i * 7 % 90 AS x, 's' || i AS s FROM range(900) r(i)"
+        con.execute(f"CREATE TABLE t AS {made}")
+        con.execute(f"CREATE MATERIALIZED VIEW v AS {query}")
+        con.execute("FROM v")
+        for change in (
+            "INSERT INTO t VALUES (900, 7, -1, 'z')",
+            "DELETE FROM t WHERE id % 3 = 1",
+            "UPDATE t SET g = g + 40 WHERE x < 20",
+            "DELETE FROM t WHERE g < 190",
+        ):
+            alone.clear()
+            con.execute(change)
+            assert rows(con.execute("FROM v").fetchall()) == rows(con.execute(query).fetchall())
+            assert len(alone) < 10, change
