@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
+from sqlglot import exp
 
 from tidewheel.engine.arrow import numbers
 from tidewheel.engine.operators import exact
@@ -132,7 +133,13 @@ class Sums:
         places = [*self._op.key, *(s.argument for s in self._op.arguments)]
         names = {i: columns_[i] for i in places}
         found = known(self._text, list(names.values()), run)
-        return {i: found[name] for i, name in names.items() if name in found}
+        kept = {i: found[name] for i, name in names.items() if name in found}
+        for s in self._op.arguments:
+            term = self._text.columns[names[s.argument]]
+            if s.float and s.argument in kept and term.find(exp.Add, exp.Sub):
+                # doubles that cancel out leave more of their errors than of what they were
+                kept[s.argument] = kept[s.argument]._replace(ends=None)
+        return kept
 
     def _taken(
         self, table: pa.Table, at: Sequence[int | None], places: Sequence[tuple[int, int]]
