@@ -21,7 +21,7 @@ from tidewheel.engine.operators.keyed import Keyed
 from tidewheel.engine.operators.ranged import RangeJoin
 from tidewheel.engine.operators.regroup import Regroup
 from tidewheel.engine.operators.running_sums import Totals
-from tidewheel.engine.operators.shared import KEYS, Later, Read, SharedArrangements
+from tidewheel.engine.operators.shared import Later, SharedArrangements
 from tidewheel.engine.operators.tally import Tally
 from tidewheel.engine.operators.topk import Ordered, Wake
 from tidewheel.engine.state.delta import Delta, KeySpec
@@ -29,6 +29,7 @@ from tidewheel.planner import view_answers
 from tidewheel.planner.maintain import Queries, Run
 from tidewheel.planner.view_answers import Answer, of_groups
 from tidewheel.planner.view_heads import First, Lists, Size, Whole
+from tidewheel.planner.view_reads import TableReads
 from tidewheel.planner.view_reuse import Reading, Reusing, reusing
 from tidewheel.planner.view_statements import (
     as_delta,
@@ -37,11 +38,9 @@ from tidewheel.planner.view_statements import (
     grouped,
     named,
     row_of,
-    sought_alike,
     sources,
 )
 from tidewheel.planner.view_sums import Sums, groups_alike
-from tidewheel.planner.view_texts import Texts
 
 MANY: Final = 100_000
 _SORTED: Final = (
@@ -53,17 +52,13 @@ _SMALL: Final = 1000  # rows of a table like those of nations or days
 _NARROW: Final = 2  # columns of sides that meet sooner than DuckDB would join again
 
 
-class Contents(Texts):
+class Contents(TableReads):
     """Statements that compute what operators give, or get, from tables."""
 
     def __init__(self) -> None:
         super().__init__()
         self.rows: Mapping[Node, int] = {}
         """Of the tables behind the sources."""
-        self.read: Read | None = None
-        """Runs a query over tables as they were before the present turn, as the view means it."""
-        self.now: Read | None = None
-        """Runs a query over tables as the present turn leaves them."""
         self.expected: Callable[[Node], float] = lambda _: float("inf")
         """About how many rows an operator gives."""
         self.asked: set[Node] = set()
@@ -217,13 +212,6 @@ class Contents(Texts):
         source = node.inputs[0].node
         stored = self.tables(source) is not None and not self.origin(source).inputs
         return node in self._gets and stored
-
-    def counts(self, source: Node, read: Read) -> Delta:
-        """Each row of `source` once, with how often it is there."""
-        given, schema = self._gives[source], source.op.schema
-        if KeySpec(schema, range(len(schema))).integer:
-            return each_once(read(given), schema)
-        return grouped(read, given, schema)
 
     def distinct(self, node: Node, source: Node) -> None:
         """A `Tally` gives the rows of `source`, each once."""
@@ -388,35 +376,6 @@ class Contents(Texts):
                             run.known(self._gives[node], row_of(known[node]))
                         elif len(delta):
                             circuit.push(node, delta, port=port)
-
-    def find(self, node: Node, key: Sequence[int], read: Read, keys: Delta) -> Delta | None:
-        """What `collect` gives, but with one of some keys in the columns `key`."""
-        schema, sought = node.op.schema, keys.schema
-        everywhere = KeySpec(sought, range(len(sought)))
-        alike = all(map(sought_alike, sought.types))
-        if not key or not alike:
-            return None
-        # (joins ask for no NULLs)
-        equal = "=" if everywhere.nulls(keys.cols) is None else "IS NOT DISTINCT FROM"
-        names = [f"c{i}" for i in range(len(schema))]
-        table = keys.to_arrow(None).rename_columns([f"k{i}" for i in range(len(key))])
-        on = " AND ".join(f"t.{names[i]} {equal} k.k{j}" for j, i in enumerate(key))
-        # DuckDB would make all rows distinct before it looks for some
-        once = isinstance(node.op, Tally)
-        given = self._gives[node.inputs[0].node if once else node]
-        query = f"SELECT {'DISTINCT ' if once else ''}* FROM ({given}) AS t({', '.join(names)})"
-        return as_delta(read(f"{query} SEMI JOIN {KEYS} AS k ON {on}", table), schema)
-
-    def collect(self, node: Node, read: Read) -> Delta:
-        """What `node` gives of the rows that `read` finds in its tables."""
-        return as_delta(read(self._gives[node]), node.op.schema)
-
-    def _joined(self, node: Node) -> Delta:
-        """What `node` gives by now, after maps, of the pairs of a join."""
-        if isinstance(node.op, Join):
-            return node.op.contents()
-        emitted = node.op.step((), [self._joined(node.inputs[0].node)])
-        return emitted[0][2] if emitted else Delta.empty(node.op.schema)
 
 
 def _narrow(join: Node) -> bool:
