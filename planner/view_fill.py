@@ -167,7 +167,7 @@ class Contents(TableReads):
         output = answer(run, self._gives[source])
         key, wake = op.input.key.indices, self._wakes.get(node)
         collect, find = partial(self.collect, source), partial(self.find, source, key)
-        rows = Later(registry, self, collect, find, many, looks=bool(key) and wake is None)
+        rows = Later(registry, self, collect, find, many, looks=bool(key))
         if isinstance(op, Ordered):
             op.begin(rows, output, wake)
         else:

@@ -150,15 +150,15 @@ class Ordered(Keyed):
                     same = Delta(self.input.schema, known.cols, known.weights)
                     spine.insert(self.input.layout.rows(same))
                 return spine
-        if self._wake is None or not self.input.ends(len(delta)):
-            return super()._ask(delta)
         # (what tables have refused is not in them, nor in what is read of them)
-        refused, heads = self.input.refused, self._wake()
-        if heads is not None:
-            posted = None if refused else self.input.posted
-            if posted is not None and self._heads is not None:
-                posted = posted.where(self._heads[0].take(*self._places(posted)))
-            self.input.begin(heads, posted)
+        refused, heads = self.input.refused, None if self._wake is None else self._wake()
+        self._wake = None
+        if heads is None:  # groups are too small
+            return super()._ask(delta)
+        posted = None if refused else self.input.posted
+        if posted is not None and self._heads is not None:
+            posted = posted.where(self._heads[0].take(*self._places(posted)))
+        self.input.begin(heads, posted)
         return None
 
     def _rows(self, arrangement: Arrangement, keys: Int64s, counters: Counters) -> Delta:
