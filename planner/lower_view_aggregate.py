@@ -334,7 +334,7 @@ def _regroup(low: ViewLowering, node: L.Aggregate) -> Stream:
 
 
 def _orders(node: L.Aggregate, schema: Schema, key: Sequence[int]) -> list[list[int]] | None:
-    """Per aggregate whose rows may tie, where the group is and what it goes by; see `settling`."""
+    """Per aggregate whose rows may tie, where the group is and what it goes by; see `Settling`."""
     orders: list[list[int]] = []
     for named in node.aggregates:
         if by_ties(named.expr):

@@ -135,11 +135,9 @@ class Contents(TableReads):
         First.want(op, names, *lists)
         self._gets[node] = rows
 
-    def answered(
-        self, node: Node, answer: Answer | None, registry: SharedArrangements | None
-    ) -> None:
+    def answered(self, node: Node, answer: Answer, registry: SharedArrangements | None) -> None:
         """A `Keyed` gives `answer` for all rows of its source, which wait if they are many."""
-        if answer is not None and registry is not None:
+        if registry is not None:
             self._answers[node] = answer, registry
 
     def asked_again(self, node: Node, query: str, names: Sequence[str], key: Sequence[int]) -> None:
