@@ -1,8 +1,8 @@
 """Aggregates of maintained views: running sums, ends of groups, distinct arguments, or anything.
 
-Aggregate ─┬─ sums, counts, averages … ─▶ Accumulate ─┐
-           ├─ one per DISTINCT argument ─▶ distinct ─▶ Accumulate ─┤ joined by the group
-           ├─ one per min, max, arg_min or arg_max ─▶ Ordered ──┘
+Aggregate ─┬─ sums, counts, averages … ─▶ Accumulate ──────────────┐
+           ├─ one per DISTINCT argument ─▶ distinct ─▶ Accumulate ─┤─▶ Collate
+           ├─ one per min, max, arg_min or arg_max ─▶ Ordered ─────┘
            ├─ with any other aggregate: Regroup, all of them in one statement
            └─ with one that follows the order of the rows: see `lower_view_asked`
 """
@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 from sqlglot import exp
 
 from tidewheel.engine.operators.accumulate import Accumulate
-from tidewheel.engine.operators.join import Arrange, Join
+from tidewheel.engine.operators.collate import Collate, Part
 from tidewheel.engine.operators.linear import Concat
 from tidewheel.engine.operators.rank import Order, rankable
 from tidewheel.engine.operators.regroup import Regroup
@@ -80,35 +80,31 @@ def _aggregate(low: ViewLowering, node: L.Aggregate) -> Stream:
     source = low(node.input)
     plain = [p for p in taken if not p.distinct and p.function not in _ENDS]
     ends = [p for p in taken if p.function in _ENDS]
-    if ends and low.circuit.depth:
+    distinct = {to_sql(p.argument) for p in taken if p.distinct and p.argument is not None}
+    # (in loops there is no Collate)
+    if low.circuit.depth and (ends or bool(plain) + len(distinct) > 1):
         return _regroup(low, node)
-    streams: list[Stream] = []
-    if plain or not taken:
-        sums = _accumulate(low, source, node.keys, plain, distinct=False)
-        if sums is None:
-            return _regroup(low, node)
-        streams.append(sums)
-    by_argument: dict[str, list[_Part]] = {}
-    for p in taken:
-        if p.distinct and p.argument is not None and p.function not in _ENDS:
-            by_argument.setdefault(to_sql(p.argument), []).append(p)
-    for group in by_argument.values():
-        sums = _accumulate(low, source, node.keys, group, distinct=True)
-        if sums is None:
-            return _regroup(low, node)
-        streams.append(sums)
     names = [c.name for c in source.columns]
 
     def text(exprs: Sequence[L.Named]) -> str | None:
         return low.contents.after(source.placed, names, extended(source, exprs).steps)
 
     together = Together(node.keys, text)
-    for p in ends:
-        end = _end(low, source, node, p, together)
-        if end is None:
-            return _regroup(low, node)
-        streams.append(end)
-    return _by_group(low, streams, node)
+    streams: list[Stream | None] = []
+    if plain or not taken:
+        streams.append(_accumulate(low, source, together, plain, distinct=False))
+    by_argument: dict[str, list[_Part]] = {}
+    for p in taken:
+        if p.distinct and p.argument is not None and p.function not in _ENDS:
+            by_argument.setdefault(to_sql(p.argument), []).append(p)
+    for group in by_argument.values():
+        alone = Together(node.keys, text)
+        streams.append(_accumulate(low, source, alone, group, distinct=True))
+    streams.extend(_end(low, source, node, p, together) for p in ends)
+    made = [s for s in streams if s is not None]
+    if len(made) < len(streams):
+        return _regroup(low, node)
+    return _beside(low, made, node)
 
 
 def _part(named: L.Named) -> _Part | None:
@@ -189,18 +185,15 @@ def _result_types(
 def _accumulate(
     low: ViewLowering,
     source: Stream,
-    keys: Sequence[L.Named],
+    together: Together,
     parts: Sequence[_Part],
     distinct: bool,
 ) -> Stream | None:
-    arguments: dict[str, exp.Expr] = {}
-    for p in parts:
-        if p.argument is not None:
-            arguments.setdefault(to_sql(p.argument), p.argument)
-    names = [f"__tw_arg{i}" for i in range(len(arguments))]
-    at = dict(zip(arguments, names, strict=True))
-    named = [L.Named(L.Column(at[t], at[t], ""), a.copy()) for t, a in arguments.items()]
-    stream = _keyed(low, source, keys, named)
+    keys = together.keys
+    arguments = {to_sql(p.argument): p.argument for p in parts if p.argument is not None}
+    named = {text: together.argument(a) for text, a in arguments.items()}
+    at = {text: argument.column.name for text, argument in named.items()}
+    stream = _keyed(low, source, keys, list(named.values()))
     schema = stream.arrow
     if distinct:
         op = Tally(schema, depth=low.circuit.depth, name="distinct arguments")
@@ -227,7 +220,7 @@ def _accumulate(
     out = Schema((c.name for c in columns), (*schema.types[: len(keys)], *types))
     op_ = Accumulate(schema, key, aggregates, out, low.circuit.depth)
     placed = low.circuit.add(op_, stream.placed)
-    low.contents.sums(placed, stream.placed, schema.names)
+    low.contents.sums(placed, stream.placed, schema.names, None if distinct else together)
     return Stream(low.circuit, placed, columns)
 
 
@@ -272,30 +265,22 @@ def _end(
         answer = by_tables(ask)
     else:
         call = f"{OWN}{part.function}({', '.join(to_sql(identifier(n)) for n in names)})"
-        answer = together.answer(call, out)
+        answer = together.answer(call, out, placed)
     low.contents.answered(placed, answer, low.shared)
     return Stream(low.circuit, placed, columns)
 
 
-def _by_group(low: ViewLowering, streams: Sequence[Stream], node: L.Aggregate) -> Stream:
-    """The parts joined by their group: each has one row for each group that there is."""
-    key = list(range(len(node.keys)))
-    depth = low.circuit.depth
-    whole = streams[0]
-    for other in streams[1:]:
-        left = Arrange(whole.arrow, key, depth, True, "groups")
-        right = Arrange(other.arrow, key, depth, True, "groups")
-        extra = range(len(key), len(other.schema))
-        chosen = [(0, i) for i in range(len(whole.schema))] + [(1, i) for i in extra]
-        one, two = whole.arrow, other.arrow
-        schema = Schema(
-            (*one.names, *(two.names[i] for i in extra)),
-            (*one.types, *(two.types[i] for i in extra)),
-        )
-        join = Join(left.arrangement, right.arrangement, chosen, schema, "join of aggregates")
-        nodes = low.circuit.add(left, whole.placed), low.circuit.add(right, other.placed)
-        columns = (*whole.schema, *(other.schema[i] for i in extra))
-        whole = Stream(low.circuit, low.circuit.add(join, *nodes), columns)
+def _beside(low: ViewLowering, streams: Sequence[Stream], node: L.Aggregate) -> Stream:
+    """The parts side by side: each has one row for each group that there is."""
+    if len(streams) == 1:
+        (whole,) = streams
+    else:
+        keys = len(node.keys)
+        parts = [cast(Part, s.placed.op) for s in streams]
+        op = Collate(parts, keys, "aggregates side by side")
+        columns = (*streams[0].schema, *(c for s in streams[1:] for c in s.schema[keys:]))
+        placed = low.circuit.add(op, *(s.placed for s in streams))
+        whole = Stream(low.circuit, placed, columns)
     if tuple(c.name for c in whole.schema) == tuple(c.name for c in node.schema):
         return whole
     return extended(whole, [L.Named(c, column(c.name)) for c in node.schema])

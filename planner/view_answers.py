@@ -21,6 +21,7 @@ from tidewheel.planner.view_statements import as_delta
 if TYPE_CHECKING:
     from sqlglot import exp
 
+    from tidewheel.engine.operators.circuit import Node
     from tidewheel.planner.view_reuse import Reusing
 
 MANY: Final = 100_000
@@ -74,10 +75,12 @@ class Together:
     def __init__(
         self, keys: Sequence[L.Named], text: Callable[[Sequence[L.Named]], str | None]
     ) -> None:
-        self._keys = list(keys)
+        self.keys = list(keys)
+        self.calls: list[str] = []
+        """Functions of the rows of a group, which `operators` begin with."""
+        self.operators: list[Node] = []
         self._text = text
         self._arguments: dict[str, L.Named] = {}
-        self._calls: list[str] = []
 
     def argument(self, expression: exp.Expr) -> L.Named:
         """A column that is the argument of an operator."""
@@ -87,20 +90,26 @@ class Together:
 
     def query(self) -> str | None:
         """The groups' columns, and all arguments."""
-        return self._text([*self._keys, *self._arguments.values()])
+        return self._text([*self.keys, *self._arguments.values()])
 
-    def answer(self, call: str, schema: Schema) -> Answer:
-        """The groups, and a function of their rows."""
-        at = len(self._keys) + len(self._calls)
-        self._calls.append(call)
+    def names(self) -> Sequence[str]:
+        """What `query` calls its columns."""
+        return [named.column.name for named in (*self.keys, *self._arguments.values())]
+
+    def answer(self, call: str, schema: Schema, operator: Node) -> Answer:
+        """The groups, and a function of their rows, for an operator."""
+        at = len(self.keys) + len(self.calls)
+        self.calls.append(call)
+        self.operators.append(operator)
 
         def answer(run: Reusing, given: str) -> Delta:
-            table = run.once(self._statement())
-            return as_delta(table.select([*range(len(self._keys)), at]), schema)
+            table = run.once(self.statement())
+            return as_delta(table.select([*range(len(self.keys)), at]), schema)
 
         return answer
 
-    def _statement(self) -> str:
-        group = [to_sql(column(k.column.name)) for k in self._keys]
+    def statement(self) -> str:
+        """The groups, and all functions of their rows."""
+        group = [to_sql(column(k.column.name)) for k in self.keys]
         by = f" GROUP BY {', '.join(group)}" if group else ""
-        return f"SELECT {', '.join([*group, *self._calls])} FROM ({self.query()}){by}"
+        return f"SELECT {', '.join([*group, *self.calls])} FROM ({self.query()}){by}"

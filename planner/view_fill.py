@@ -27,7 +27,7 @@ from tidewheel.engine.operators.topk import Ordered, Wake
 from tidewheel.engine.state.delta import Delta, KeySpec
 from tidewheel.planner import view_answers
 from tidewheel.planner.maintain import Queries, Run
-from tidewheel.planner.view_answers import Answer, of_groups
+from tidewheel.planner.view_answers import Answer, Together, of_groups
 from tidewheel.planner.view_heads import First, Lists, Size, Whole
 from tidewheel.planner.view_reads import TableReads
 from tidewheel.planner.view_reuse import Reading, Reusing, reusing
@@ -73,17 +73,31 @@ class Contents(TableReads):
         """An operator asks the tables itself, also for its first rows."""
         self._gets[node] = lambda _: Delta.empty(node.inputs[0].node.op.schema)
 
-    def sums(self, node: Node, source: Node, names: Sequence[str]) -> None:
-        """An `Accumulate` gets the rows of `source`: their sums do."""
+    def sums(
+        self, node: Node, source: Node, names: Sequence[str], together: Together | None = None
+    ) -> None:
+        """An `Accumulate` gets the rows of `source`: their sums do.
+
+        What operators that are `together` with it begin with, the same statement computes.
+        """
         given, op = self._gives.get(source), node.op
         assert isinstance(op, Accumulate)
         if given is None or not Sums.possible(op, source.op.schema.types):
             return
 
-        def rows(run: Queries) -> Totals | None:
+        def rows(run: Reusing) -> Totals | None:
             many = self._most(source)
             text = self.texts.get(source) if many >= MANY else None
-            return Sums(op, named(given, names), names, text, many)(run)
+            query = None
+            if together is not None and together.calls:
+                query = together.query() if all(map(self._begins, together.operators)) else None
+            if query is None or together is None:
+                return Sums(op, named(given, names), names, text, many)(run)
+            sums = Sums(op, query, together.names(), text, many, together.calls)
+            totals = sums(run)
+            if sums.others is not None:
+                run.found(together.statement(), sums.others)
+            return totals
 
         self._gets[node] = rows
         self.total(node, named(given, names), names)
@@ -153,19 +167,25 @@ class Contents(TableReads):
         if self.given(source) is not None and self.tables(source):
             op.tables = ask
 
+    def _begins(self, node: Node) -> bool:
+        """Does an operator begin with its answer, while its rows wait?"""
+        source = node.inputs[0].node
+        known = self.given(source) is not None and self.tables(source)
+        return bool(known and node in self._answers and self._many(source) >= view_answers.MANY)
+
+    def _many(self, source: Node) -> float:
+        return min(self._most(source), self.expected(source))
+
     def _answered(self, circuit: Circuit, node: Node, run: Reusing) -> bool:
+        if not self._begins(node):
+            return False
         op, source = node.op, node.inputs[0].node
-        if node not in self._answers or self.given(source) is None or not self.tables(source):
-            return False
-        many = min(self._most(source), self.expected(source))
-        if many < view_answers.MANY:
-            return False
         assert isinstance(op, Keyed)
         answer, registry = self._answers[node]
         output = answer(run, self._gives[source])
         key, wake = op.input.key.indices, self._wakes.get(node)
         collect, find = partial(self.collect, source), partial(self.find, source, key)
-        rows = Later(registry, self, collect, find, many, looks=bool(key))
+        rows = Later(registry, self, collect, find, self._many(source), looks=bool(key))
         if isinstance(op, Ordered):
             op.begin(rows, output, wake)
         else:

@@ -64,6 +64,10 @@ class Reusing(Queries):
             self._found[sql] = self(sql)
         return self._found[sql]
 
+    def found(self, sql: str, table: pa.Table) -> None:
+        """The result of a query that is asked for `once`: another one had it."""
+        self._found[sql] = table
+
     def again(self, sql: str) -> bool:
         """Do others read the result of a query?"""
         return any(f"({sql})" in text for text in self._texts)

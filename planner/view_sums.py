@@ -35,6 +35,7 @@ class Sums:
     """What an `Accumulate` gets from the rows of `query`, whose columns are called `names`.
 
     `text`: the same columns in terms of a table's, if they are. `rows`: as many as are expected.
+    `calls` are computed, too: `others` are the groups with these, once the sums are known.
     """
 
     def __init__(
@@ -44,7 +45,10 @@ class Sums:
         names: Sequence[str],
         text: Text | None,
         rows: float = math.inf,
+        calls: Sequence[str] = (),
     ) -> None:
+        self.others: pa.Table | None = None
+        self._calls = list(calls)
         self._op = op
         self._query = query
         self._rows = min(rows, _ROWS_EXPECTED)
@@ -121,7 +125,11 @@ class Sums:
         parts += [f"coalesce({OWN}sum({part}), 0)" for part, _, _ in added]
         items = list(dict.fromkeys(part for part in parts if part != _NONE))
         by = f" GROUP BY {', '.join(group)}" if group else ""
-        table = run(f"SELECT {', '.join([*group, *items])} FROM ({query}){by}")
+        chosen = ", ".join([*group, *items, *self._calls])
+        table = run(f"SELECT {chosen} FROM ({query}){by}")
+        if self._calls:
+            behind = range(len(group) + len(items), table.num_columns)
+            self.others = table.select([*range(len(group)), *behind])
         at = [items.index(part) if part != _NONE else None for part in parts]
         return self._taken(table, at, [(term, bit) for _, term, bit in added])
 

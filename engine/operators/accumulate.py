@@ -152,6 +152,14 @@ class Accumulate(Operator):
             self.output.insert(change, counters)
         return emit(counters, change)
 
+    def given(self, keys: Int64s) -> Delta:
+        """The output by now for some keys (each once), in their order. Outside loops."""
+        if self._by_row is not None:
+            self._by_row.settle()
+        sums = self._at(self.sums, keys, ())
+        terms = None if self.terms is None else self._at(self.terms, keys, ())
+        return self._finish(_groups(sums), terms)
+
     def _added(self, delta: Delta, counters: Counters) -> list[int]:
         """What rows add to the only group."""
         if self._by_row is not None and (rows := delta.rows) is not None:

@@ -127,17 +127,12 @@ def by_row(
     schema: Schema,
 ) -> GroupsByRow | None:
     """None where the groups' columns or the aggregates are not plain enough."""
-    if not all(_comparable(t) for t in sums.schema.types):
+    if not all(kind.comparable for kind in sums.schema.kinds):
         return None
     of = {s.argument: s for s in arguments}
     finish = [_finish(a, None if a.argument is None else of[a.argument]) for a in aggregates]
     known = [f for f in finish if f is not None]
     return GroupsByRow(key, sums, arguments, known, schema) if len(known) == len(finish) else None
-
-
-def _comparable(kind: pa.DataType) -> bool:
-    t = pa.types
-    return bool(t.is_integer(kind) or t.is_string(kind) or t.is_date32(kind))
 
 
 def _finish(a: Aggregate, s: Sum | None) -> Callable[[Sequence[int]], Any] | None:

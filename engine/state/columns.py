@@ -21,7 +21,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidewheel.engine.arrow import array_from, array_of, numbers, wide, with_leaves
+from tidewheel.engine.arrow import array_from, array_of, hugeints, numbers, wide, with_leaves
 from tidewheel.engine.state import hashing
 from tidewheel.engine.state.hashing import U64
 from tidewheel.engine.state.nested import equal_nested, hash_nested
@@ -53,6 +53,19 @@ class ColumnType:
         """May values be equal and not look the same?"""
         return _loose(self.arrow)
 
+    @functools.cached_property
+    def comparable(self) -> bool:
+        """Are values as `rowwise` has them equal in Python where they are equal here?"""
+        t = pa.types
+        return bool(t.is_integer(self.arrow) or t.is_string(self.arrow) or t.is_date32(self.arrow))
+
+    @functools.cached_property
+    def plain(self) -> bool:
+        """Is it a number, a text or a time? All of these `rowwise` can have."""
+        t = pa.types
+        fixed = self.dtype is not None or self.wide
+        return bool(fixed or t.is_string(self.arrow) or t.is_decimal128(self.arrow))
+
     def load(self, array: pa.Array) -> Col:
         """An Arrow array of this type as a column of state (zero-copy where possible)."""
         return array
@@ -73,6 +86,8 @@ class ColumnType:
     def value(self, col: Col, at: int) -> Any:
         """One value of a column, as `rowwise` has it."""
         found = col[at].as_py()
+        if self.wide:
+            return hugeints([found])[0]
         if found is None or not pa.types.is_decimal128(self.storage):
             return found
         return int(found.scaleb(self.storage.scale, _WIDEST))
@@ -81,7 +96,8 @@ class ColumnType:
         """All values of a column, as `rowwise` has them."""
         if pa.types.is_decimal128(self.storage):
             return [self.value(col, at) for at in range(len(col))]
-        return list(col.to_pylist())
+        found = list(col.to_pylist())
+        return hugeints(found) if self.wide else found
 
     def empty(self) -> Col:
         """A column without rows."""

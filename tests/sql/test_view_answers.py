@@ -10,7 +10,8 @@ import tidewheel
 from tidewheel.engine.operators import regroup
 from tidewheel.engine.operators.keyed import Keyed
 from tidewheel.engine.operators.topk import Ordered
-from tidewheel.planner import view_answers, view_fill, view_heads
+from tidewheel.planner import view_answers, view_doubles, view_fill, view_heads
+from tidewheel.planner.view_reuse import Reusing
 
 QUERIES = {
     "median": "SELECT g, median(x) AS m, mad(x) AS o FROM t WHERE i >= 0 GROUP BY g",
@@ -19,6 +20,11 @@ QUERIES = {
     "window": "SELECT i, g, sum(x) OVER (PARTITION BY g ORDER BY i) AS s FROM t",
     "joined": "SELECT n, median(x) AS m FROM t JOIN d USING (g) GROUP BY n",
     "ends": "SELECT g, min(x) AS a, max(x) AS b, max(s) AS c FROM t GROUP BY g",
+    "sums and ends": "SELECT g, sum(x / 4) AS s, min(x) AS a, count(x) FILTER (i > 5) AS n, "
+    "avg(i) AS m, max(s) AS b, arg_max(i, i) AS c FROM t GROUP BY g",
+    "sum and ends of all": "SELECT max(s) AS a, sum(x) AS s, min(-x) AS b FROM t",
+    "distinct and ends": "SELECT s, count(DISTINCT x) AS n, min(i) AS a, sum(i) AS c FROM t "
+    "GROUP BY s",
 }
 CHANGES = [
     "INSERT INTO t VALUES (100, 1, 50, 'n'), (101, NULL, 3, 'm'), (102, 9, NULL, NULL)",
@@ -63,6 +69,8 @@ def test_right_after_every_change(
     con.execute(f"CREATE MATERIALIZED VIEW v AS {query}")
     assert all(op.input.waiting or op.looks for op in keyed(con))
     assert not any(len(op.input) for op in keyed(con))
+    got = con.execute("FROM v ORDER BY ALL").fetchall()
+    assert got == con.execute(f"FROM ({query}) ORDER BY ALL").fetchall()
     for change in ("SELECT 1", *CHANGES):
         con.execute(change)
         got = con.execute("FROM v ORDER BY ALL").fetchall()
@@ -88,6 +96,24 @@ def test_groups_that_grow_are_asked_for(
         con.execute(change)
         got = con.execute("FROM v ORDER BY ALL").fetchall()
         assert got == con.execute(f"FROM ({query}) ORDER BY ALL").fetchall(), change
+
+
+@pytest.mark.parametrize("factor", [1, 1e22])
+def test_sums_and_ends_are_one_statement(
+    con: tidewheel.Connection, monkeypatch: pytest.MonkeyPatch, factor: float
+) -> None:
+    """Also where a guess at the doubles was wrong, and it is run again."""
+    con.execute("INSERT INTO t VALUES (1000, 1, 19, NULL); UPDATE t SET x = 20 WHERE i = 50")
+    monkeypatch.setattr(view_doubles, "_SOME", 3)
+    ran: list[str] = []
+    called = Reusing.__call__
+    monkeypatch.setattr(Reusing, "__call__", lambda run, sql: ran.append(sql) or called(run, sql))
+    scaled = f"(CASE WHEN x = 20 THEN {factor} ELSE 1 END * x)"
+    query = f"SELECT g, count(*) AS n, sum({scaled}) AS s, min({scaled}) AS a, max(i) AS b FROM t"
+    con.execute(f"CREATE MATERIALIZED VIEW v AS {query} GROUP BY g")
+    ends = [sql for sql in ran if "max(" in sql]
+    assert len(ends) == len([sql for sql in ran if "count(*)" in sql]) == (1 if factor == 1 else 2)
+    assert not con.execute("VERIFY VIEW v").fetchall()
 
 
 def test_nothing_is_read_for_what_only_comes(
