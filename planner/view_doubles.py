@@ -3,7 +3,7 @@
 A double is a sum of parts, each a whole number of some power of two, and of so few bits that sums
 of as many of them as a group has are exact. To cut it takes quotients by powers of two, whole
 parts, and what is left: all exact. How large doubles are, and how small, is guessed from what
-DuckDB keeps of a column or from some rows; a value that is not so makes a sum NaN, which tells.
+DuckDB keeps of a column or from some rows; whether a value is not so is computed with the sums.
 """
 
 from __future__ import annotations
@@ -89,20 +89,22 @@ class Term:
         """
         x = self.column
         found = [(f"{x}_{i}", self.term, bit) for i, bit in enumerate(self.bits)]
-        tests = []
-        if not self.size.least:
-            last = f"{x}_{len(self.bits) - 1}"
-            tests.append(f"{last} <> {OWN}trunc({last})")
-        if not self.size.most:
-            tests.append(f"{OWN}abs({x}_0) >= {float(1 << self.width)!r}::DOUBLE")
-        if tests:  # (NULL is no wrong guess)
-            sure = f"CASE WHEN {' OR '.join(tests)} THEN 'nan'::DOUBLE ELSE {x}_0 END"
-            found[0] = sure, *found[0][1:]
         if self.square is not None:
             for bit, parts in self._squares.items():
                 for part in [" + ".join(parts)] if together else parts:
                     found.append((part, self.square, bit))
         return found
+
+    @property
+    def wrong(self) -> str | None:
+        """Is the guess at a value wrong? (NULL is no wrong guess.) None: it is no guess."""
+        x, tests = self.column, []
+        if not self.size.least:
+            last = f"{x}_{len(self.bits) - 1}"
+            tests.append(f"{last} <> {OWN}trunc({last})")
+        if not self.size.most:
+            tests.append(f"{OWN}abs({x}_0) >= {float(1 << self.width)!r}::DOUBLE")
+        return " OR ".join(tests) or None
 
     def most(self, together: bool) -> int:
         """The rows of a group up to which sums are exact."""
