@@ -18,6 +18,7 @@ from tidewheel.engine.operators.accumulate_rows import GroupsByRow, by_row
 from tidewheel.engine.operators.finish import Finish
 from tidewheel.engine.operators.join import counts_at
 from tidewheel.engine.operators.keyed import Agenda
+from tidewheel.engine.operators.limbs import LaterRows
 from tidewheel.engine.operators.operator import Emission, Operator, emit
 from tidewheel.engine.operators.running_sums import SQUARED, Aggregate, Sum, Totals
 from tidewheel.engine.state import columns as columns_
@@ -172,7 +173,7 @@ class Accumulate(Operator):
         self._begun = True
         self.sums.post(totals)
         if self.terms is not None:
-            self.terms.post(totals.limbs.rows(self.terms.schema, totals.cols))
+            self.terms.wait(LaterRows(totals.limbs, self.terms.schema, totals.cols))
         return self._finish(self.sums.layout.rows(totals), totals.limbs, totals.sums)
 
     def _changed(self, before: Rows | None, now: Rows | None) -> Delta:

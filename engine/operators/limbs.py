@@ -15,6 +15,7 @@ import numpy as np
 
 from tidewheel.engine.operators import exact
 from tidewheel.engine.state import columns as columns_
+from tidewheel.engine.state.arrangement import Waiting
 from tidewheel.engine.state.columns import Col
 from tidewheel.engine.state.delta import Delta, Int64s, Schema
 
@@ -57,6 +58,11 @@ class LimbColumns(Limbs):
         low, none = min(found), np.zeros(end - begin, np.int64)
         return Number([found.get(limb, none) for limb in range(low, max(found) + 1)], low)
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes held."""
+        return sum(amounts.nbytes for _, _, amounts in self._columns)
+
     def rows(self, schema: Schema, keys: Sequence[Col]) -> Delta:
         """A row of `schema` for each limb that is not 0: the group's keys, the term, the limb."""
         if not self._columns:
@@ -74,6 +80,31 @@ class LimbColumns(Limbs):
             numbers = np.array([c[part] for c in self._columns], np.int16)
             cols.append(np.repeat(numbers, [len(x) for x in amounts]))
         return Delta(schema, cols, np.concatenate(amounts))
+
+
+class LaterRows(Waiting):
+    """The rows of limbs for an arrangement of `schema`: made when somebody asks for some."""
+
+    turn = 0  # no other one changes them
+    refused = False
+
+    def __init__(self, limbs: LimbColumns, schema: Schema, keys: Sequence[Col]) -> None:
+        self._limbs = limbs
+        self._schema = schema
+        self._keys = keys
+
+    def read(self) -> Delta:
+        return self._limbs.rows(self._schema, self._keys)
+
+    def worth(self, keys: int) -> bool:
+        return False
+
+    def find(self, keys: Delta) -> Delta | None:
+        return None
+
+    @property
+    def nbytes(self) -> int:
+        return self._limbs.nbytes
 
 
 class LimbRows(Limbs):

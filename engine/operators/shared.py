@@ -13,10 +13,11 @@ from dataclasses import dataclass, field
 from time import perf_counter
 from typing import TYPE_CHECKING, Final, Protocol
 
+from tidewheel.engine.state.arrangement import Arrangement, Waiting
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from tidewheel.engine.state.arrangement import Arrangement
     from tidewheel.engine.state.delta import Delta
 
 
@@ -42,7 +43,7 @@ class Reads(Protocol):
     """Runs a query over tables as they were before the present turn."""
 
 
-class Later:
+class Later(Waiting):
     """The rows of an arrangement that waits: `collect` reads them when somebody asks.
 
     Much fewer keys than `rows` are looked for by `find`, which goes through the tables: until that

@@ -41,6 +41,11 @@ class Waiting(Protocol):
     def refused(self) -> bool:
         """Does the present turn take back what tables have refused? They are as it leaves them."""
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes that are held for them."""
+        return 0
+
 
 class Changed(Waiting):
     """Rows that are waited for, as `change` makes them what an arrangement holds."""
@@ -166,7 +171,8 @@ class Arrangement:
     @property
     def nbytes(self) -> int:
         """Bytes held."""
-        return self._spine.nbytes + (0 if self.posted is None else self.posted.nbytes)
+        waiting = 0 if self._waiting is None else self._waiting.nbytes
+        return waiting + self._spine.nbytes + (0 if self.posted is None else self.posted.nbytes)
 
     def insert(self, delta: Delta, counters: Counters = (), keys: Int64s | None = None) -> None:
         """Add a delta that happened at `counters`."""
