@@ -15,9 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidewheel.engine.arrow import array_of, numbers
+from tidewheel.engine.operators.collisions import Groups
 from tidewheel.engine.operators.rank import rankable
 from tidewheel.engine.operators.topk import Ordered, Rest
-from tidewheel.engine.state.columns import is_null
+from tidewheel.engine.state.columns import is_null, take
 from tidewheel.engine.state.delta import Delta, Int64s
 from tidewheel.engine.state.heads import Heads
 from tidewheel.planner.maintain import Queries
@@ -254,6 +255,10 @@ class First:
         op, n = self._op, len(delta)
         keys, ranks = op.input.key.keys(delta.cols, n), op.ranking(delta.cols, n)
         groups, first, of = np.unique(keys, return_index=True, return_inverse=True)
+        key = op.input.key
+        names = Groups(key, groups, [take(delta.cols[i], first) for i in range(len(delta.cols))])
+        if not key.exact(delta.cols):
+            names.check(key, keys, delta.cols)
         behind = size[first]
         np.subtract.at(behind, of, delta.weights)
         cut = behind > 0
@@ -272,5 +277,5 @@ class First:
         keys = op.input.key.keys(delta.cols, len(delta))
         if len(heads.short(op.count, keys, delta.weights, groups)):
             return None
-        op.behead(heads, self._rest)
+        op.behead(heads, names, self._rest)
         return delta

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidewheel.engine.operators.circuit import Circuit, Loop, Node
+from tidewheel.engine.operators.collisions import HashCollision
 from tidewheel.engine.operators.fixpoint import Improving
 from tidewheel.engine.operators.join import Join
 from tidewheel.engine.operators.keyed import Keyed
@@ -263,7 +264,7 @@ class ViewPlan:
             plan = Incremental(run.bind(self._sql), run, self._rows_prefix)
             self.reason = ""
             plan.fill(run)
-        except (NoDeltaRule, RecursionError, Improving, Excess) as error:
+        except (NoDeltaRule, RecursionError, Improving, HashCollision, Excess) as error:
             deep = isinstance(error, RecursionError)
             self.reason = "its plan nests too deep" if deep else str(error)
             if isinstance(error, Excess):
@@ -281,7 +282,7 @@ class ViewPlan:
         with under(self._meaning), _out_of_range():
             try:
                 return self._plan.step(changes, run)
-            except Improving as error:
+            except (Improving, HashCollision) as error:
                 self.reason = str(error)
                 fallback = self._recompute(self.reason)
                 fallback.take_over(self._plan.rows())

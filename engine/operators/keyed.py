@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from tidewheel.engine.operators.collisions import check
 from tidewheel.engine.operators.join import counts_at
 from tidewheel.engine.operators.operator import Emission, Operator, emit
 from tidewheel.engine.state.arrangement import Arrangement, Counters, Waiting
@@ -75,6 +76,8 @@ class Keyed(Operator):
     due at the very first time.
     """
 
+    #: Does it read some rows of a key only, so that all of them must be of one group?
+    some_rows: bool = False
     #: The last input may be read only; set by operators whose input somebody else arranges.
     shared: Arrangement | None = None
 
@@ -135,8 +138,10 @@ class Keyed(Operator):
             self._asked = self._ask(delta)
         keys = touched[0] if len(touched) == 1 else unique(np.concatenate(touched))
         now = self._rows(self.input, keys, counters)
-        self._asked = None
         before = self._rows(self.output, keys, counters)
+        if delta is not None and (self.some_rows or self._asked is not None):
+            check((self.input.key, now), (self.output.key, before), (self.input.key, delta))
+        self._asked = None
         parts = [self.evaluate(keys, now)]
         if len(before):
             parts.append(before.negate())

@@ -8,16 +8,18 @@ from typing import Final
 import numpy as np
 
 from tidewheel.engine.operators.asked import Ask
+from tidewheel.engine.operators.collisions import Groups
 from tidewheel.engine.operators.keyed import Keyed
 from tidewheel.engine.operators.operator import Emission
 from tidewheel.engine.operators.rank import Order, Ranking
 from tidewheel.engine.operators.regroup import Evaluate
 from tidewheel.engine.operators.ties import asked_for
 from tidewheel.engine.state.arrangement import Arrangement, Counters, Waiting
-from tidewheel.engine.state.columns import Mask, is_null, take
+from tidewheel.engine.state.columns import Col, Index, Mask, is_null, take
 from tidewheel.engine.state.delta import Delta, Int64s, KeySpec, Schema, concat, consolidate, unique
 from tidewheel.engine.state.heads import Heads
 from tidewheel.engine.state.order import begins
+from tidewheel.engine.state.rowwise import Row, all_rows
 from tidewheel.engine.state.run import Rows, concat_rows
 from tidewheel.engine.state.sorting import sort_rows
 from tidewheel.engine.state.spine import Spine, empty_rows
@@ -31,6 +33,7 @@ Wake = Callable[[], Delta | None]
 _MIN, _MAX = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 _WORTH: Final = 1024  # looking at so many rows takes as long as reading one group
 _FEW: Final = 16  # groups that are read one by one
+_FIRST: Final = np.zeros(1, np.int64)
 _KNOWN: Final = 4096  # groups whose last row wanted is remembered when many are read at once
 
 
@@ -44,6 +47,8 @@ class Ordered(Keyed):
     Of large groups it may be given the `heads` alone, so many rows that some can go. The others are
     read when a head has become too short.
     """
+
+    some_rows = True
 
     def __init__(
         self,
@@ -63,17 +68,23 @@ class Ordered(Keyed):
         self.count = count
         self._evaluate = evaluate
         self._last: dict[int, int] = {}
+        self._of: dict[int, Row] = {}  # the groups of these keys, which others may share
         self._heads: tuple[Heads, Rest] | None = None
+        self._beheaded: Groups | None = None
         self._present: Delta | None = None
         self._plain = plain
+        self._plain_key = all(kind.plain for kind in self.input.key.kinds)
         self._wake: Wake | None = None
 
     def _arrange(self, schema: Schema, key: Sequence[int], depth: int) -> Arrangement:
         return Arrangement(schema, key, depth, self.ranking, name=f"{self.name} input")
 
-    def behead(self, heads: Heads, rest: Rest) -> None:
-        """From now on only the rows in `heads` are kept; `rest` reads others when they must be."""
-        self._heads = heads, rest
+    def behead(self, heads: Heads, groups: Groups, rest: Rest) -> None:
+        """From now on only the rows in `heads` are kept; `rest` reads others when they must be.
+
+        `groups`: those of the heads.
+        """
+        self._heads, self._beheaded = (heads, rest), groups
 
     def begin(self, rows: Waiting, output: Delta, wake: Wake | None = None) -> None:
         """Take over the output for all `rows` that there are; `wake` reads their heads."""
@@ -89,7 +100,7 @@ class Ordered(Keyed):
         """New output − output so far, of all touched keys."""
         self._present = delta = deltas[0]
         if self._heads is not None and delta is not None:
-            deltas = [delta.where(self._heads[0].take(*self._places(delta)))]
+            deltas = [self._kept(self._heads[0], delta)]
         change = super().step(counters, deltas)
         self._present = None
         return change
@@ -109,6 +120,14 @@ class Ordered(Keyed):
         assert found is not None
         return found[1].delta()
 
+    def _kept(self, heads: Heads, delta: Delta) -> Delta:
+        """Of a change, what is not only counted."""
+        keys, ranks, weights = self._places(delta)
+        key = self.input.key
+        if self._beheaded is not None and not key.exact(delta.cols):
+            self._beheaded.check(key, keys, delta.cols)
+        return delta.where(heads.take(keys, ranks, weights))
+
     def _places(self, delta: Delta) -> tuple[Int64s, Int64s, Int64s]:
         """Keys, ranks and weights of rows."""
         n = len(delta)
@@ -118,12 +137,21 @@ class Ordered(Keyed):
         # What comes and goes behind the last row wanted changes nothing.
         if self.input.waiting and self._plain:
             return keys[self._within(delta, keys)]
-        if not self._last:
+        if not self._last or not self._plain_key:
             return keys
         distinct = unique(keys)
         ends = np.array([self._last.get(k, _MAX) for k in distinct.tolist()])
         ranks = self.ranking(delta.cols, len(delta))
-        return keys[ranks <= ends[distinct.searchsorted(keys)]]
+        behind = (ranks > ends[distinct.searchsorted(keys)]).nonzero()[0]
+        if len(behind) and not self.input.key.exact(delta.cols):
+            rows = zip(keys[behind].tolist(), self._groups(delta.cols, behind), strict=True)
+            behind = behind[[self._of.get(key) == group for key, group in rows]]
+        return np.delete(keys, behind)
+
+    def _groups(self, cols: Sequence[Col], at: Index) -> Sequence[Row]:
+        """The groups of some rows."""
+        key = self.input.key
+        return all_rows(key.kinds, [take(cols[i], at) for i in key.indices])
 
     def _within(self, delta: Delta, keys: Int64s) -> Mask:
         """Which rows of a change do not lie behind the last row of the output, if that is full?"""
@@ -157,7 +185,7 @@ class Ordered(Keyed):
             return super()._ask(delta)
         posted = None if refused else self.input.posted
         if posted is not None and self._heads is not None:
-            posted = posted.where(self._heads[0].take(*self._places(posted)))
+            posted = self._kept(self._heads[0], posted)
         self.input.begin(heads, posted)
         return None
 
@@ -185,6 +213,7 @@ class Ordered(Keyed):
         for delta, index in zip(deltas, chosen, strict=True):
             self.input.insert(delta.take(index))
         self._last.clear()
+        self._of.clear()
 
     def _firsts(self, keys: Int64s) -> Delta:
         """At least the first `count` rows of each group."""
@@ -212,6 +241,9 @@ class Ordered(Keyed):
         if len(keys) <= _KNOWN:
             last = run.rank[low[enough] + self.count - 1]
             self._last.update(zip(keys[enough].tolist(), last.tolist(), strict=True))
+            if self._plain_key and not self.input.key.exact(run.cols):
+                groups = self._groups(run.cols, low[enough])
+                self._of.update(zip(keys[enough].tolist(), groups, strict=True))
         low, counts = low[there], np.minimum(counts[there], self.count)
         # with them go the rows that share the place of the last one
         places = begins(run.keys)
@@ -241,6 +273,8 @@ class Ordered(Keyed):
                 assert rows.rank is not None
                 if enough:
                     self._last[key] = int(rows.rank[sums.searchsorted(self.count)])
+                    if self._plain_key and not self.input.key.exact(rows.cols):
+                        (self._of[key],) = self._groups(rows.cols, _FIRST)
                 else:
                     self._last.pop(key, None)
                 return rows
@@ -250,6 +284,7 @@ class Ordered(Keyed):
         """Forget the times, and what was read in vain."""
         super().abort_epoch()
         self._last.clear()
+        self._of.clear()
 
     def evaluate(self, keys: Int64s, rows: Delta) -> Delta:
         """One call of the function for all touched groups."""

@@ -9,13 +9,12 @@ import duckdb
 import pytest
 
 import tidewheel
+from oracle.shape_checks import rows
 from tidewheel.engine.operators import shared
 from tidewheel.engine.operators.following import Following
 from tidewheel.engine.operators.topk import Ordered
 from tidewheel.engine.state import heads as state
 from tidewheel.planner import view_answers, view_fill, view_heads
-
-from .test_views import rows
 
 SCHEMA = """
 CREATE TABLE t (id INTEGER, g INTEGER, s VARCHAR, x INTEGER, d DOUBLE, b BIGINT, u UBIGINT,

@@ -3,96 +3,39 @@
 from __future__ import annotations
 
 import random
-from collections import Counter
 from fractions import Fraction
-from typing import Any
 
-import duckdb
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import tidewheel
-from oracle.shapes import EDITS, SCHEMA, SHAPES
+from oracle.shape_checks import FEW, check_shapes
+from oracle.shapes import EDITS, SHAPES
 from tidewheel.engine.operators import following, shared
 from tidewheel.planner import view_fill, view_heads
 from tidewheel.planner.rewrites import measured
-
-Rows = Counter[tuple[Any, ...]]
-
-
-def rows(found: list[tuple[Any, ...]]) -> Rows:
-    return Counter(tuple(repr(v) for v in row) for row in found)
-
-
-def opened(threads: int, names: list[str], before: list[str]) -> tidewheel.Connection:
-    con = tidewheel.connect(threads=threads)
-    con.execute(SCHEMA)
-    for edit in before:
-        con.execute(edit)
-    for name in names:
-        con.execute(f"CREATE MATERIALIZED VIEW v_{name} AS {SHAPES[name]}")
-    return con
-
-
-def compare(con: tidewheel.Connection, oracle: duckdb.DuckDBPyConnection, names: list[str]) -> None:
-    for name in names:
-        got = rows(con.execute(f"FROM v_{name}").fetchall())
-        # ON CONFLICT moves the rows that it updates, where views read the table, behind the others.
-        asked = con if name.startswith("table_order") else oracle
-        want = rows(asked.execute(SHAPES[name]).fetchall())
-        assert got == want, name
-
-
-def check(
-    edits: list[str], names: list[str], threads: int, batch: int, before: list[str] | None = None
-) -> None:
-    """Run edits in transactions of `batch` statements on both sides; all views agree after each.
-
-    `before`: edits that come before the views are made.
-    """
-    oracle = duckdb.connect()
-    oracle.execute(SCHEMA)
-    for edit in before or ():
-        oracle.execute(edit)
-    with opened(threads, names, before or []) as con:
-        compare(con, oracle, names)
-        for start in range(0, len(edits), batch):
-            con.execute("BEGIN")
-            for edit in edits[start : start + batch]:
-                con.execute(edit)
-                oracle.execute(edit)
-            con.execute("COMMIT")
-            compare(con, oracle, names)
-
-
-# Shrinking a failure would run for minutes; the edits are few as they are.
-FEW = settings(
-    deadline=None,
-    suppress_health_check=list(HealthCheck),
-    phases=[Phase.explicit, Phase.reuse, Phase.generate],
-)
 
 
 @pytest.mark.parametrize("name", SHAPES)
 @settings(FEW, max_examples=3)
 @given(edits=st.lists(EDITS, min_size=4, max_size=12))
 def test_each_shape_stepwise(name: str, edits: list[str]) -> None:
-    check(edits, [name], 1, 1)
+    check_shapes(edits, [name], 1, 1)
 
 
 @settings(FEW, max_examples=2)
 @given(edits=st.lists(EDITS, min_size=6, max_size=12), batch=st.integers(2, 12))
 @pytest.mark.parametrize("threads", [1, 2])
 def test_all_shapes_batched(edits: list[str], batch: int, threads: int) -> None:
-    check(edits, list(SHAPES), threads, batch)
+    check_shapes(edits, list(SHAPES), threads, batch)
 
 
 @settings(FEW, max_examples=3)
 @given(before=st.lists(EDITS, min_size=8, max_size=20), edits=st.lists(EDITS, max_size=6))
 @pytest.mark.parametrize("threads", [1, 2])
 def test_all_shapes_made_over_rows(threads: int, before: list[str], edits: list[str]) -> None:
-    check(edits, list(SHAPES), threads, 1, before)
+    check_shapes(edits, list(SHAPES), threads, 1, before)
 
 
 @settings(FEW, max_examples=3)
@@ -112,7 +55,7 @@ def test_all_shapes_with_state_that_waits(
         patch.setattr(view_heads, "LEAST", 1)
         patch.setattr(view_heads, "PART", 0)
         patch.setattr(following, "SMALL", 0)
-        check(edits, list(SHAPES), 1, batch, before)
+        check_shapes(edits, list(SHAPES), 1, batch, before)
 
 
 def test_sums_of_doubles_do_not_drift() -> None:
@@ -143,4 +86,4 @@ def test_sums_of_doubles_do_not_drift() -> None:
 @settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
 @given(edits=st.lists(EDITS, min_size=10, max_size=40), batch=st.integers(1, 10))
 def test_each_shape_at_length(name: str, edits: list[str], batch: int) -> None:
-    check(edits, [name], 1, batch)
+    check_shapes(edits, [name], 1, batch)

@@ -10,12 +10,11 @@ import duckdb
 import pytest
 
 import tidewheel
+from oracle.shape_checks import rows
 from tidewheel.engine.operators import shared
 from tidewheel.engine.operators.join import Arrange
 from tidewheel.engine.operators.tally import Tally
 from tidewheel.planner import view_fill
-
-from .test_views import rows
 
 SCHEMA = """
 CREATE TABLE item (id INTEGER, o INTEGER, p VARCHAR, q INTEGER, x DOUBLE, t TIMESTAMPTZ);

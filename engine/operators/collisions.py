@@ -1,0 +1,74 @@
+"""Groups that share a 64-bit key, where an operator reads rows by their key alone.
+
+Most operators compare the values of all rows that a key finds. One that reads the first rows of a
+key in an order cannot: those may be another group's. It would take as much time as its work to go
+around that, and of a million groups two share a key in one of forty million databases: who finds
+two says so, and the view is computed anew from then on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tidewheel.engine.state import columns as columns_
+from tidewheel.engine.state.columns import Col
+from tidewheel.engine.state.delta import Delta, Int64s, KeySpec
+from tidewheel.engine.state.order import argsort, begins
+from tidewheel.engine.state.rowwise import FEW, Row, all_rows
+
+
+class HashCollision(Exception):
+    """Two groups have one 64-bit key, and an operator can't keep them apart."""
+
+    def __init__(self) -> None:
+        super().__init__("two of its groups have the same hash")
+
+
+class Groups:
+    """The groups of some keys, which are ascending."""
+
+    def __init__(self, spec: KeySpec, keys: Int64s, cols: Sequence[Col]) -> None:
+        """`cols` has a row for each of the keys."""
+        self._keys = keys
+        self._cols = [cols[i] for i in spec.indices]
+
+    def check(self, spec: KeySpec, keys: Int64s, cols: Sequence[Col]) -> None:
+        """HashCollision where one of some rows has the key of a group, and is not in it."""
+        at = self._keys.searchsorted(keys)
+        at[at == len(self._keys)] = 0
+        there = (self._keys[at] == keys).nonzero()[0]
+        for mine, i, kind in zip(self._cols, spec.indices, spec.kinds, strict=True):
+            one, other = columns_.take(mine, at[there]), columns_.take(cols[i], there)
+            if not kind.equal(one, other).all():
+                raise HashCollision
+
+
+def check(*parts: tuple[KeySpec, Delta]) -> None:
+    """HashCollision where rows of one key are of several groups."""
+    if all(spec.exact(delta.cols) for spec, delta in parts):
+        return
+    keys = [spec.keys(delta.cols, len(delta)) for spec, delta in parts]
+    kinds = parts[0][0].kinds
+    if sum(map(len, keys)) <= FEW and all(kind.comparable for kind in kinds):
+        known: dict[int, Row] = {}
+        for (spec, delta), part in zip(parts, keys, strict=True):
+            groups = all_rows(kinds, group_of(spec, delta.cols))
+            for key, group in zip(part.tolist(), groups, strict=True):
+                if known.setdefault(key, group) != group:
+                    raise HashCollision
+        return
+    together = np.concatenate(keys)
+    order = argsort(together)
+    again = (~begins(together[order])).nonzero()[0]
+    one, other = order[again - 1], order[again]
+    for i, kind in enumerate(kinds):
+        col = columns_.concat([delta.cols[spec.indices[i]] for spec, delta in parts], kind)
+        if not kind.equal(columns_.take(col, one), columns_.take(col, other)).all():
+            raise HashCollision
+
+
+def group_of(spec: KeySpec, cols: Sequence[Col]) -> Sequence[Col]:
+    """The columns of the group."""
+    return [cols[i] for i in spec.indices]

@@ -1,0 +1,85 @@
+"""Hashes of three bits: nearly all groups share theirs with others, and views are right."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tidewheel
+from oracle.shape_checks import FEW, check_shapes
+from oracle.shapes import EDITS, SHAPES
+from tidewheel.engine.state import hashing
+from tidewheel.planner import view_answers, view_fill, view_heads
+
+
+@pytest.fixture(autouse=True, scope="module")
+def few_hashes() -> Iterator[None]:
+    combine = hashing.combine
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(hashing, "combine", lambda h, v: combine(h, v) & np.uint64(7))
+        yield
+
+
+@settings(FEW, max_examples=1)
+@given(
+    before=st.lists(EDITS, min_size=8, max_size=20), edits=st.lists(EDITS, min_size=6, max_size=10)
+)
+@pytest.mark.parametrize("batch", [1, 3])
+def test_all_shapes(batch: int, before: list[str], edits: list[str]) -> None:
+    check_shapes(edits, list(SHAPES), 1, batch, before)
+
+
+OF_TEXTS = {
+    "ends": "SELECT h, min(x) AS a, max(x) AS b FROM t GROUP BY h",
+    "first": "SELECT id, h FROM t QUALIFY row_number() OVER (PARTITION BY h ORDER BY x, id) <= 2",
+    "ranks": "SELECT id, row_number() OVER (PARTITION BY h ORDER BY x, id) AS n FROM t",
+    "median": "SELECT h, median(x) AS m FROM t GROUP BY h",
+    "mixed": "SELECT h, count(*) AS n, sum(x / 4) AS s, max(x) AS b, count(DISTINCT x) AS d FROM t "
+    "GROUP BY h",
+    "latest": "SELECT h, arg_max(x, id) AS l FROM t GROUP BY h",
+}
+CHANGES = [
+    "INSERT INTO t SELECT 900 + i, 'z' || i, i FROM range(20) AS r(i)",
+    "INSERT INTO t VALUES (2000, 'new', 5000)",
+    "INSERT INTO t VALUES (2001, 'new', -5000), (2002, 'h3', 3), (2003, NULL, 7)",
+    "DELETE FROM t WHERE h = 'h1'",
+    "UPDATE t SET h = 'h' || id % 31 WHERE id % 5 = 0",
+    "DELETE FROM t WHERE x = (SELECT min(x) FROM t)",
+    "DELETE FROM t WHERE id % 3 > 0",
+]
+
+
+@pytest.mark.parametrize("many", [1, 1 << 40])
+@pytest.mark.parametrize("rows", [0, 5, 900])
+@pytest.mark.parametrize("query", OF_TEXTS.values(), ids=OF_TEXTS)
+def test_groups_of_texts(query: str, rows: int, many: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Heads of large groups, rows that wait, groups that come later."""
+    monkeypatch.setattr(view_answers, "MANY", many)
+    monkeypatch.setattr(view_fill, "MANY", 10)
+    monkeypatch.setattr(view_heads, "PART", 1)
+    with tidewheel.connect() as con:
+        con.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, h VARCHAR, x INTEGER)")
+        con.execute(
+            f"INSERT INTO t SELECT i, 'h' || i % 17, (i * 7919) % 1009 FROM range({rows}) AS r(i)"
+        )
+        con.execute(f"CREATE MATERIALIZED VIEW v AS {query}")
+        for change in ("SELECT 1", *CHANGES):
+            con.execute(change)
+            got = con.execute("FROM v ORDER BY ALL").fetchall()
+            assert got == con.execute(f"FROM ({query}) ORDER BY ALL").fetchall(), change
+
+
+def test_two_groups_of_one_hash_are_computed_anew() -> None:
+    """And EXPLAIN says so; groups by one integer have no hash."""
+    with tidewheel.connect() as con:
+        con.execute("CREATE TABLE t AS SELECT i, 'h' || i AS h FROM range(9) AS r(i)")
+        con.execute("CREATE MATERIALIZED VIEW v AS SELECT h, min(i) AS a FROM t GROUP BY h")
+        con.execute("CREATE MATERIALIZED VIEW w AS SELECT i, min(h) AS a FROM t GROUP BY i")
+        con.execute("UPDATE t SET i = i - 1")
+        for name, hashed in (("v", True), ("w", False)):
+            text = str(con.execute(f"EXPLAIN VIEW {name}").fetchall())
+            assert ("two of its groups have the same hash" in text) is hashed
