@@ -12,14 +12,13 @@ import numpy as np
 import pyarrow as pa
 
 from tidewheel.engine.operators.circuit import Circuit, Loop, Node
-from tidewheel.engine.operators.collisions import HashCollision
-from tidewheel.engine.operators.fixpoint import Improving
 from tidewheel.engine.operators.join import Join
 from tidewheel.engine.operators.keyed import Keyed
 from tidewheel.engine.operators.operator import Operator
 from tidewheel.engine.operators.regroup import Regroup
 from tidewheel.engine.operators.sink import Sink
 from tidewheel.engine.operators.tally import Tally
+from tidewheel.engine.operators.unkept import Unkept
 from tidewheel.engine.state.arrangement import Counters
 from tidewheel.engine.state.change import Change
 from tidewheel.engine.state.memory import Excess, ensure
@@ -264,7 +263,7 @@ class ViewPlan:
             plan = Incremental(run.bind(self._sql), run, self._rows_prefix)
             self.reason = ""
             plan.fill(run)
-        except (NoDeltaRule, RecursionError, Improving, HashCollision, Excess) as error:
+        except (NoDeltaRule, RecursionError, Unkept, Excess) as error:
             deep = isinstance(error, RecursionError)
             self.reason = "its plan nests too deep" if deep else str(error)
             if isinstance(error, Excess):
@@ -282,7 +281,9 @@ class ViewPlan:
         with under(self._meaning), _out_of_range():
             try:
                 return self._plan.step(changes, run)
-            except (Improving, HashCollision) as error:
+            except Unkept as error:
+                if run.ahead:  # tables do not have the change yet
+                    raise
                 self.reason = str(error)
                 fallback = self._recompute(self.reason)
                 fallback.take_over(self._plan.rows())

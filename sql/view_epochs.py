@@ -15,6 +15,7 @@ import duckdb
 
 from tidewheel.engine.arrow import pa
 from tidewheel.engine.kernels.duckdb import roll_back
+from tidewheel.engine.operators.unkept import Unkept
 from tidewheel.engine.state.memory import Excess
 from tidewheel.planner import maintain
 from tidewheel.sql import errors, view_text
@@ -252,7 +253,7 @@ class Epochs(Reading):
                     self._unpin()
                     self.database.publish(deltas)
             return True
-        except (duckdb.Error, Excess):
+        except (duckdb.Error, Excess, Unkept):
             self._undo([key])
             return False
         except BaseException:

@@ -1,9 +1,9 @@
 """Groups that share a 64-bit key, where an operator reads rows by their key alone.
 
 Most operators compare the values of all rows that a key finds. One that reads the first rows of a
-key in an order cannot: those may be another group's. It would take as much time as its work to go
-around that, and of a million groups two share a key in one of forty million databases: who finds
-two says so, and the view is computed anew from then on.
+key in an order cannot, as those may be another group's; nor can a recursion that knows its rows by
+number. Of a million keys two share a hash in one of forty million databases, so nothing is spent
+on keeping them apart: who meets two says so, and the view is computed anew from then on.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from tidewheel.engine.operators.unkept import Unkept
 from tidewheel.engine.state import columns as columns_
 from tidewheel.engine.state.columns import Col
 from tidewheel.engine.state.delta import Delta, Int64s, KeySpec
@@ -19,11 +20,11 @@ from tidewheel.engine.state.order import argsort, begins
 from tidewheel.engine.state.rowwise import FEW, Row, all_rows
 
 
-class HashCollision(Exception):
-    """Two groups have one 64-bit key, and an operator can't keep them apart."""
+class HashCollision(Unkept):
+    """Two groups, or rows of a recursion, have one 64-bit key, and can't be kept apart."""
 
     def __init__(self) -> None:
-        super().__init__("two of its groups have the same hash")
+        super().__init__("two of its keys have the same hash")
 
 
 class Groups:

@@ -37,6 +37,7 @@ from tidewheel.engine.operators.forest import ANCHOR, NONE, Forest, ValuedForest
 from tidewheel.engine.operators.members import Members
 from tidewheel.engine.operators.operator import Emission, Operator
 from tidewheel.engine.operators.rule import Related, Rule, neighbours
+from tidewheel.engine.operators.unkept import Unkept
 from tidewheel.engine.operators.walk import BestFirst, Narrow, Walk, below, walk_set, walk_values
 from tidewheel.engine.state import columns as columns_
 from tidewheel.engine.state.arrangement import Arrangement, Counters
@@ -52,7 +53,7 @@ Candidates = tuple[Int64s, Int64s, Int64s]
 """Slots, the places of the values that they could have, and the slots that these come from."""
 
 
-class Improving(Exception):
+class Improving(Unkept):
     """Rows can't be kept by one derivation each: see `Rule.checked`."""
 
 

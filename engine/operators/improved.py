@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 from tidewheel.engine.arrow import array_of, empty
+from tidewheel.engine.operators.collisions import HashCollision
 from tidewheel.engine.operators.forest import ValuedForest
-from tidewheel.engine.operators.slots import Collision
 from tidewheel.engine.operators.step_program import Unfit
 from tidewheel.engine.state import columns as columns_
 from tidewheel.engine.state.columns import Col
@@ -69,7 +69,7 @@ class Improved:
         try:
             places = forest.places(cols)
             slots = forest.open([cols[i] for i in self._key], rows.num_rows)
-        except (OverflowError, Collision) as error:
+        except (OverflowError, HashCollision) as error:
             raise Unfit(str(error)) from error
         # (the first of equal rows is written last)
         better = forest.improve(slots[::-1], places[::-1], np.arange(rows.num_rows)[::-1])

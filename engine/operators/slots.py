@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from tidewheel.engine.operators.collisions import HashCollision
 from tidewheel.engine.operators.dense_index import DenseIndex, range_of
 from tidewheel.engine.operators.hash_index import HashIndex
 from tidewheel.engine.state import columns as columns_
@@ -13,10 +14,6 @@ from tidewheel.engine.state.columns import Array, Col, ColumnType, Index, Mask
 from tidewheel.engine.state.delta import Int64s, KeySpec, Schema
 
 _RATIO = 4  # chunks of a column are merged unless one is this much larger than the next
-
-
-class Collision(Exception):
-    """Two keys with one 64-bit hash: the loop must be run by operators that tell them apart."""
 
 
 def grown(array: Array, size: int, fill: int = 0) -> Array:
@@ -64,7 +61,7 @@ class Slots:
         mine = self.take(slots[known])
         for kind, a, b in zip(self.spec.kinds, mine, cols, strict=True):
             if not kind.equal(a, columns_.take(b, known)).all():
-                raise Collision(self.name)
+                raise HashCollision
 
     def open(self, cols: Sequence[Col], n: int) -> Int64s:
         """The slots of keys, new ones for those that have none."""
@@ -122,7 +119,7 @@ class Slots:
             every = self.take(np.arange(self.size))
             self._index.add(self.spec.keys(every, self.size))
             if self._index.size < self.size:
-                raise Collision(self.name)
+                raise HashCollision
         return None
 
     def _kept(self) -> list[Array]:
