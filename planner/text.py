@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from sqlglot import exp
+from sqlglot.errors import ErrorLevel
 
 from tidewheel.engine.quoting import quoted
 from tidewheel.planner.dialect import Tidewheel
@@ -26,7 +28,45 @@ def to_sql(expression: exp.Expr) -> str:
     name = _name(expression)
     if name is not None:
         return name
-    return expression.sql(dialect=Tidewheel, comments=False)
+    if _is_plain(expression):
+        return _writer.generator.generate(expression, copy=False)
+    return expression.sql(dialect=_writer.dialect, comments=False)
+
+
+class _Writer(threading.local):
+    """A generator for each thread: one takes longer to set up than to write most texts."""
+
+    def __init__(self) -> None:
+        self.dialect = Tidewheel()
+        self.generator = self.dialect.generator(comments=False, unsupported_level=ErrorLevel.IGNORE)
+
+
+_writer = _Writer()
+_PLAIN = frozenset(
+    {
+        *(exp.Column, exp.Identifier, exp.Literal, exp.Boolean, exp.Null, exp.Paren, exp.Alias),
+        *(exp.And, exp.Or, exp.Not, exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Is),
+        *(exp.Add, exp.Sub, exp.Mul, exp.Case, exp.If, exp.Cast, exp.DataType, exp.DataTypeParam),
+        *(exp.Interval, exp.Var, exp.Between, exp.Count, exp.Sum, exp.Star),
+    }
+)
+
+
+def _is_plain(expression: exp.Expr) -> bool:
+    """Does a generator write it as it is, without changing the tree or counting names?"""
+    for node in expression.walk():
+        if type(node) not in _PLAIN:
+            return False
+        if type(node) is exp.DataType and not _is_usual(node):
+            return False
+    return True
+
+
+def _is_usual(kind: exp.DataType) -> bool:
+    """Is it no type of the user's, and without parameters that a generator takes away?"""
+    args = kind.args
+    plain = not args.get("expressions") or kind.this == exp.DataType.Type.DECIMAL
+    return plain and not args.get("kind")
 
 
 def _name(expression: exp.Expr) -> str | None:
