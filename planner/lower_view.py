@@ -275,7 +275,7 @@ class ViewLowering:
 
     def _kernel(self, stream: Stream) -> Stream:
         """All waiting steps as one statement."""
-        query = stepped(f"SELECT * FROM {INPUT}", stream.steps, WEIGHT)
+        query = stepped(INPUT, stream.steps, WEIGHT)
         rewrite, schema = self.bound(linear_kernel, query, stream.arrow)
         placed = stream.circuit.add(Map(schema, rewrite, "kernel"), stream.placed)
         placed.op.detail = query

@@ -23,18 +23,24 @@ from tidewheel.planner.view_sums import columns
 COUNT: Final = "__tw_count"
 
 
-def stepped(query: str, steps: Sequence[L.Filter | L.Project | L.Unnest], last: str = "") -> str:
-    """`query` with linear steps on top; `last` is a column that stays the last one."""
+def stepped(source: str, steps: Sequence[L.Filter | L.Project | L.Unnest], last: str = "") -> str:
+    """Linear steps on top of what stands behind FROM; `last` is a column that stays the last one.
+
+    (Few SELECTs in each other are planned sooner than many.)
+    """
+    where, made = "", False
     for step in steps:
         if isinstance(step, L.Filter):
-            query = f"SELECT * FROM ({query}) WHERE {to_sql(step.predicate)}"
+            if where:
+                source = f"(SELECT * FROM {source}{where})"
+            where, made = f" WHERE {to_sql(step.predicate)}", False
             continue
         exprs = ", ".join([*(written(e) for e in step.exprs), *filter(None, [last])])
         if isinstance(step, L.Unnest):
             kept = f"* EXCLUDE ({last})" if last else "*"
             exprs = f"{kept}, {exprs}"
-        query = f"SELECT {exprs} FROM ({query})"
-    return query
+        source, where, made = f"(SELECT {exprs} FROM {source}{where})", "", True
+    return source[1:-1] if made else f"SELECT * FROM {source}{where}"
 
 
 def as_delta(table: pa.Table, schema: Schema) -> Delta:
@@ -83,7 +89,12 @@ def each_once(table: pa.Table, schema: Schema) -> Delta:
 
 def named(query: str, names: Sequence[str]) -> str:
     """`query` with other names for its columns."""
-    return f"SELECT * FROM ({query}) AS t({', '.join(to_sql(identifier(n)) for n in names)})"
+    return f"SELECT * FROM {item(query, names)}"
+
+
+def item(query: str, names: Sequence[str]) -> str:
+    """`query` with other names for its columns, to be read in FROM."""
+    return f"({query}) AS t({', '.join(to_sql(identifier(n)) for n in names)})"
 
 
 def row_of(delta: Delta) -> str:

@@ -19,7 +19,7 @@ from tidewheel.engine.operators.ranged import RangeJoin
 from tidewheel.planner import logical as L
 from tidewheel.planner.rewrites.measured import Text
 from tidewheel.planner.text import OWN, identifier, to_sql
-from tidewheel.planner.view_statements import behind, named, sources, stepped
+from tidewheel.planner.view_statements import behind, item, named, sources, stepped
 from tidewheel.planner.view_sums import groups_alike
 
 PLACE: Final = "__tw_place"
@@ -83,7 +83,7 @@ class Texts:
     ) -> str | None:
         """What `steps` give of the rows of a source, whose columns they call `names`."""
         given = self._gives.get(source)
-        return None if given is None else stepped(named(given, names), steps)
+        return None if given is None else stepped(item(given, names), steps)
 
     def placed(
         self, source: Node, names: Sequence[str], steps: Sequence[L.Filter | L.Project | L.Unnest]
@@ -92,7 +92,7 @@ class Texts:
         given = self._places.get(source)
         if given is None or any(isinstance(s, L.Unnest) for s in steps):
             return None
-        return stepped(named(given, [*names, PLACE]), steps, PLACE)
+        return stepped(item(given, [*names, PLACE]), steps, PLACE)
 
     def total(self, node: Node, given: str, names: Sequence[str]) -> None:
         """One row that counts the rows of `given`, or sums them up as an `Accumulate` does.
