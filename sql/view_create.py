@@ -111,6 +111,7 @@ class Creation(Checks):
             select = f"SELECT {items} FROM {quoted(row_name(token))}"
             self._do(f"CREATE VIEW {target} AS {select}")
             sql = named_query(parsed, rows.column_names, columns)
+            self._rename_bound(parsed.query, sql, columns)
             self._do(
                 f"INSERT INTO {SCHEMA}.views "
                 f"SELECT ?, ?, coalesce(max(position), 0) + 1, ?, ?, ? FROM {SCHEMA}.views",
@@ -156,6 +157,14 @@ class Creation(Checks):
         if any(f.metadata or _loses(f.type) for f in rows.schema) and not mentions_recursion(sql):
             types = [t for _, t in hidden.describe(self.host.connection, sql, None)]
         return rows, types
+
+    def _rename_bound(self, query: str, named: str, columns: list[str]) -> None:
+        """The plan of `query` is wanted as that of the same one with other names for `columns`."""
+        if self._bound is not None and self._bound[0] == query != named:
+            from .view_logical import called
+
+            node = called(self._bound[1], columns)
+            self._bound = None if node is None else (named, node)
 
 
 def _typed(name: str, kind: str) -> str:

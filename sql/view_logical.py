@@ -7,6 +7,7 @@ empty tables of these names in place, and what it reads is put in afterwards.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import fields, replace
 from itertools import count
 from typing import Any
@@ -14,7 +15,7 @@ from typing import Any
 import duckdb
 
 from ..planner.context import Context
-from ..planner.logical import Binding, Block, LetRec, Named, Node, Project, RecRef, Scan
+from ..planner.logical import Binding, Block, Column, LetRec, Named, Node, Project, RecRef, Scan
 from ..planner.text import column, identifier, to_sql, typed_nulls
 from . import errors, recursion
 from .bind_scope import NotTaken
@@ -37,6 +38,15 @@ def logical_view(sql: str, context: Context, names: Names | None = None) -> Node
         if free(node) & {b.variable for b in let.bindings}:
             node = replace(let, body=node)
     return node
+
+
+def called(node: Node, labels: Sequence[str]) -> Node | None:
+    """The plan with other names for its columns; None for one that DuckDB or a loop runs whole."""
+    if isinstance(node, Block | LetRec):
+        return None
+    pairs = zip(node.schema, labels, strict=True)
+    columns = [Column(c.name, label, c.type) for c, label in pairs]
+    return Project(node, tuple(Named(c, column(c.name)) for c in columns))
 
 
 class _Plans:
