@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from tidewheel.engine.state.change import Change
     from tidewheel.engine.state.key_index import KeyIndex
     from tidewheel.planner.logical import Node
+    from tidewheel.planner.rewrites.measured import Remembered
 
 WEIGHT = "weight"
 Deltas = Mapping[str, "Change"]
@@ -67,6 +68,8 @@ class Run(Queries, Protocol):
     """The arrangements that views share."""
     ahead: bool
     """Is the change not in the tables yet?"""
+    remembered: Remembered
+    """How many values columns had when a view was last filled."""
 
     def __call__(self, sql: str, keys: pa.Table | None = None) -> pa.Table:
         """The result of a query; views that it names are read at the epoch being made.

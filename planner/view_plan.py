@@ -59,7 +59,8 @@ class Incremental:
     reason = ""
 
     def __init__(self, node: L.Node, run: Run, rows_prefix: str) -> None:
-        self._measures = Measures(run.rows)
+        self._measures = Measures(run.rows, run.remembered)
+        self._measures.count(node)
         self.node = node = rewritten(enum_places(node, run), self._measures)
         self.circuit = Circuit()
         self._low = ViewLowering(self.circuit, run, rows_prefix, wanted(node))

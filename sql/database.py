@@ -166,6 +166,8 @@ class Database:
         """Held while an epoch goes through the views, up to its commit."""
         self.lapsed: set[str] = set()
         """Views that an epoch emptied by failing: they were filled before."""
+        self.remembered: dict[tuple[str, str], tuple[int, int]] = {}
+        """What `planner.rewrites.measured` knows of columns."""
 
     @classmethod
     def of(cls, name: str) -> Database:

@@ -318,6 +318,7 @@ class Maintenance:
         self.ahead = ahead
         self.epoch = views.database.epoch
         self.shared = views.database.maintainer.shared
+        self.remembered = views.database.remembered
 
     def of(self, view: MaintainedView) -> Maintenance:
         return Maintenance(self._views, view, self.ahead)
