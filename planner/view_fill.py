@@ -49,6 +49,7 @@ _SORTED: Final = (
 _WRONG: Final = 8  # so many times the rows that are expected of a join there may well be
 _WIDE: Final = 2  # columns, behind which more of them take longer than the rows themselves
 _SMALL: Final = 1000  # rows of a table like those of nations or days
+_SOON: Final = 20  # of MANY: doubles that take less time to add up than two statements to plan
 _NARROW: Final = 2  # columns of sides that meet sooner than DuckDB would join again
 
 
@@ -87,6 +88,8 @@ class Contents(TableReads):
 
         def rows(run: Reusing) -> Totals | None:
             many = self._most(source)
+            if any(s.float for s in op.arguments) and self._many(source) < MANY // _SOON:
+                return None
             text = self.texts.get(source) if many >= MANY else None
             query = None
             if together is not None and together.calls:

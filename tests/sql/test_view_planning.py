@@ -108,6 +108,20 @@ def test_what_hides_a_table_hides_what_is_known_of_it(tmp_path: Path) -> None:
         assert con.execute("FROM v").fetchall() == [(0,), (1,), (2,)]
 
 
+def test_recursions_that_call_their_tables_alike() -> None:
+    with tidewheel.connect() as con:
+        con.execute("CREATE TABLE t AS SELECT range AS a FROM range(3); CREATE TABLE r (z DATE)")
+        for kind in ("INTEGER", "VARCHAR", "BIGINT"):
+            con.execute(
+                f"CREATE MATERIALIZED VIEW {kind}s AS WITH RECURSIVE r AS "
+                f"(SELECT a::{kind} AS n FROM t UNION SELECT n FROM r WHERE n::INTEGER < 5) FROM r"
+            )
+            con.execute(f"CREATE MATERIALIZED VIEW {kind}_r AS SELECT z FROM r")
+            found = con.execute(f"SELECT DISTINCT typeof(n) FROM {kind}s").fetchall()
+            assert found == [(kind,)]
+            assert con.execute(f"FROM {kind}_r").fetchall() == []
+
+
 def test_a_type_that_is_made_again() -> None:
     with tidewheel.connect() as con:
         con.execute("CREATE TYPE mood AS ENUM ('sad', 'ok'); CREATE TABLE t (m mood)")
