@@ -117,17 +117,26 @@ def same_query(a: str, b: str) -> bool | None:
 
 
 def _words(text: str) -> list[str]:
-    """What is left of a text without its layout, and the case of what is not in quotes."""
+    """What is left of a text without its layout, and the case of what is not in quotes.
+
+    DATE '2024-01-01' is a cast here, as it is to DuckDB and to sqlglot.
+    """
     found: list[str] = []
     end = -1
     for token in tokens(text):
         sign = token.kind == "punctuation" and token.text not in "()[]{},;"
         if sign and token.start == end:  # operators of several signs
             found[-1] += token.text
+        elif token.text[0] == "'" and found[-1:] in _LITERALS and found[-2:-1] != ["."]:
+            found[-1:] = ["CAST", "(", token.text, "AS", *found[-1:], ")"]
         else:
             found.append(token.text.upper() if token.kind == "word" else token.text)
         end = token.start + len(token.text) if sign else -1
     return found
+
+
+_LITERALS = (["DATE"], ["TIMESTAMP"])
+"""Before a text, as in DATE '2024-01-01'."""
 
 
 def difference(a: Tree, b: Tree, path: str = "") -> str | None:

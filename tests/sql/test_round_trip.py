@@ -16,7 +16,14 @@ from sqlglot.errors import ParseError
 
 from slt.parser import Query, parse
 from tidewheel.planner.dialect import Tidewheel
-from tidewheel.sql.parse_trees import Tree, canonical, difference, parse_tree, parse_trees
+from tidewheel.sql.parse_trees import (
+    Tree,
+    canonical,
+    difference,
+    parse_tree,
+    parse_trees,
+    same_query,
+)
 
 SLT = Path(__file__).parent.parent / "slt"
 TRICKY = Path(__file__).parent / "round_trip.sql"
@@ -163,3 +170,23 @@ def test_sqlglot_alone_changes_some() -> None:
     assert plain("SELECT a IN [1, NULL] FROM t")
     assert plain("SELECT j -> 'a.b' FROM t")
     assert not plain("SELECT LIST(a), x::INT8 FROM RANGE(3) t(a) WHERE x IS NOT NULL")
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "same"),
+    [
+        ("select date '2024-01-01'  <d", "SELECT CAST('2024-01-01' AS DATE) < d", True),
+        ("select timestamp '2024-01-01'", "SELECT CAST('2024-01-01' AS TIMESTAMP)", True),
+        ("select -date '2024-01-01'::text", "SELECT -CAST('2024-01-01' AS DATE)::TEXT", True),
+        ("select date '2024-01-01'", "SELECT CAST('2024-01-02' AS DATE)", False),
+        ("select date '2024-01-01'", "SELECT CAST('2024-01-01' AS TIMESTAMP)", False),
+        ('select date "x" from t', "SELECT CAST('x' AS DATE) FROM t", False),
+        ('select date "x" from t', 'SELECT date AS "x" FROM t', True),
+        ("select t.date 'x' from t", "SELECT CAST('x' AS DATE) FROM t", False),
+        ("select e'x' from t", "SELECT 'x' FROM t", True),
+    ],
+)
+def test_same_query(a: str, b: str, same: bool) -> None:
+    """What is told by the words alone is what the trees say."""
+    trees = parse_trees([a, b])
+    assert same_query(a, b) is same is (canonical(trees[0]) == canonical(trees[1]))
