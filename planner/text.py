@@ -111,7 +111,7 @@ def defined(named: Named) -> exp.Expr:
 
 def written(named: Named) -> str:
     """`defined` as text."""
-    text, name = to_sql(named.expr), to_sql(identifier(named.column.name))
+    text, name = to_sql(named.expr), quoted(named.column.name)
     return text if text == name else f"{text} AS {name}"
 
 

@@ -90,7 +90,7 @@ class Contents(TableReads):
             many = self._most(source)
             if any(s.float for s in op.arguments) and self._many(source) < MANY // _SOON:
                 return None
-            text = self.texts.get(source) if many >= MANY else None
+            text = self.text(source) if many >= MANY else None
             query = None
             if together is not None and together.calls:
                 query = together.query() if all(map(self._begins, together.operators)) else None

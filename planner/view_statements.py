@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from tidewheel.engine.arrow import hugeints, numbers
 from tidewheel.engine.operators.circuit import Node
+from tidewheel.engine.quoting import quoted
 from tidewheel.engine.state.columns import Col
 from tidewheel.engine.state.delta import Delta, Schema, consolidate
 from tidewheel.engine.state.order import begins
@@ -17,7 +18,7 @@ from tidewheel.engine.state.sorting import tallied
 from tidewheel.engine.state.table_columns import table_columns
 from tidewheel.engine.type_names import sql_name
 from tidewheel.planner import logical as L
-from tidewheel.planner.text import OWN, identifier, to_sql, written
+from tidewheel.planner.text import OWN, to_sql, written
 from tidewheel.planner.view_sums import columns
 
 COUNT: Final = "__tw_count"
@@ -94,7 +95,7 @@ def named(query: str, names: Sequence[str]) -> str:
 
 def item(query: str, names: Sequence[str]) -> str:
     """`query` with other names for its columns, to be read in FROM."""
-    return f"({query}) AS t({', '.join(to_sql(identifier(n)) for n in names)})"
+    return f"({query}) AS t({', '.join(map(quoted, names))})"
 
 
 def row_of(delta: Delta) -> str:

@@ -16,6 +16,7 @@ from tidewheel.engine.operators.circuit import Node
 from tidewheel.engine.operators.join import Arrange, Join
 from tidewheel.engine.operators.linear import Map
 from tidewheel.engine.operators.ranged import RangeJoin
+from tidewheel.engine.quoting import quoted
 from tidewheel.planner import logical as L
 from tidewheel.planner.rewrites.measured import Text
 from tidewheel.planner.text import OWN, identifier, to_sql
@@ -28,6 +29,7 @@ _JOINED: Final = 16  # tables of one statement: what a view reads twice is in it
 
 _ALIKE: Final = ("count_star", "count", "sum", "bool_and", "bool_or")
 """Aggregates whose values are DuckDB's, but of doubles."""
+Step = L.Filter | L.Project | L.Unnest
 
 
 class Only(NamedTuple):
@@ -41,55 +43,51 @@ class Texts:
     """Statements that compute what operators give from tables."""
 
     def __init__(self) -> None:
-        self.texts: dict[Node, Text] = {}
-        """What tables give, also after maps, to be counted."""
+        self._texts: dict[Node, Text] = {}
         self._gives: dict[Node, str] = {}
         self._antis: dict[Node, str] = {}
         self._places: dict[Node, str] = {}
+        self._maps: dict[Node, tuple[Node, Sequence[str], Sequence[Step]]] = {}
         self._tables: dict[Node, str] = {}
         self._reads: dict[Node, int] = {}  # how many tables
         self._totals: set[Node] = set()  # whose values DuckDB may compute otherwise
 
     def table(self, node: Node, names: Sequence[str], table: str, stored: bool) -> None:
         """A source gives these columns of a table; is it `stored`, so that all sessions have it?"""
-        listed = ", ".join(to_sql(identifier(c)) for c in names)
+        listed = ", ".join(map(quoted, names))
         self._gives[node] = f"SELECT {listed} FROM {table}"
-        self.texts[node] = Text.table(table, names, names)
+        self._texts[node] = Text.table(table, names, names)
         if stored:
             self._tables[node] = table
             self._places[node] = f"SELECT {listed}, rowid AS {PLACE} FROM {table}"
 
-    def map(
-        self,
-        node: Node,
-        source: Node,
-        names: Sequence[str],
-        steps: Sequence[L.Filter | L.Project | L.Unnest],
-    ) -> None:
+    def map(self, node: Node, source: Node, names: Sequence[str], steps: Sequence[Step]) -> None:
         """A map takes `steps` after `source`, whose columns they call `names`."""
         given = self.after(source, names, steps)
         if given is not None:
             self._gives[node] = given
             self._reads[node] = self._reads.get(source, 1)
-            placed = self.placed(source, names, steps)
-            if placed is not None:
-                self._places[node] = placed
-            text = self.texts.get(source)
-            if text is not None and not any(isinstance(s, L.Unnest) for s in steps):
-                self.texts[node] = text.named(names).after(*steps)
+            self._maps[node] = source, names, steps
 
-    def after(
-        self, source: Node, names: Sequence[str], steps: Sequence[L.Filter | L.Project | L.Unnest]
-    ) -> str | None:
+    def text(self, node: Node) -> Text | None:
+        """What a table gives, also after maps, to be counted."""
+        if node not in self._texts and node in self._maps:
+            source, names, steps = self._maps[node]
+            text = self.text(source)
+            if text is not None and not any(isinstance(s, L.Unnest) for s in steps):
+                self._texts[node] = text.named(names).after(*steps)
+        return self._texts.get(node)
+
+    def after(self, source: Node, names: Sequence[str], steps: Sequence[Step]) -> str | None:
         """What `steps` give of the rows of a source, whose columns they call `names`."""
         given = self._gives.get(source)
         return None if given is None else stepped(item(given, names), steps)
 
-    def placed(
-        self, source: Node, names: Sequence[str], steps: Sequence[L.Filter | L.Project | L.Unnest]
-    ) -> str | None:
+    def placed(self, source: Node, names: Sequence[str], steps: Sequence[Step]) -> str | None:
         """What `steps` give of the rows of one table, with the place of the row as `PLACE`."""
         given = self._places.get(source)
+        if given is None and source in self._maps:
+            given = self.placed(*self._maps[source])
         if given is None or any(isinstance(s, L.Unnest) for s in steps):
             return None
         return stepped(item(given, [*names, PLACE]), steps, PLACE)

@@ -124,7 +124,7 @@ class Sizes:
                 )
                 return min(self(left), most)
             return self._pairs(left, right)
-        text = self._contents.texts.get(node)
+        text = self._contents.text(node)
         measures = self._measures
         if text is not None and (measures.knows(text) or self(below[0]) >= view_fill.MANY):
             return measures.about(text)

@@ -188,8 +188,12 @@ def _as_it_is(e: Named) -> bool:
 def _kept(node: Node, conditions: list[exp.Expr]) -> Node:
     """A relation with the conditions on it alone, which are taken out of the list."""
     names = {c.name for c in node.schema}
-    mine = [c for c in conditions if references(c) and references(c) <= names]
-    conditions[:] = [c for c in conditions if not any(c is m for m in mine)]
+    mine: list[exp.Expr] = []
+    others: list[exp.Expr] = []
+    for c in conditions:
+        reads = references(c)
+        (mine if reads and reads <= names else others).append(c)
+    conditions[:] = others
     condition = conjunction(mine)
     return node if condition is None else Filter(node, condition)
 
@@ -214,9 +218,17 @@ def _measured(relations: list[Node], conditions: list[exp.Expr], measures: Measu
 
 def _ordered(parts: list[_Part], conditions: list[exp.Expr]) -> _Part:
     """All parts joined; the conditions are taken out of the list."""
+    known: dict[tuple[tuple[int, ...], ...], tuple[bool, float]] = {}
+
+    def cost(a: _Part, b: _Part) -> tuple[bool, float]:
+        pair = a.members, b.members  # conditions that others meet are none of theirs
+        if pair not in known:
+            known[pair] = _cost(a, b, conditions)
+        return known[pair]
+
     while len(parts) > 1:
         choices = [
-            (*_cost(a, b, conditions), a.members, b.members, i, j)
+            (*cost(a, b), a.members, b.members, i, j)
             for i, a in enumerate(parts)
             for j, b in enumerate(parts)
             if i < j
