@@ -75,8 +75,8 @@ class Node:
         for value in self.__dict__.values():
             if isinstance(value, Node):
                 found.append(value)
-            elif isinstance(value, tuple):
-                found.extend(v for v in value if isinstance(v, Node))
+            elif isinstance(value, tuple) and value and isinstance(value[0], Node):
+                found.extend(value)
         return tuple(found)
 
     def _set_schema(self, schema: Iterable[Column]) -> None:

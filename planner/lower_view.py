@@ -61,6 +61,7 @@ class Stream:
     placed: Placed
     columns: tuple[L.Column, ...]  # of `placed`
     steps: list[L.Filter | L.Project | L.Unnest] = field(default_factory=list)
+    _arrow: Schema | None = field(default=None, init=False, compare=False)
 
     def __post_init__(self) -> None:
         if len(self.columns) != len(self.placed.op.schema):
@@ -69,7 +70,9 @@ class Stream:
     @property
     def arrow(self) -> Schema:
         """The Arrow types of `columns`, under the plan's names (two scans may share a source)."""
-        return Schema((c.name for c in self.columns), self.placed.op.schema.types)
+        if self._arrow is None:
+            self._arrow = self.placed.op.schema.renamed([c.name for c in self.columns])
+        return self._arrow
 
     @property
     def schema(self) -> tuple[L.Column, ...]:

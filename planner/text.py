@@ -160,6 +160,8 @@ def atomic(expression: exp.Expr) -> exp.Expr:
 
 def substituted(expression: exp.Expr, named: Mapping[str, exp.Expr]) -> exp.Expr:
     """A copy of `expression` with columns replaced by what `named` says."""
+    if type(expression) is exp.Column:
+        return named.get(expression.name, expression).copy()
 
     def change(e: exp.Expr) -> exp.Expr:
         if not isinstance(e, exp.Column) or e.name not in named:

@@ -63,10 +63,17 @@ class Schema:
 
     def select(self, indices: Sequence[int], names: Sequence[str] | None = None) -> Schema:
         """The schema of some columns, by position, perhaps renamed."""
-        return Schema(
-            names if names is not None else (self.names[i] for i in indices),
-            (self.types[i] for i in indices),
-        )
+        found = Schema.__new__(Schema)
+        found.types = tuple([self.types[i] for i in indices])
+        found.kinds = tuple([self.kinds[i] for i in indices])
+        found.names = tuple([self.names[i] for i in indices] if names is None else names)
+        if len(found.names) != len(found.types):
+            raise ValueError(f"schema: {len(found.names)} names, {len(found.types)} types")
+        return found
+
+    def renamed(self, names: Sequence[str]) -> Schema:
+        """The same columns with other names."""
+        return self.select(range(len(self.types)), names)
 
     def index(self, name: str) -> int:
         """Position of a column by name."""
