@@ -39,10 +39,14 @@ class Visible:
     column: Column
     merged: Column | None
     also: str = ""
+    _lower: str = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._lower = self.label.lower()
 
     def called(self, name: str) -> bool:
         """Does a name, in lower case, mean this column?"""
-        return name in (self.label.lower(), self.also)
+        return name == self._lower or name == self.also
 
 
 @dataclass(slots=True)
