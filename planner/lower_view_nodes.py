@@ -34,15 +34,23 @@ from tidewheel.planner.view_kernels import INPUT, group_kernel
 from tidewheel.planner.view_reuse import Reusing
 
 
+def _parts(table: str) -> list[str]:
+    return [p.replace('""', '"') for p in re.findall(r'"((?:[^"]|"")*)"', table)]
+
+
+def source_key(table: str, rows_prefix: str) -> str | None:
+    """The key of a table, or of a view's rows by their prefix; None if its place is not certain."""
+    parts = _parts(table)
+    if parts and parts[-1].startswith(rows_prefix):
+        return parts[-1][len(rows_prefix) :]
+    return key_of(*parts) if len(parts) == 3 else None
+
+
 @lowers(L.Scan)
 def _scan(low: ViewLowering, node: L.Scan) -> Stream:
-    parts = [p.replace('""', '"') for p in re.findall(r'"((?:[^"]|"")*)"', node.table)]
-    if parts and parts[-1].startswith(low.rows_prefix):
-        key = parts[-1][len(low.rows_prefix) :]
-    else:
-        if len(parts) != 3:
-            raise NoDeltaRule(f"a table whose place is not certain: {node.table}")
-        key = key_of(*parts)
+    parts, key = _parts(node.table), source_key(node.table, low.rows_prefix)
+    if key is None:
+        raise NoDeltaRule(f"a table whose place is not certain: {node.table}")
     types = low.run.arrow([c.type for c in node.columns])
     schema = Schema((c.name for c in node.columns), types)
     for known in low.inputs:

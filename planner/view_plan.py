@@ -33,6 +33,7 @@ from tidewheel.planner import (  # noqa: F401  (rules)
 )
 from tidewheel.planner.iterations import Iterations
 from tidewheel.planner.lower_view import NoDeltaRule, ViewLowering
+from tidewheel.planner.lower_view_nodes import source_key
 from tidewheel.planner.maintain import Deltas, Recompute, Run, difference
 from tidewheel.planner.meaning import Meaning
 from tidewheel.planner.rewrites.enum_places import enum_places
@@ -60,7 +61,7 @@ class Incremental:
 
     def __init__(self, node: L.Node, run: Run, rows_prefix: str) -> None:
         self._measures = Measures(run.rows, run.remembered)
-        self._measures.count(node)
+        self._measures.count(node, lambda table: source_key(table, rows_prefix) is not None)
         self.node = node = rewritten(enum_places(node, run), self._measures)
         self.circuit = Circuit()
         self._low = ViewLowering(self.circuit, run, rows_prefix, wanted(node))

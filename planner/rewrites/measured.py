@@ -96,13 +96,17 @@ class Measures:
         self._ask((table, _COUNT) for table in tables)
         return [self._known[table, _COUNT] or 0 for table in tables]
 
-    def count(self, node: Node) -> None:
-        """Count the rows of the tables that a plan reads, by one statement."""
+    def count(self, node: Node, kept: Callable[[str], bool]) -> None:
+        """Count the rows of the tables that a plan reads, by one statement: of those `kept` only.
+
+        (To count the rows of anything else may take long.)
+        """
         seen, todo = {id(node)}, [node]  # what several nodes read is there once
         tables: list[str] = []
         while todo:
             reads = todo.pop()
-            tables += [reads.table] if isinstance(reads, Scan) else []
+            if isinstance(reads, Scan) and kept(reads.table):
+                tables.append(reads.table)
             new = [child for child in reads.children if id(child) not in seen]
             seen.update(map(id, new))
             todo += new
