@@ -67,7 +67,7 @@ class Texts:
         if given is not None:
             self._gives[node] = given
             self._reads[node] = self._reads.get(source, 1)
-            self._maps[node] = source, names, steps
+            self._maps[node] = source, tuple(names), tuple(steps)
 
     def text(self, node: Node) -> Text | None:
         """What a table gives, also after maps, to be counted."""
