@@ -79,6 +79,7 @@ def _block(low: ViewLowering, node: L.Block) -> Stream:
     schema = Schema((c.name for c in node.columns), types)
     placed = low.circuit.add(Source(schema, "constant"))
     low.constants.append((placed, node.sql))
+    low.contents.constant(placed, node.sql)
     return Stream(low.circuit, placed, node.columns)
 
 

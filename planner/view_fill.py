@@ -344,15 +344,16 @@ class Contents(TableReads):
     def _only(self, arranged: Node, served: Collection[Node]) -> bool:
         return all(reader in served for reader, _, _ in arranged.readers[0])
 
-    def fill(self, circuit: Circuit, run: Run) -> None:
-        """Give all operators what they get from tables; then let the circuit run."""
+    def fill(self, circuit: Circuit, run: Run, constants: Mapping[Node, Delta]) -> None:
+        """Give all operators what they get from tables, and `constants`; then they may run."""
         served = self.served(circuit)
         texts = [self._gives[node] for node in served if node in self._gives]
         with reusing(run, texts) as again:
-            self._fill(circuit, served, again)
+            self._fill(circuit, served, again, dict(constants))
 
-    def _fill(self, circuit: Circuit, served: Collection[Node], run: Reusing) -> None:
-        known: dict[Node, Delta] = {}
+    def _fill(
+        self, circuit: Circuit, served: Collection[Node], run: Reusing, known: dict[Node, Delta]
+    ) -> None:
 
         def rows(node: Node) -> Delta:
             if node not in known:

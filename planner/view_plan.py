@@ -21,6 +21,7 @@ from tidewheel.engine.operators.tally import Tally
 from tidewheel.engine.operators.unkept import Unkept
 from tidewheel.engine.state.arrangement import Counters
 from tidewheel.engine.state.change import Change
+from tidewheel.engine.state.delta import Delta
 from tidewheel.engine.state.memory import Excess, ensure
 from tidewheel.planner import logical as L
 from tidewheel.planner import (  # noqa: F401  (rules)
@@ -91,9 +92,11 @@ class Incremental:
 
     def fill(self, run: Run) -> None:
         """Take everything that there is through the circuit, as one delta per table."""
-        for placed, sql in self._low.constants:
-            self._push(placed, run(sql))
         rows: dict[Node, int] = {}
+        constants: dict[Node, Delta] = {}
+        for placed, sql in self._low.constants:
+            constants[placed] = as_delta(run(sql), placed.op.schema)
+            rows[placed] = len(constants[placed])
         sources = self._low.inputs
         counts = self._measures.rows([source.table for source in sources])
         for source, count in zip(sources, counts, strict=True):
@@ -102,7 +105,7 @@ class Incremental:
         self._low.contents.read = self._low.contents.now = run
         if run.shared is not None:
             put_off(self.circuit, self._low.contents, run.shared, self._measures)
-        self._low.contents.fill(self.circuit, run)
+        self._low.contents.fill(self.circuit, run, constants)
         self.circuit.run()
         self.circuit.end_epoch()
         self.sink.begin()
@@ -114,10 +117,6 @@ class Incremental:
     def _look(self) -> None:
         """Some operators begin to ask tables when they have rows."""
         self.looks = self.looks or any(op.looks for op in self._regroups)
-
-    def _push(self, node: Node, table: pa.Table) -> None:
-        if table.num_rows:
-            self.circuit.push(node, as_delta(table, node.op.schema))
 
     def step(self, changes: Deltas, run: Run) -> Change:
         """One epoch."""

@@ -61,6 +61,11 @@ class Texts:
             self._tables[node] = table
             self._places[node] = f"SELECT {listed}, rowid AS {PLACE} FROM {table}"
 
+    def constant(self, node: Node, query: str) -> None:
+        """A source gives what a query that reads no table does."""
+        self._gives[node] = query
+        self._tables[node] = ""
+
     def map(self, node: Node, source: Node, names: Sequence[str], steps: Sequence[Step]) -> None:
         """A map takes `steps` after `source`, whose columns they call `names`."""
         given = self.after(source, names, steps)
@@ -231,7 +236,7 @@ class Texts:
         return self._gives.get(node) if self._totals.isdisjoint(behind(node)) else None
 
     def tables(self, node: Node) -> frozenset[str] | None:
-        """The tables that `node` follows from, where they are all stored."""
+        """The tables that `node` follows from, where they are all stored, or constant."""
         found = [self._tables.get(source) for source in sources(node)]
         return None if None in found else frozenset(filter(None, found))
 
