@@ -70,6 +70,8 @@ def _let_rec(low: ViewLowering, node: L.LetRec) -> Stream:
         b = node.bindings[0]
         tree = fixpoint(low, b, _distinct_steps(b), Watch(b))
         if tree is not None:
+            if not outer.depth:
+                low.contents.computed(tree)
             return _body(low, node, Stream(outer, tree, b.columns))
     watch = Watch(node.bindings[0])
     loop = Loop(outer.depth, watch, f"recursion {first}", *_limit(node))
@@ -123,9 +125,10 @@ def _let_rec(low: ViewLowering, node: L.LetRec) -> Stream:
     for b in node.bindings:
         schema = schemas[b.variable]
         out = Map(schema, selecting(range(len(schema)), schema), f"result {b.variable}")
-        low.variables[b.variable] = Stream(
-            outer, outer.add(out, placed[ports[b.variable]]), b.columns
-        )
+        result = outer.add(out, placed[ports[b.variable]])
+        if not outer.depth:
+            low.contents.computed(result)
+        low.variables[b.variable] = Stream(outer, result, b.columns)
     try:
         return low(node.body)
     finally:

@@ -24,7 +24,7 @@ from tidewheel.engine.operators.running_sums import Totals
 from tidewheel.engine.operators.shared import Later, SharedArrangements
 from tidewheel.engine.operators.tally import Tally
 from tidewheel.engine.operators.topk import Ordered, Wake
-from tidewheel.engine.state.delta import Delta, KeySpec
+from tidewheel.engine.state.delta import Delta, KeySpec, concat
 from tidewheel.planner import view_answers
 from tidewheel.planner.maintain import Queries, Run
 from tidewheel.planner.view_answers import Answer, Together, of_groups
@@ -269,11 +269,12 @@ class Contents(TableReads):
         left_out = {n for n in joins if _narrow(n) or not self._large(n)}
         left_out -= self._under_waiting(nodes)
         totals = {n for n in nodes if isinstance(n.op, Accumulate) and n in self._gives}
+        totals |= self.outputs
         left_out |= {n for n in totals if not self._meets(n)}
         while True:
             served: set[Node] = set()
             for node in nodes:
-                behind = (w.node for w in node.inputs)
+                behind = (w.node for w in node.inputs if node not in self.outputs)
                 if isinstance(node.op, Join):
                     behind = (arranged.inputs[0].node for arranged in behind)
                 if node in self._gives and node not in left_out and served.issuperset(behind):
@@ -378,7 +379,7 @@ class Contents(TableReads):
                     op.step((), [rows(node.inputs[0].node)])
             elif isinstance(op, Tally) and op.counts.waiting:
                 continue
-            elif node not in served or node in self._gets:
+            elif node not in served or node in self._gets or node in self.outputs:
                 for port, wire in enumerate(node.inputs):
                     if wire.node in served:
                         if node in self._wakes and self._answered(circuit, node, run):
@@ -391,13 +392,17 @@ class Contents(TableReads):
                             op.begin(delta)
                             once = np.ones(len(delta), np.int64)
                             known[node] = Delta(op.schema, delta.cols, once)
-                        elif node in served:  # a total
+                        elif node in served and node not in self.outputs:  # a total
                             (emitted,) = op.step((), [delta])
                             known[node] = emitted[2]
                             node.rows_out += 1
                             run.known(self._gives[node], row_of(known[node]))
                         elif len(delta):
                             circuit.push(node, delta, port=port)
+            if node in self.outputs and node in served:
+                said = circuit.first(node)
+                known[node] = concat(said) if said else Delta.empty(op.schema)
+                run.computed(self._gives[node], known[node])
 
 
 def _narrow(join: Node) -> bool:

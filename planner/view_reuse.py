@@ -11,13 +11,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final
 
-from tidewheel.engine.operators.shared import Read
-from tidewheel.planner.maintain import Queries
+from tidewheel.engine.operators.shared import KEYS, Read
+from tidewheel.planner.maintain import Queries, Run
 from tidewheel.planner.view_statements import COUNT, counting
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from tidewheel.engine.state.delta import Delta
 _NUMBERS: Final = itertools.count()
 
 
@@ -42,12 +43,13 @@ class Reading(Queries):
 class Reusing(Queries):
     """Runs queries; those in them that were `kept` are read, not run again."""
 
-    def __init__(self, run: Queries, texts: Sequence[str]) -> None:
+    def __init__(self, run: Run, texts: Sequence[str]) -> None:
         self._run = run
         self._texts = texts
         self._kept: dict[str, str] = {}
         self._tables: list[str] = []
         self._found: dict[str, pa.Table] = {}
+        self._computed: dict[str, tuple[str, Delta]] = {}
 
     def __call__(self, sql: str) -> pa.Table:
         return self._run(self._with(sql))
@@ -80,18 +82,32 @@ class Reusing(Queries):
         """Each row of a query, then how often it is there; `distinct` rows are wanted again."""
         return self._made(counting(sql), distinct, f"* EXCLUDE ({COUNT})")
 
+    def computed(self, sql: str, rows: Delta) -> None:
+        """Others may read rows that operators computed in place of a query."""
+        self._computed[f"({sql})"] = sql, rows
+
     def known(self, sql: str, instead: str) -> None:
         """Others read a query instead."""
         self._kept[f"({sql})"] = f"({instead})"
 
     def _made(self, sql: str, again: str, columns: str) -> pa.Table:
-        table = f"temp.main.__tw_fill{next(_NUMBERS)}"
+        table = self._table()
         self.rows(f"CREATE TEMP TABLE {table} AS {sql}")
-        self._tables.append(table)
         self.known(again, f"SELECT {columns} FROM {table}")
         return self._run(f"FROM {table}")
 
+    def _table(self) -> str:
+        table = f"temp.main.__tw_fill{next(_NUMBERS)}"
+        self._tables.append(table)
+        return table
+
     def _with(self, sql: str) -> str:
+        for text in [text for text in self._computed if text in sql]:
+            query, delta = self._computed.pop(text)
+            rows, table = delta.repeated().to_arrow(None), self._table()
+            rows = rows.rename_columns([f"c{i}" for i in range(rows.num_columns)])
+            self._run(f"CREATE TEMP TABLE {table} AS FROM {KEYS}", rows)
+            self.known(query, f"FROM {table}")
         for text, instead in reversed(self._kept.items()):  # the later ones hold earlier ones
             sql = sql.replace(text, instead)
         return sql
@@ -99,11 +115,11 @@ class Reusing(Queries):
     def end(self) -> None:
         """Drop the tables."""
         for table in self._tables:
-            self._run.rows(f"DROP TABLE {table}")
+            self._run.rows(f"DROP TABLE IF EXISTS {table}")
 
 
 @contextmanager
-def reusing(run: Queries, texts: Sequence[str]) -> Iterator[Reusing]:
+def reusing(run: Run, texts: Sequence[str]) -> Iterator[Reusing]:
     """Queries of one filling, and what all of them are."""
     found = Reusing(run, texts)
     try:

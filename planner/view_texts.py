@@ -50,7 +50,9 @@ class Texts:
         self._maps: dict[Node, tuple[Node, Sequence[str], Sequence[Step]]] = {}
         self._tables: dict[Node, str] = {}
         self._reads: dict[Node, int] = {}  # how many tables
-        self._totals: set[Node] = set()  # whose values DuckDB may compute otherwise
+        self._totals: set[Node] = set()  # whose values DuckDB may compute otherwise, or cannot
+        self.outputs: set[Node] = set()
+        """What operators compute."""
 
     def table(self, node: Node, names: Sequence[str], table: str, stored: bool) -> None:
         """A source gives these columns of a table; is it `stored`, so that all sessions have it?"""
@@ -65,6 +67,12 @@ class Texts:
         """A source gives what a query that reads no table does."""
         self._gives[node] = query
         self._tables[node] = ""
+
+    def computed(self, node: Node) -> None:
+        """Operators compute what `node` gives; while a view is filled, statements may read it."""
+        self._gives[node] = f"SELECT * FROM __tw_output_{node.index}"
+        self._totals.add(node)
+        self.outputs.add(node)
 
     def map(self, node: Node, source: Node, names: Sequence[str], steps: Sequence[Step]) -> None:
         """A map takes `steps` after `source`, whose columns they call `names`."""

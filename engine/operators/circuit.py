@@ -143,6 +143,26 @@ class Circuit:
                     self._step(node, counters, inputs)
             del self._times[counters]
 
+    def first(self, node: Node) -> list[Delta]:
+        """What a node says outside loops, once those before it have run; its readers do not get it.
+
+        Nothing may be due at other times yet.
+        """
+        at = self._times.get(())
+        while at is not None and at.queue and at.queue[0] <= node.index:
+            index = heapq.heappop(at.queue)
+            inputs, before = at.inputs.pop(index), self.nodes[index]
+            if before is node:
+                deltas = [concat(d) if d else None for d in inputs]
+                said = [delta for _, _, delta in node.op.step((), deltas) if len(delta)]
+                node.steps += 1
+                node.rows_in += sum(len(d) for d in deltas if d is not None)
+                node.rows_out += sum(map(len, said))
+                return said
+            if before is not None:
+                self._step(before, (), inputs)
+        return []
+
     def _step(self, node: Node, counters: Counters, inputs: list[list[Delta]]) -> None:
         deltas = [d[0] if len(d) == 1 else concat(d) if d else None for d in inputs]
         started = perf_counter()
