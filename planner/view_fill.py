@@ -33,6 +33,7 @@ from tidewheel.planner.view_reads import TableReads
 from tidewheel.planner.view_reuse import Reading, Reusing, reusing
 from tidewheel.planner.view_statements import (
     as_delta,
+    behind,
     counted,
     each_once,
     grouped,
@@ -50,6 +51,7 @@ _WRONG: Final = 8  # so many times the rows that are expected of a join there ma
 _WIDE: Final = 2  # columns, behind which more of them take longer than the rows themselves
 _SMALL: Final = 1000  # rows of a table like those of nations or days
 _SOON: Final = 20  # of MANY: doubles that take less time to add up than two statements to plan
+_GROUPS: Final = 10_000  # of sums that DuckDB joins with others; more are kept by operators
 _NARROW: Final = 2  # columns of sides that meet sooner than DuckDB would join again
 
 
@@ -69,6 +71,7 @@ class Contents(TableReads):
         self._wakes: dict[Node, Wake] = {}
         self._sizes: dict[str, Size] = {}
         self._lists = Lists()
+        self._begun: dict[Node, Totals | None] = {}
 
     def asked_for(self, node: Node) -> None:
         """An operator asks the tables itself, also for its first rows."""
@@ -87,6 +90,8 @@ class Contents(TableReads):
             return
 
         def rows(run: Reusing) -> Totals | None:
+            if node in self._begun:
+                return self._begun.pop(node)
             many = self._most(source)
             if any(s.float for s in op.arguments) and self._many(source) < MANY // _SOON:
                 return None
@@ -103,7 +108,10 @@ class Contents(TableReads):
             return totals
 
         self._gets[node] = rows
-        self.total(node, named(given, names), names)
+        if not op.key:
+            self.total(node, named(given, names), names)
+        elif self.given(source) is not None and (together is None or not together.calls):
+            self.computed(node)
 
     def first(
         self,
@@ -256,6 +264,19 @@ class Contents(TableReads):
         if most >= MANY and isinstance(origin.op, Join):
             return min(most, _WRONG * self.expected(source))
         return most
+
+    def begin(self, circuit: Circuit, run: Run) -> None:
+        """Sum up groups that DuckDB could join with others; it shall, if they are few."""
+        groups = [n for n in self.outputs if isinstance(n.op, Accumulate) and self._meets(n)]
+        for node in groups:
+            with reusing(run, []) as alone:
+                totals = self._gets[node](alone)
+                assert totals is None or isinstance(totals, Totals)
+            self._begun[node] = totals
+            if totals is None or len(totals) > _GROUPS:
+                self.outputs.remove(node)
+                for other in [n for n in self._gives if node in behind(n)]:
+                    del self._gives[other]
 
     def served(self, circuit: Circuit) -> set[Node]:
         """The operators whose first output DuckDB computes: they need not be stepped for it.
