@@ -54,6 +54,13 @@ FACTS = {
     "a tenth": "SELECT * FROM fact WHERE z < 500",
     "sums by dimension": "SELECT name, sum(x), count(*) FROM fact JOIN dim USING (k) GROUP BY name",
     "max by dimension": "SELECT name, max(y) FROM fact JOIN dim USING (k) GROUP BY name",
+    "last of a group": "SELECT k, arg_max(id, x), max(x) FROM fact GROUP BY k",
+    "above a mean": "SELECT id FROM fact WHERE y > (SELECT 1.99 * avg(y) FROM fact AS f "
+    "WHERE f.k = fact.k)",
+    "points of a series": "SELECT n, count(id), sum(x) FROM range(1000) AS r(n) LEFT JOIN fact "
+    "ON k = n GROUP BY n",
+    "below a node": "WITH RECURSIVE r(k) AS (SELECT 0 UNION SELECT k * 2 + 1 FROM r WHERE k < 500) "
+    "SELECT r.k, count(*), sum(x) FROM r JOIN fact ON fact.k = r.k GROUP BY r.k",
     "rows of a dimension": "SELECT id, name FROM fact JOIN dim USING (k) WHERE g = 3 AND z < 99",
 }
 

@@ -66,6 +66,8 @@ def _of(term: exp.Expr, columns: Mapping[str, Known]) -> Known:
         return Known(None if value is None else (value, value), True)
     if isinstance(term, exp.Cast) and term.to.this == exp.DataType.Type.DOUBLE:
         return _of(term.this, columns)  # nearly
+    if isinstance(term, exp.Case) and term.this is None:
+        return _one_of([branch.args["true"] for branch in term.args["ifs"]], term, columns)
     if not isinstance(term, exp.Add | exp.Sub | exp.Mul):
         return Known(None, False)
     left, right = _of(term.this, columns), _of(term.expression, columns)
@@ -73,6 +75,17 @@ def _of(term: exp.Expr, columns: Mapping[str, Known]) -> Known:
     if left.ends is None or right.ends is None:
         return Known(None, filled)
     return Known(_between(term, left.ends, right.ends), filled)
+
+
+def _one_of(values: list[exp.Expr], case: exp.Case, columns: Mapping[str, Known]) -> Known:
+    """What a CASE may give; it is NULL without an ELSE."""
+    values.append(case.args.get("default") or exp.Null())
+    given = [_of(value, columns) for value in values if not isinstance(value, exp.Null)]
+    filled = len(given) == len(values) and all(value.filled for value in given)
+    ends = [value.ends for value in given if value.ends is not None]
+    if not ends or len(ends) < len(given):
+        return Known(None, filled)
+    return Known((min(low for low, _ in ends), max(high for _, high in ends)), filled)
 
 
 def _between(term: exp.Expr, left: Bounds, right: Bounds) -> Bounds:

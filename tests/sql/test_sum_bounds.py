@@ -15,7 +15,8 @@ from tidewheel.planner.view_bounds import known
 LIMIT = 1 << 32
 QUERY = """
 SELECT g, sum(d), avg(d), sum(d * (1 - e)), sum(d * (1 - e) * (1 + e)), sum(b), sum(b + i), sum(h),
-    sum(-d), sum(w), count(d) FROM t WHERE i <> 3 GROUP BY g
+    sum(-d), sum(w), count(d), sum(d) FILTER (b > 3), sum(CASE WHEN i > 5 THEN b ELSE i END)
+    FROM t WHERE i <> 3 GROUP BY g
 """
 VALUES = {
     "small": ("i % 100", "i", "i"),
@@ -130,6 +131,12 @@ def test_terms_of_columns(con: tidewheel.Connection) -> None:
         "i::SMALLINT": (None, False),
         "abs(i)": (None, False),
         "d || '1'": (None, False),
+        "CASE WHEN b > 1 THEN i ELSE d END": ((-2, 5), True),
+        "CASE WHEN b > 1 THEN d WHEN i = 0 THEN 9 END": ((1.5, 9), False),
+        "CASE WHEN b > 1 THEN NULL ELSE i END": ((-2, 5), False),
+        "CASE WHEN b > 1 THEN b ELSE i END": (None, False),
+        "CASE WHEN b > 1 THEN NULL END": (None, False),
+        "CASE i WHEN 1 THEN d END": (None, False),
     }
     columns: dict[str, exp.Expr] = {t: parse_one(t, dialect="duckdb") for t in terms}
     found = known(Text("t", (), columns), list(terms), Run())  # type: ignore[arg-type]
