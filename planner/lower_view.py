@@ -33,7 +33,7 @@ from tidewheel.planner.number import NeedsKernel, finished, finished_row
 from tidewheel.planner.structural import compile_predicate, compile_value
 from tidewheel.planner.structural_rows import predicate_by_row
 from tidewheel.planner.text import column, to_sql, written
-from tidewheel.planner.view_fill import Contents
+from tidewheel.planner.view_filling import Filling
 from tidewheel.planner.view_kernels import (
     INPUT,
     WEIGHT,
@@ -122,7 +122,7 @@ class ViewLowering:
         self.circuit = circuit
         self.rows_prefix = rows_prefix
         self.inputs: list[TableInput] = []
-        self.contents = Contents()
+        self.contents = Filling()
         self.constants: list[tuple[Placed, str]] = []
         self.variables: dict[str, Stream] = {}
         self.entered: Any = None  # the loop being built, see lower_view_recursion

@@ -108,7 +108,7 @@ def test_sums_and_ends_are_one_statement(
     ran: list[str] = []
     called = Reusing.__call__
     monkeypatch.setattr(Reusing, "__call__", lambda run, sql: ran.append(sql) or called(run, sql))
-    scaled = f"(CASE WHEN x = 20 THEN {factor} ELSE 1 END * x)"
+    scaled = f"(abs(CASE WHEN x = 20 THEN {factor} ELSE 1 END) * x)"
     query = f"SELECT g, count(*) AS n, sum({scaled}) AS s, min({scaled}) AS a, max(i) AS b FROM t"
     con.execute(f"CREATE MATERIALIZED VIEW v AS {query} GROUP BY g")
     ends = [sql for sql in ran if "max(" in sql]

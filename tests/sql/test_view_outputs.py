@@ -8,7 +8,7 @@ import pytest
 
 import tidewheel
 from tidewheel.engine.operators.join import Arrange, Join
-from tidewheel.planner import view_fill
+from tidewheel.planner import view_fill, view_filling
 
 QUERIES = {
     "series": "SELECT d, count(id) AS n, sum(p) AS s FROM range(40) AS r(d) LEFT JOIN t ON t.k = d "
@@ -56,7 +56,7 @@ def con(monkeypatch: pytest.MonkeyPatch) -> Iterator[tidewheel.Connection]:
 def test_right_after_every_change(
     con: tidewheel.Connection, monkeypatch: pytest.MonkeyPatch, query: str, groups: int
 ) -> None:
-    monkeypatch.setattr(view_fill, "_GROUPS", groups)
+    monkeypatch.setattr(view_filling, "GROUPS", groups)
     con.execute(f"CREATE MATERIALIZED VIEW v AS {query}")
     for change in ("SELECT 1", *CHANGES):
         con.execute(change)

@@ -1,0 +1,124 @@
+"""A new view's circuit gets its first rows: by statements, by operators, in the order of both."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from functools import partial
+from typing import Final
+
+import numpy as np
+
+from tidewheel.engine.operators.accumulate import Accumulate
+from tidewheel.engine.operators.circuit import Circuit, Node
+from tidewheel.engine.operators.join import Arrange, Join
+from tidewheel.engine.operators.keyed import Keyed
+from tidewheel.engine.operators.regroup import Regroup
+from tidewheel.engine.operators.running_sums import Totals
+from tidewheel.engine.operators.shared import Later
+from tidewheel.engine.operators.tally import Tally
+from tidewheel.engine.operators.topk import Ordered
+from tidewheel.engine.state.delta import Delta, concat
+from tidewheel.planner.maintain import Run
+from tidewheel.planner.view_fill import Contents
+from tidewheel.planner.view_reuse import Reusing, reusing
+from tidewheel.planner.view_statements import as_delta, behind, row_of
+
+GROUPS: Final = 10_000
+"""Groups whose sums DuckDB joins with others; more are kept by operators."""
+
+
+class Filling(Contents):
+    """What a view's operators begin with."""
+
+    def begin(self, circuit: Circuit, run: Run) -> None:
+        """Sum up groups that DuckDB could join with others; it shall, if they are few."""
+        groups = [n for n in self.outputs if isinstance(n.op, Accumulate) and self._meets(n)]
+        for node in groups:
+            with reusing(run, []) as alone:
+                totals = self._gets[node](alone)
+                assert totals is None or isinstance(totals, Totals)
+            self._begun[node] = totals
+            if totals is None or len(totals) > GROUPS:
+                self.outputs.remove(node)
+                for other in [n for n in self._gives if node in behind(n)]:
+                    del self._gives[other]
+
+    def fill(self, circuit: Circuit, run: Run, constants: Mapping[Node, Delta]) -> None:
+        """Give all operators what they get from tables, and `constants`; then they may run."""
+        served = self.served(circuit)
+        texts = [self._gives[node] for node in served if node in self._gives]
+        with reusing(run, texts) as again:
+            self._fill(circuit, served, again, dict(constants))
+
+    def _fill(
+        self, circuit: Circuit, served: Collection[Node], run: Reusing, known: dict[Node, Delta]
+    ) -> None:
+
+        def rows(node: Node) -> Delta:
+            if node not in known:
+                query = self._gives[node]
+                # (DuckDB filters one table as soon as it reads what was left of it)
+                twice = self._reads.get(node, 1) > 1 and run.again(query)
+                known[node] = as_delta(run.kept(query) if twice else run(query), node.op.schema)
+                node.rows_out += len(known[node])
+            return known[node]
+
+        for node in circuit.nodes:
+            if node is None or not node.inputs:
+                continue
+            op = node.op
+            if node in served and isinstance(op, Join):
+                op.begun = True
+            elif isinstance(op, Arrange) and node.inputs[0].node in served:
+                if not self._only(node, served):
+                    if node not in self.asked:
+                        circuit.push(node, rows(node.inputs[0].node))
+                elif not op.has_all:
+                    op.step((), [rows(node.inputs[0].node)])
+            elif isinstance(op, Tally) and op.counts.waiting:
+                continue
+            elif node not in served or node in self._gets or node in self.outputs:
+                for port, wire in enumerate(node.inputs):
+                    if wire.node in served:
+                        if node in self._wakes and self._answered(circuit, node, run):
+                            continue
+                        delta = self._gets[node](run) if node in self._gets else None
+                        if delta is None and self._answered(circuit, node, run):
+                            continue
+                        delta = rows(wire.node) if delta is None else delta
+                        if isinstance(op, Tally) and node in served:
+                            op.begin(delta)
+                            once = np.ones(len(delta), np.int64)
+                            known[node] = Delta(op.schema, delta.cols, once)
+                        elif node in served and node not in self.outputs:  # a total
+                            (emitted,) = op.step((), [delta])
+                            known[node] = emitted[2]
+                            node.rows_out += 1
+                            run.known(self._gives[node], row_of(known[node]))
+                        elif len(delta):
+                            circuit.push(node, delta, port=port)
+            if node in self.outputs and node in served:
+                said = circuit.first(node)
+                known[node] = concat(said) if said else Delta.empty(op.schema)
+                run.computed(self._gives[node], known[node])
+
+    def _answered(self, circuit: Circuit, node: Node, run: Reusing) -> bool:
+        if not self._begins(node):
+            return False
+        op, source = node.op, node.inputs[0].node
+        assert isinstance(op, Keyed)
+        answer, registry = self._answers[node]
+        output = answer(run, self._gives[source])
+        key, wake = op.input.key.indices, self._wakes.get(node)
+        collect, find = partial(self.collect, source), partial(self.find, source, key)
+        rows = Later(registry, self, collect, find, self._many(source), looks=bool(key))
+        if isinstance(op, Ordered):
+            op.begin(rows, output, wake)
+        else:
+            op.begin(rows, output)
+        if isinstance(op, Regroup):
+            op.look()
+        node.rows_out += len(output)
+        for reader, port, _ in node.readers[0]:
+            circuit.push(reader, output, port=port)
+        return True
