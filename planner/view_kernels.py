@@ -267,14 +267,16 @@ def _prepared(sql: str, source: Schema, weight: str | None) -> tuple[Prepared, p
 def common_type(types: Sequence[str]) -> str | None:
     """The type in which DuckDB compares values of these types; None: not for keys.
 
-    Only where both are numbers, or one and the same: a comparison of a text with a number, say,
-    fails or not depending on the values, which keys must not.
+    Only where both are numbers, or dates and times, or one and the same: a comparison of a text
+    with a number, say, fails or not depending on the values, which keys must not.
     """
     if len(set(types)) == 1:
         return types[0]
     numbers = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "DECIMAL", "UTINYINT",
                "USMALLINT", "UINTEGER", "UBIGINT", "UHUGEINT", "FLOAT", "DOUBLE")  # fmt: skip
-    if not all(t.startswith(numbers) and not t.endswith("]") for t in types):
+    times = {"DATE", "TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS"}
+    alike = all(t.startswith(numbers) and not t.endswith("]") for t in types)
+    if not alike and not times.issuperset(types):
         return None
     a, b = (f"CAST(NULL AS {t})" for t in types)
     try:

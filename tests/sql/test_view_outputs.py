@@ -82,3 +82,26 @@ def test_large_sides_are_not_kept(con: tidewheel.Connection, name: str) -> None:
     kept = [len(n.op.arrangement) for n in nodes if isinstance(n.op, Arrange)]
     assert max(kept) < 1000
     assert not con.execute("VERIFY VIEW v").fetchall()
+
+
+def test_days_of_a_series_are_found_by_dates(con: tidewheel.Connection) -> None:
+    """generate_series gives timestamps; a date is compared with one as DuckDB does."""
+    days = "SELECT i, DATE '2024-01-01' + (i % 9)::INTEGER AS d FROM range(30) AS r(i)"
+    con.execute(f"CREATE TABLE s AS {days}")
+    series = "generate_series(DATE '2023-12-30', DATE '2024-01-12', INTERVAL 1 DAY) AS g(d)"
+    query = f"SELECT g.d, count(i) AS n, max(i) AS m FROM {series} LEFT JOIN s ON s.d = g.d"
+    query = f"{query} GROUP BY ALL"
+    con.execute(f"CREATE MATERIALIZED VIEW v AS {query}")
+    explained = con.execute("EXPLAIN VIEW v").fetchall()[0][1]
+    keys = [line for line in explained.split("\n") if "arrange by" in line]
+    assert keys
+    assert not any("arrange by  [" in line for line in keys)
+    for change in (
+        "SELECT 1",
+        "INSERT INTO s VALUES (50, '2024-01-11'), (51, 'infinity'), (52, NULL)",
+        "UPDATE s SET d = d + 1 WHERE i % 4 = 0 AND i < 50",
+        "DELETE FROM s WHERE d = '2024-01-11'",
+    ):
+        con.execute(change)
+        got = con.execute("FROM v ORDER BY ALL").fetchall()
+        assert got == con.execute(f"FROM ({query}) ORDER BY ALL").fetchall(), change
