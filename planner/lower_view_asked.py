@@ -21,15 +21,7 @@ from tidewheel.engine.operators.shared import KEYS
 from tidewheel.engine.state.delta import Delta, Schema
 from tidewheel.planner import logical as L
 from tidewheel.planner.lower_view import NoDeltaRule, Stream, ViewLowering, extended
-from tidewheel.planner.order_of_rows import (
-    DRAWN,
-    by_place,
-    by_ties,
-    call_of,
-    chosen_of_ties,
-    name,
-    ordered_by,
-)
+from tidewheel.planner.order_of_rows import DRAWN, by_place, by_ties, call_of, name, ordered_by
 from tidewheel.planner.text import column, identifier, to_sql
 from tidewheel.planner.view_kernels import INPUT, group_kernel
 from tidewheel.planner.view_statements import as_delta
@@ -74,11 +66,9 @@ def in_place(low: ViewLowering, node: L.Aggregate, source: Stream) -> InPlace | 
     if given is None:
         return None
     listed = [f"{to_sql(k.expr)} AS {to_sql(identifier(k.column.name))}" for k in node.keys]
-    kinds = {c.name: c.type for c in source.schema}
     for a in node.aggregates:
         follows = by_place(a.expr) or by_ties(a.expr)
-        text = chosen_of_ties(a.expr, PLACE, kinds.__getitem__)
-        text = text or (ordered_by(a.expr, PLACE) if follows else to_sql(a.expr))
+        text = ordered_by(a.expr, PLACE) if follows else to_sql(a.expr)
         listed.append(f"{text} AS {to_sql(identifier(a.column.name))}")
     groups = ", ".join(str(i + 1) for i in range(len(node.keys)))
     by = f" GROUP BY {groups}" if groups else ""

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
 from typing import Final
 
 from sqlglot import exp
 
-from tidewheel.planner.text import OWN, to_sql
+from tidewheel.planner.text import to_sql
 
 _KINDS = (
     exp.First, exp.Last, exp.ArrayAgg, exp.GroupConcat, exp.AnyValue, exp.Mode, exp.ApproxQuantile,
@@ -80,34 +78,6 @@ def goes_by(expression: exp.Expr) -> list[exp.Expr] | None:
     if isinstance(call, exp.ArgMin | exp.ArgMax):
         return None if call.args.get("count") is not None else [call.expression]
     return None if len(call.expressions) > 2 else [call.expressions[1]]
-
-
-_COMPARED_ALIKE: Final = re.compile(
-    r"U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?|DECIMAL\(.*|DATE|TIME|TIMESTAMP.*|BOOLEAN|(FLOAT|DOUBLE)"
-)
-"""Types whose values compare in a struct as they do alone; but -0.0 and 0.0."""
-
-
-def chosen_of_ties(expression: exp.Expr, place: str, type_of: Callable[[str], str]) -> str | None:
-    """arg_min or arg_max as SQL that takes of rows that tie the first one; None for others.
-
-    `type_of` tells the type of a column. (To put all rows in order takes six times as long.)
-    """
-    call = call_of(expression)
-    if not isinstance(call, exp.ArgMin | exp.ArgMax) or not isinstance(call.expression, exp.Column):
-        return None
-    plain = expression is call or (isinstance(expression, exp.Filter) and expression.this is call)
-    kind = _COMPARED_ALIKE.fullmatch(type_of(call.expression.name))
-    if not plain or kind is None or call.args.get("count") or call.find(exp.Order, exp.Distinct):
-        return None
-    value, most = to_sql(call.expression), isinstance(call, exp.ArgMax)
-    condition = f"{value} IS NOT NULL"
-    if expression is not call:
-        condition = f"({to_sql(expression.expression.this)}) AND {condition}"
-    value = f"{value} + 0" if kind[3] else value
-    by = f"{{'value': {value}, 'place': {'-' if most else ''}{place}}}"
-    function = "arg_max" if most else "arg_min"
-    return f"{OWN}{function}({to_sql(call.this)}, {by}) FILTER (WHERE {condition})"
 
 
 def call_of(expression: exp.Expr) -> exp.Expr:
