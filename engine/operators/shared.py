@@ -13,11 +13,10 @@ from dataclasses import dataclass, field
 from time import perf_counter
 from typing import TYPE_CHECKING, Final, Protocol
 
-from tidewheel.engine.state.arrangement import Arrangement, Waiting
-
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from tidewheel.engine.state.arrangement import Arrangement
     from tidewheel.engine.state.delta import Delta
 
 
@@ -43,7 +42,7 @@ class Reads(Protocol):
     """Runs a query over tables as they were before the present turn."""
 
 
-class Later(Waiting):
+class Later:
     """The rows of an arrangement that waits: `collect` reads them when somebody asks.
 
     Much fewer keys than `rows` are looked for by `find`, which goes through the tables: until that
@@ -68,6 +67,11 @@ class Later(Waiting):
         self._rows = rows
         self._left = TIMES if looks else 0
         self._seconds = rows * ROW
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that are held for them."""
+        return 0
 
     @property
     def turn(self) -> int:
