@@ -80,9 +80,12 @@ def _aggregate(low: ViewLowering, node: L.Aggregate) -> Stream:
     source = low(node.input)
     plain = [p for p in taken if not p.distinct and p.function not in _ENDS]
     ends = [p for p in taken if p.function in _ENDS]
-    distinct = {to_sql(p.argument) for p in taken if p.distinct and p.argument is not None}
+    by_argument: dict[str, list[_Part]] = {}
+    for p in taken:
+        if p.distinct and p.argument is not None and p.function not in _ENDS:
+            by_argument.setdefault(to_sql(p.argument), []).append(p)
     # (in loops there is no Collate)
-    if low.circuit.depth and (ends or bool(plain) + len(distinct) > 1):
+    if low.circuit.depth and (ends or bool(plain) + len(by_argument) > 1):
         return _regroup(low, node)
     names = [c.name for c in source.columns]
 
@@ -93,10 +96,6 @@ def _aggregate(low: ViewLowering, node: L.Aggregate) -> Stream:
     streams: list[Stream | None] = []
     if plain or not taken:
         streams.append(_accumulate(low, source, together, plain, distinct=False))
-    by_argument: dict[str, list[_Part]] = {}
-    for p in taken:
-        if p.distinct and p.argument is not None and p.function not in _ENDS:
-            by_argument.setdefault(to_sql(p.argument), []).append(p)
     for group in by_argument.values():
         alone = Together(node.keys, text)
         streams.append(_accumulate(low, source, alone, group, distinct=True))

@@ -77,6 +77,9 @@ class Run(Queries, Protocol):
         `keys` is a table for it (see `engine.operators.shared.Read`).
         """
 
+    def rows(self, sql: str, keys: pa.Table | None = None) -> Sequence[Sequence[Any]]:
+        """The rows of a query that is DuckDB's, or of a statement that makes a table."""
+
     def committed(self, sql: str, keys: pa.Table | None = None) -> pa.Table:
         """The result of a query over base tables as they were before the epoch being made."""
 

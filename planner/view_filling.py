@@ -30,7 +30,7 @@ GROUPS: Final = 10_000
 class Filling(Contents):
     """What a view's operators begin with."""
 
-    def begin(self, circuit: Circuit, run: Run) -> None:
+    def begin(self, run: Run) -> None:
         """Sum up groups that DuckDB could join with others; it shall, if they are few."""
         groups = [n for n in self.outputs if isinstance(n.op, Accumulate) and self._meets(n)]
         for node in groups:

@@ -256,9 +256,8 @@ class First:
         keys, ranks = op.input.key.keys(delta.cols, n), op.ranking(delta.cols, n)
         groups, first, of = np.unique(keys, return_index=True, return_inverse=True)
         key = op.input.key
-        names = Groups(key, groups, [take(delta.cols[i], first) for i in range(len(delta.cols))])
-        if not key.exact(delta.cols):
-            names.check(key, keys, delta.cols)
+        names = Groups(groups, [take(delta.cols[i], first) for i in key.indices])
+        names.check(key, keys, delta.cols)
         behind = size[first]
         np.subtract.at(behind, of, delta.weights)
         cut = behind > 0

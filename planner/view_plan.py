@@ -103,7 +103,7 @@ class Incremental:
             self.held[source.key] = rows[source.node] = count
         self._low.contents.rows = rows
         self._low.contents.read = self._low.contents.now = run
-        self._low.contents.begin(self.circuit, run)
+        self._low.contents.begin(run)
         if run.shared is not None:
             put_off(self.circuit, self._low.contents, run.shared, self._measures)
         self._low.contents.fill(self.circuit, run, constants)

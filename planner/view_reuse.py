@@ -91,23 +91,22 @@ class Reusing(Queries):
         self._kept[f"({sql})"] = f"({instead})"
 
     def _made(self, sql: str, again: str, columns: str) -> pa.Table:
-        table = self._table()
-        self.rows(f"CREATE TEMP TABLE {table} AS {sql}")
+        table = self._table(self._with(sql))
         self.known(again, f"SELECT {columns} FROM {table}")
         return self._run(f"FROM {table}")
 
-    def _table(self) -> str:
+    def _table(self, sql: str, keys: pa.Table | None = None) -> str:
         table = f"temp.main.__tw_fill{next(_NUMBERS)}"
+        self._run.rows(f"CREATE TEMP TABLE {table} AS {sql}", keys)
         self._tables.append(table)
         return table
 
     def _with(self, sql: str) -> str:
         for text in [text for text in self._computed if text in sql]:
             query, delta = self._computed.pop(text)
-            rows, table = delta.repeated().to_arrow(None), self._table()
+            rows = delta.repeated().to_arrow(None)
             rows = rows.rename_columns([f"c{i}" for i in range(rows.num_columns)])
-            self._run(f"CREATE TEMP TABLE {table} AS FROM {KEYS}", rows)
-            self.known(query, f"FROM {table}")
+            self.known(query, f"FROM {self._table(f'FROM {KEYS}', rows)}")
         for text, instead in reversed(self._kept.items()):  # the later ones hold earlier ones
             sql = sql.replace(text, instead)
         return sql
@@ -115,7 +114,7 @@ class Reusing(Queries):
     def end(self) -> None:
         """Drop the tables."""
         for table in self._tables:
-            self._run.rows(f"DROP TABLE IF EXISTS {table}")
+            self._run.rows(f"DROP TABLE {table}")
 
 
 @contextmanager

@@ -328,13 +328,10 @@ class Maintenance:
 
     def __call__(self, sql: str, keys: pa.Table | None = None) -> pa.Table:
         with self._provided(), _registered(self._views.host.connection, keys):
-            if sql.startswith("CREATE "):  # it has no rows, whatever plans queries
-                self._views.host.rows(sql)
-                return pa.table({})
             return decoded(self._views.host.at_once(sql))
 
-    def rows(self, sql: str) -> Sequence[Sequence[Any]]:
-        with self._provided():
+    def rows(self, sql: str, keys: pa.Table | None = None) -> Sequence[Sequence[Any]]:
+        with self._provided(), _registered(self._views.host.connection, keys):
             return self._views.host.rows(sql)
 
     def row(self, sql: str) -> Sequence[Any]:

@@ -30,13 +30,15 @@ class HashCollision(Unkept):
 class Groups:
     """The groups of some keys, which are ascending."""
 
-    def __init__(self, spec: KeySpec, keys: Int64s, cols: Sequence[Col]) -> None:
-        """`cols` has a row for each of the keys."""
+    def __init__(self, keys: Int64s, cols: Sequence[Col]) -> None:
+        """`cols`: the columns of the group, with a row for each of the keys."""
         self._keys = keys
-        self._cols = [cols[i] for i in spec.indices]
+        self._cols = cols
 
     def check(self, spec: KeySpec, keys: Int64s, cols: Sequence[Col]) -> None:
         """HashCollision where one of some rows has the key of a group, and is not in it."""
+        if spec.exact(cols):
+            return
         at = self._keys.searchsorted(keys)
         at[at == len(self._keys)] = 0
         there = (self._keys[at] == keys).nonzero()[0]

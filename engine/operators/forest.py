@@ -44,7 +44,7 @@ class Forest:
         self._clear()
 
     def _clear(self) -> None:
-        self.slots = Slots(self.keys, self.name)
+        self.slots = Slots(self.keys)
         self.parent: Numbers = np.empty(0, np.int32)
         self._scratch: Numbers = np.empty(0, np.int32)
         self.begin()

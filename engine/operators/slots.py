@@ -33,10 +33,9 @@ class Slots:
     Keys of integers that lie close together are looked up in a table, others by a hash.
     """
 
-    def __init__(self, schema: Schema, name: str) -> None:
+    def __init__(self, schema: Schema) -> None:
         self.schema = schema
         self.spec = KeySpec(schema, range(len(schema)))
-        self.name = name
         self.size = 0
         self._pools = [_pool(kind) for kind in schema.kinds]
         self._table: DenseIndex | None = None

@@ -123,9 +123,8 @@ class Ordered(Keyed):
     def _kept(self, heads: Heads, delta: Delta) -> Delta:
         """Of a change, what is not only counted."""
         keys, ranks, weights = self._places(delta)
-        key = self.input.key
-        if self._beheaded is not None and not key.exact(delta.cols):
-            self._beheaded.check(key, keys, delta.cols)
+        if self._beheaded is not None:
+            self._beheaded.check(self.input.key, keys, delta.cols)
         return delta.where(heads.take(keys, ranks, weights))
 
     def _places(self, delta: Delta) -> tuple[Int64s, Int64s, Int64s]:

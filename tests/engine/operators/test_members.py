@@ -19,7 +19,7 @@ def test_like_a_search(kind: pa.DataType, join: tuple[int, ...], seed: int) -> N
     rng = np.random.default_rng(seed)
     schema = Schema(("a", "b", "c"), (kind,) * 3)
     asked = Schema(("x", *("k" for _ in join)), (pa.int8(), *(kind for _ in join)))
-    slots = Slots(schema, "test")
+    slots = Slots(schema)
     members = Members(slots, join)
 
     def some(n: int, nulls: bool) -> object:

@@ -33,7 +33,7 @@ def test_like_a_dict(seed: int) -> None:
     kinds = [KINDS[i] for i in rng.integers(0, len(KINDS), rng.integers(1, 4))]
     if seed % 2:
         kinds = [pa.int32()] * (1 + seed // 2 % 2)
-    slots = Slots(Schema([f"c{i}" for i in range(len(kinds))], kinds), "test")
+    slots = Slots(Schema([f"c{i}" for i in range(len(kinds))], kinds))
     known: dict[tuple[Any, ...], int] = {}
     spreads = [4, 40, 300, 300, 300] if seed % 3 else [4, 300, 100_000, 3, 2_000_000_000]
     for _ in range(rng.integers(1, 14)):
@@ -63,7 +63,7 @@ def test_like_a_dict(seed: int) -> None:
 
 @pytest.mark.parametrize("kind", [pa.int32(), pa.string(), pa.list_(pa.int32())], ids=str)
 def test_none_are_taken_where_there_are_none(kind: pa.DataType) -> None:
-    slots = Slots(Schema(("c",), (kind,)), "test")
+    slots = Slots(Schema(("c",), (kind,)))
     taken = slots.take(np.array([], np.int64))
     assert [column_type(kind).dump(c) for c in taken] == [pa.array([], kind)]
 
@@ -72,7 +72,7 @@ def test_none_are_taken_where_there_are_none(kind: pa.DataType) -> None:
 def test_a_table_grows_by_more_than_what_comes(descending: bool) -> None:
     """Keys that come in order, one at a time, make it anew a few times only."""
     kind = pa.int64()
-    slots = Slots(Schema(("c",), (kind,)), "test")
+    slots = Slots(Schema(("c",), (kind,)))
     tables = set()
     for i in range(20_000):
         slots.open([np.array([-i if descending else i])], 1)
