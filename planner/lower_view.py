@@ -23,6 +23,7 @@ from tidewheel.engine.operators.circuit import Node as Placed
 from tidewheel.engine.operators.join import Arrange
 from tidewheel.engine.operators.linear import Map, Rewrite, chain, computing, filtering, selecting
 from tidewheel.engine.operators.ranged import ArrangePoints, ArrangeRanges, Ends, points_of
+from tidewheel.engine.operators.rank import Order
 from tidewheel.engine.operators.shared import Shared
 from tidewheel.engine.state.arrangement import Arrangement
 from tidewheel.engine.state.delta import Delta, Schema
@@ -328,14 +329,16 @@ class ViewLowering:
             self._arranged[found] = (op, stream.circuit.add(op, stream.placed))
         return self._arranged[found]
 
-    def arrange_points(self, stream: Stream, point: int) -> tuple[ArrangePoints, Placed]:
-        """The arrangement of a stream in the order of a column."""
+    def arrange_points(
+        self, stream: Stream, order: Order, key: Sequence[int] = (), padded: bool = False
+    ) -> tuple[ArrangePoints, Placed]:
+        """The arrangement of a stream in the order of a column, perhaps by a key."""
         arrow, depth = stream.arrow, stream.circuit.depth
-        name = f"arrange in order of {stream.schema[point].label}"
-        shared = self._shared(
-            stream, ("in order of", point), lambda: points_of(arrow, point, 0, name)
-        )
-        op = ArrangePoints(arrow, point, depth, name, shared)
+        by = "".join(f" by {stream.schema[i].label}" for i in key)
+        name = f"arrange{by} in order of {stream.schema[order.column].label}"
+        how = ("in order of", order, tuple(key), padded)
+        shared = self._shared(stream, how, lambda: points_of(arrow, order, 0, name, key))
+        op = ArrangePoints(arrow, order, depth, name, shared, key, padded)
         return op, stream.circuit.add(op, stream.placed)
 
     def arrange_ranges(self, stream: Stream, ends: Ends) -> tuple[ArrangeRanges, Placed]:

@@ -119,18 +119,7 @@ def _pairs(
     else:
         by_left, left_node = low.arrange(left, left_key, null_safe)
         by_right, right_node = low.arrange(right, right_key, null_safe)
-    schema = Schema(
-        (*left.arrow.names, *right.arrow.names),
-        (*left.arrow.types, *right.arrow.types),
-    )
-    columns = [(0, i) for i in range(len(left.schema))]
-    columns += [(1, i) for i in range(len(right.schema))]
-    found = (*left.schema, *right.schema)
-    if wanted:
-        at = {c.name: i for i, c in enumerate(found)}
-        places = [at[c.name] for c in wanted]
-        columns, found = [columns[i] for i in places], tuple(wanted)
-        schema = Schema((c.name for c in found), (schema.types[i] for i in places))
+    schema, columns, found = wanted_of(left, right, wanted)
     name = f"{node.kind} join"
     join = (
         RangeJoin(by_left, by_right, columns, schema, name)
@@ -140,6 +129,25 @@ def _pairs(
     placed = low.circuit.add(join, left_node, right_node)
     low.contents.join(placed)
     return left, right, Stream(low.circuit, placed, found)
+
+
+def wanted_of(
+    left: Stream, right: Stream, wanted: Sequence[L.Column]
+) -> tuple[Schema, list[tuple[int, int]], tuple[L.Column, ...]]:
+    """What a join gives of its sides' columns, those that are `wanted`, or all, and where from."""
+    found = (*left.schema, *right.schema)
+    columns = [(0, i) for i in range(len(left.schema))]
+    columns += [(1, i) for i in range(len(right.schema))]
+    types = [*left.arrow.types, *right.arrow.types]
+    if wanted:
+        at = {c.name: i for i, c in enumerate(found)}
+        places = [at[c.name] for c in wanted]
+        columns, types, found = (
+            [columns[i] for i in places],
+            [types[i] for i in places],
+            tuple(wanted),
+        )
+    return Schema((c.name for c in found), types), columns, found
 
 
 def sides(

@@ -10,6 +10,7 @@ from sqlglot import exp
 
 from tidewheel.engine.operators.circuit import Node
 from tidewheel.engine.operators.ranged import ArrangePoints, ArrangeRanges, Ends
+from tidewheel.engine.operators.rank import Order
 from tidewheel.planner.logical import references
 from tidewheel.planner.rewrites.join_graph import conjuncts
 from tidewheel.planner.text import cast_to, to_sql
@@ -115,7 +116,7 @@ def arranged(
         columns = Ends(
             None if found.low is None else places[0], None if found.high is None else places[-1]
         )
-        sides = low.arrange_points(point, at), low.arrange_ranges(ends, columns)
+        sides = low.arrange_points(point, Order(at)), low.arrange_ranges(ends, columns)
         if found.side == 0:
             return point, ends, *sides
         return ends, point, sides[1], sides[0]

@@ -328,7 +328,7 @@ def _narrow(join: Node) -> bool:
     op = join.op
     assert isinstance(op, Join)
     columns = len(op.left.schema) + len(op.right.schema)
-    return columns <= _NARROW and not isinstance(op, RangeJoin)
+    return columns <= _NARROW and not op.ranged
 
 
 def _waits(node: Node) -> bool:

@@ -9,6 +9,7 @@ from typing import Final
 import numpy as np
 
 from tidewheel.engine.operators.accumulate import Accumulate
+from tidewheel.engine.operators.asof import AsofJoin
 from tidewheel.engine.operators.circuit import Circuit, Node
 from tidewheel.engine.operators.join import Arrange, Join
 from tidewheel.engine.operators.keyed import Keyed
@@ -21,7 +22,7 @@ from tidewheel.engine.state.delta import Delta, concat
 from tidewheel.planner.maintain import Run
 from tidewheel.planner.view_fill import Contents
 from tidewheel.planner.view_reuse import Reusing, reusing
-from tidewheel.planner.view_statements import as_delta, behind, row_of
+from tidewheel.planner.view_statements import as_delta, behind, item, row_of
 
 GROUPS: Final = 10_000
 """Groups whose sums DuckDB joins with others; more are kept by operators."""
@@ -48,6 +49,9 @@ class Filling(Contents):
         served = self.served(circuit)
         texts = [self._gives[node] for node in served if node in self._gives]
         with reusing(run, texts) as again:
+            for node in served:
+                if isinstance(node.op, AsofJoin):
+                    self._choose_partners(node, node.op, again)
             self._fill(circuit, served, again, dict(constants))
 
     def _fill(
@@ -101,6 +105,20 @@ class Filling(Contents):
                 said = circuit.first(node)
                 known[node] = concat(said) if said else Delta.empty(op.schema)
                 run.computed(self._gives[node], known[node])
+
+    def _choose_partners(self, node: Node, op: AsofJoin, run: Reusing) -> None:
+        """Give an ASOF join one right row for each place: of several DuckDB may take any."""
+        right = node.inputs[1].node.inputs[0].node
+        given, schema = self._gives[right], right.op.schema
+        names = [f"c{i}" for i in range(len(schema))]
+        place = ", ".join(names[i] for i in (*op.right.key.indices, op.points[1]))
+        places = f"SELECT {place} FROM {item(given, names)}"
+        once = f"SELECT count(*) FROM (SELECT DISTINCT * FROM ({places}))"
+        several, different = run.row(f"SELECT count(*), ({once}) FROM ({places})")
+        if several == different:
+            run.known(self.partners(node), given)
+        else:
+            run.computed(self.partners(node), op.partners(as_delta(run(given), schema)))
 
     def _answered(self, circuit: Circuit, node: Node, run: Reusing) -> bool:
         if not self._begins(node):

@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 from sqlglot import exp
 
 from tidewheel.engine.operators.accumulate import Accumulate
+from tidewheel.engine.operators.asof import AsofJoin
 from tidewheel.engine.operators.circuit import Node
 from tidewheel.engine.operators.join import Arrange, Join
 from tidewheel.engine.operators.linear import Map
@@ -50,7 +51,7 @@ class Texts:
         self._maps: dict[Node, tuple[Node, Sequence[str], Sequence[Step]]] = {}
         self._tables: dict[Node, str] = {}
         self._reads: dict[Node, int] = {}  # how many tables
-        self._totals: set[Node] = set()  # whose values DuckDB may compute otherwise, or cannot
+        self._totals: set[Node] = set()  # what DuckDB may compute otherwise, or cannot
         self.outputs: set[Node] = set()
         """What operators compute."""
 
@@ -134,20 +135,39 @@ class Texts:
         if query is not None:
             self._gives[node] = query
 
+    def asof(self, node: Node) -> None:
+        """An ASOF join with what is called `partners`, while a view is filled."""
+        op, right = node.op, node.inputs[1].node.inputs[0].node
+        assert isinstance(op, AsofJoin)
+        kind = f"ASOF {'LEFT ' if op.outer else ''}JOIN"
+        query = self._pairs(node, kind, right=self.partners(node))
+        if query is not None and self.given(right) is not None:
+            self._gives[node] = query
+            self._totals.add(node)
+
+    def partners(self, join: Node) -> str:
+        """The right rows of an ASOF join, one for each place of a key."""
+        return f"SELECT * FROM __tw_partners_{join.index}"
+
     def _pairs(
         self,
         node: Node,
         kind: str,
         alone: Node | None = None,
         only: Only | None = None,
+        right: str | None = None,
     ) -> str | None:
-        """What a join gives; or only rows `alone` of the side that `kind` keeps, padded."""
+        """What a join gives; or only rows `alone` of the side that `kind` keeps, padded.
+
+        `right`: a query to be read in place of what the right side gives.
+        """
         op = node.op
         assert isinstance(op, Join)
         behind = [arranged.node.inputs[0].node for arranged in node.inputs]
         given = [self._gives.get(n) for n in behind]
         if alone is not None:
             given[kind == "RIGHT JOIN"] = self._gives.get(alone)
+        given[1] = right or given[1]
         schemas = [n.op.schema for n in behind]
         keys = op.left.key.indices, op.right.key.indices
         reads = self._reads[node] = sum(self._reads.get(n, 1) for n in behind)
@@ -158,7 +178,8 @@ class Texts:
         ):
             return None
         arrange = node.inputs[0].node.op
-        same = "IS NOT DISTINCT FROM" if isinstance(arrange, Arrange) and arrange.null_keys else "="
+        null_keys = isinstance(arrange, Arrange) and arrange.null_keys and not op.ranged
+        same = "IS NOT DISTINCT FROM" if null_keys else "="
         called = [[f"{a}{i}" for i in range(len(s))] for a, s in zip("lr", schemas, strict=True)]
         if only is not None:
             width, names = len(schemas[0]), [to_sql(identifier(n)) for n in only.names]
@@ -171,11 +192,10 @@ class Texts:
             f"({query}) AS {name}({', '.join(names)})"
             for query, name, names in zip(given, "lr", called, strict=True)
         ]
-        conditions = (
-            [f"{column(a)} <= {column(b)}" for a, b in op.condition]
-            if isinstance(op, RangeJoin)
-            else [f"{column((0, i))} {same} {column((1, j))}" for i, j in zip(*keys, strict=True)]
-        )
+        conditions = [f"{column(a)} {sign} {column(b)}" for a, sign, b in op.condition]
+        if not isinstance(op, RangeJoin):
+            pairs = ((column((0, i)), column((1, j))) for i, j in zip(*keys, strict=True))
+            conditions += [f"{a} {same} {b}" for a, b in pairs]
         if only is not None:
             conditions.append(f"({to_sql(only.condition)})")
         on = " AND ".join(conditions) or "true" if alone is None else "false"

@@ -12,6 +12,7 @@ from typing import Final
 
 from tidewheel.engine.operators import shared
 from tidewheel.engine.operators.accumulate import Accumulate
+from tidewheel.engine.operators.asof import AsofJoin
 from tidewheel.engine.operators.circuit import Circuit, Node
 from tidewheel.engine.operators.join import Arrange, Join
 from tidewheel.engine.operators.linear import Concat
@@ -117,6 +118,8 @@ class Sizes:
             return self._contents.rows.get(node, 1)
         if isinstance(node.op, Join):
             left, right = (arranged.inputs[0].node for arranged in below)
+            if isinstance(node.op, AsofJoin):
+                return self(left)
             if isinstance(right.op, Tally):
                 # keys that come of the left side itself say little of it
                 most = (

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from tidewheel.engine.operators.join import Arrange, Join
+from tidewheel.engine.operators.join import Arrange, Comparison, Join
 from tidewheel.engine.operators.operator import Emission
 from tidewheel.engine.operators.rank import Order, Ranking
 from tidewheel.engine.operators.shared import Shared
@@ -42,24 +42,39 @@ class Ends:
         return tuple(c for c in (self.low, self.high) if c is not None)
 
 
-def points_of(schema: Schema, point: int, depth: int, name: str) -> Arrangement:
-    """An arrangement of points."""
-    return Arrangement(schema, (), depth, Ranking(schema, Order(point)), name)
+def points_of(
+    schema: Schema, order: Order, depth: int, name: str, key: Sequence[int] = ()
+) -> Arrangement:
+    """An arrangement of points, or of those of each key."""
+    return Arrangement(schema, key, depth, Ranking(schema, order), name)
 
 
 class ArrangePoints(Arrange):
-    """Keeps rows in the order of one column; those without a value there match nothing."""
+    """Keeps rows in the order of one column, perhaps by a key.
+
+    Those without a value there match nothing: `padded`, they are kept nevertheless.
+    """
 
     def __init__(
-        self, schema: Schema, point: int, depth: int, name: str, shared: Shared | None = None
+        self,
+        schema: Schema,
+        order: Order,
+        depth: int,
+        name: str,
+        shared: Shared | None = None,
+        key: Sequence[int] = (),
+        padded: bool = False,
     ) -> None:
-        super().__init__(schema, (), depth, name=name, shared=shared)
-        self.point = point
+        super().__init__(schema, key, depth, padded, name, shared)
+        self.order = order
+        self.point = order.column
         if shared is None:
-            self.arrangement = points_of(schema, point, depth, name)
+            self.arrangement = points_of(schema, order, depth, name, key)
 
     def _found(self, delta: Delta) -> Delta:
-        return _without_nulls(delta, (self.point,))
+        if self.null_keys:
+            return delta
+        return without_nulls(delta, (self.point, *self.arrangement.key.indices))
 
 
 class ArrangeRanges(Arrange):
@@ -80,7 +95,7 @@ class ArrangeRanges(Arrange):
         self.arrangement = Arrangement(self._schema, key, depth, self._order, name)
 
     def _found(self, delta: Delta) -> Delta:
-        delta = _without_nulls(delta, self.ends.columns)
+        delta = without_nulls(delta, self.ends.columns)
         if len(self.ends.columns) == 1:
             return delta
         n = len(delta)
@@ -124,12 +139,12 @@ class RangeJoin(Join):
         ]
 
     @property
-    def condition(self) -> list[tuple[tuple[int, int], tuple[int, int]]]:
-        """What is at most what, by side and column, in each pair."""
+    def condition(self) -> list[Comparison]:
+        """The point lies in the range."""
         point, side = (self.points, self.point), 1 - self.points
         low, high = self.ranges.ends.low, self.ranges.ends.high
-        found = [] if low is None else [((side, low), point)]
-        return found if high is None else [*found, (point, (side, high))]
+        found = [] if low is None else [((side, low), "<=", point)]
+        return found if high is None else [*found, (point, "<=", (side, high))]
 
     def _meet(
         self, side: int, delta: Delta, keys: Int64s, counters: Counters, spine: Spine | None = None
@@ -168,7 +183,8 @@ class RangeJoin(Join):
         return of, np.tile(levels, n), (least.view(np.int64), most)
 
 
-def _without_nulls(delta: Delta, columns: Sequence[int]) -> Delta:
+def without_nulls(delta: Delta, columns: Sequence[int]) -> Delta:
+    """The rows that have values in some columns."""
     for i in columns:
         nulls = is_null(delta.cols[i])
         if nulls is not None:

@@ -362,6 +362,12 @@ def groups(
     return first.nonzero()[0], order
 
 
+def _numbered(array: pa.Array) -> pa.Array:
+    """Times as integers: Python has no infinite ones."""
+    kind = array.type
+    return array.view(f"int{kind.bit_width}") if pa.types.is_temporal(kind) else array
+
+
 def _resolve_collisions(
     first: Mask, order: Index, cols: Sequence[Col], kinds: Sequence[ColumnType], exactly: bool
 ) -> tuple[Index, Index]:
@@ -373,9 +379,8 @@ def _resolve_collisions(
     first = first.copy()
     for start, end in zip(starts[crowded].tolist(), ends[crowded].tolist(), strict=True):
         members = order[start:end]
-        lists = [
-            k.dump(columns_.take(c, members)).to_pylist() for c, k in zip(cols, kinds, strict=True)
-        ]
+        arrays = [k.dump(columns_.take(c, members)) for c, k in zip(cols, kinds, strict=True)]
+        lists = [_numbered(array).to_pylist() for array in arrays]
         by_value: dict[str, list[int]] = {}
         for row, member in zip(zip(*lists, strict=True), members.tolist(), strict=True):
             by_value.setdefault(repr(columns_.canonical(row, exactly)), []).append(member)

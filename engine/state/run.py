@@ -118,12 +118,15 @@ class Rows:
             self._rest = spec.keys(self.cols, len(self.keys))
         return self._rest
 
-    def find(self, probes: Int64s) -> tuple[Index, Index]:
+    def find(self, probes: Int64s, ordered_keys: Int64s | None = None) -> tuple[Index, Index]:
         """In sorted rows, where the rows of each key begin, and how many there are.
 
-        For many probes of keys that lie close together a directory of all keys is made once: that
-        costs about as much as the probes themselves.
+        Of rows that are not sorted the keys are given in their order. For many probes of keys that
+        lie close together a directory of all keys is made once: that costs about as much as the
+        probes themselves.
         """
+        if ordered_keys is not None:
+            return search(ordered_keys, probes)
         keys, directory = self.keys, self._directory
         if directory is None and len(probes) * _WORTH >= len(keys) >= _LARGE:
             first = int(keys[0])

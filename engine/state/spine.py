@@ -22,7 +22,7 @@ from tidewheel.engine.state.dense import LEAST, Dense
 from tidewheel.engine.state.head import Head
 from tidewheel.engine.state.memory import ensure
 from tidewheel.engine.state.order import argsort, begins
-from tidewheel.engine.state.run import Layout, Rows, concat_rows, narrowed, search
+from tidewheel.engine.state.run import Layout, Rows, concat_rows, narrowed
 from tidewheel.engine.state.sorting import merge_runs, sort_by, sort_rows, sort_run
 
 CACHED: Final = 1 << 16  # rows whose keys stay in the cache
@@ -241,6 +241,25 @@ class Spine:
                 yield run
         yield from self._head.parts
 
+    def parts(self) -> Iterator[tuple[Rows, Index | None, Int64s | None]]:
+        """All rows that are not kept by value: those of runs, and of the head as one.
+
+        The head has an order by key and rank, and its keys in this order.
+        """
+        for run in self._runs:
+            for rows in run.runs if isinstance(run, Merge) else (run,):
+                yield rows, None, None
+        if len(self._head):
+            yield self._head.by_key()
+
+    def less(self, delta: Delta) -> Spine:
+        """The contents without a delta, as long as nobody adds more."""
+        found = Spine(self.layout)
+        found._runs = [r if order is None else r.take(order) for r, order, _ in self.parts()]
+        gone = sort_run(self.layout.rows(delta.negate()))
+        found._runs += [gone] if len(gone) else []
+        return found
+
     @property
     def single(self) -> Rows | None:
         """All contents, where they are one run."""
@@ -290,19 +309,12 @@ class Spine:
                 probes = probes[first]
         found_at: list[Index] = []
         found: list[Rows] = []
-        for run in self._runs:
-            for rows in run.runs if isinstance(run, Merge) else (run,):
-                low, counts = rows.find(probes)
-                if within is not None:
-                    assert rows.rank is not None
-                    low, counts = narrowed(rows.rank, low, counts, within)
-                _collect(rows, low, counts, None, place, found_at, found)
-        if len(self._head):
-            rows, by_key, keys = self._head.by_key()
-            low, counts = search(keys, probes)
+        for rows, by_key, keys in self.parts():
+            low, counts = rows.find(probes, keys)
             if within is not None:
                 assert rows.rank is not None
-                low, counts = narrowed(rows.rank[by_key], low, counts, within)
+                ranks = rows.rank if by_key is None else rows.rank[by_key]
+                low, counts = narrowed(ranks, low, counts, within)
             _collect(rows, low, counts, by_key, place, found_at, found)
         if not found:
             return None

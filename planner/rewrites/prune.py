@@ -87,7 +87,7 @@ def wanted(node: Node) -> dict[int, tuple[Column, ...]]:
         while isinstance(below, Filter) and id(below) not in several:
             names |= references(below.predicate)
             below = below.input
-        if isinstance(below, Join) and id(below) not in several:
+        if isinstance(below, Join | AsofJoin) and id(below) not in several:
             columns = tuple(c for c in below.schema if c.name in names)
             found[id(below)] = columns or below.schema[:1]  # to count rows any will do
     return found
