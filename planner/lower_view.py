@@ -350,7 +350,9 @@ class ViewLowering:
     def type_of(self, expression: exp.Expr, stream: Stream) -> str:
         """DuckDB's type of an expression over a stream."""
         if isinstance(expression, exp.Column):
-            return next(c.type for c in stream.schema if c.name == expression.name)
+            known = next(c.type for c in stream.schema if c.name == expression.name)
+            if known:
+                return known
         query = f"SELECT typeof({to_sql(expression)}) FROM (SELECT 1) LEFT JOIN {INPUT} ON false"
         evaluate, _ = self.bound(group_kernel, query, stream.arrow)
         return str(evaluate(Delta.empty(stream.arrow)).to_pylist()[0][0])

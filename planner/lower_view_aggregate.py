@@ -279,6 +279,7 @@ def _beside(low: ViewLowering, streams: Sequence[Stream], node: L.Aggregate) -> 
         op = Collate(parts, keys, "aggregates side by side")
         columns = (*streams[0].schema, *(c for s in streams[1:] for c in s.schema[keys:]))
         placed = low.circuit.add(op, *(s.placed for s in streams))
+        low.contents.beside(placed)
         whole = Stream(low.circuit, placed, columns)
     if tuple(c.name for c in whole.schema) == tuple(c.name for c in node.schema):
         return whole

@@ -153,8 +153,16 @@ class Contents(TableReads):
 
     def answered(self, node: Node, answer: Answer, registry: SharedArrangements | None) -> None:
         """A `Keyed` gives `answer` for all rows of its source, which wait if they are many."""
-        if registry is not None:
-            self._answers[node] = answer, registry
+        if registry is None:
+            return
+        self._answers[node] = answer, registry
+        if self.given(node.inputs[0].node) is not None:
+            self.computed(node)
+
+    def beside(self, node: Node) -> None:
+        """Operators stand side by side."""
+        if self.outputs.issuperset(wire.node for wire in node.inputs):
+            self.computed(node)
 
     def asked_again(self, node: Node, query: str, names: Sequence[str], key: Sequence[int]) -> None:
         """A `Regroup` gives `query` for the rows of its source, or of some groups of it."""

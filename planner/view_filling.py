@@ -11,6 +11,7 @@ import numpy as np
 from tidewheel.engine.operators.accumulate import Accumulate
 from tidewheel.engine.operators.asof import AsofJoin
 from tidewheel.engine.operators.circuit import Circuit, Node
+from tidewheel.engine.operators.collate import Collate
 from tidewheel.engine.operators.join import Arrange, Join
 from tidewheel.engine.operators.keyed import Keyed
 from tidewheel.engine.operators.regroup import Regroup
@@ -31,18 +32,37 @@ GROUPS: Final = 10_000
 class Filling(Contents):
     """What a view's operators begin with."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._answered_by: dict[Node, Delta] = {}
+
     def begin(self, run: Run) -> None:
-        """Sum up groups that DuckDB could join with others; it shall, if they are few."""
-        groups = [n for n in self.outputs if isinstance(n.op, Accumulate) and self._meets(n)]
-        for node in groups:
-            with reusing(run, []) as alone:
-                totals = self._gets[node](alone)
-                assert totals is None or isinstance(totals, Totals)
+        """Compute groups that DuckDB could join with others; it shall, if they are few."""
+        groups = (Accumulate, Keyed, Collate)
+        met = [n for n in self.outputs if isinstance(n.op, groups) and self._meets(n)]
+        with reusing(run, []) as alone:
+            for node in sorted(met, key=lambda n: n.index):
+                many = self._groups(node, alone)
+                if many is None or many > GROUPS:
+                    self.outputs.remove(node)
+                    for other in [n for n in self._gives if node in behind(n)]:
+                        del self._gives[other]
+
+    def _groups(self, node: Node, run: Reusing) -> int | None:
+        """How many groups there are; None if operators have to say so."""
+        op = node.op
+        if isinstance(op, Accumulate):
+            totals = self._gets[node](run)
+            assert totals is None or isinstance(totals, Totals)
             self._begun[node] = totals
-            if totals is None or len(totals) > GROUPS:
-                self.outputs.remove(node)
-                for other in [n for n in self._gives if node in behind(n)]:
-                    del self._gives[other]
+            return None if totals is None else len(totals)
+        if isinstance(op, Collate):
+            return 0 if self.outputs.issuperset(w.node for w in node.inputs) else None
+        if not self._begins(node):
+            return None
+        answer, _ = self._answers[node]
+        output = self._answered_by[node] = answer(run, self._gives[node.inputs[0].node])
+        return len(output)
 
     def fill(self, circuit: Circuit, run: Run, constants: Mapping[Node, Delta]) -> None:
         """Give all operators what they get from tables, and `constants`; then they may run."""
@@ -84,10 +104,18 @@ class Filling(Contents):
             elif node not in served or node in self._gets or node in self.outputs:
                 for port, wire in enumerate(node.inputs):
                     if wire.node in served:
-                        if node in self._wakes and self._answered(circuit, node, run):
-                            continue
-                        delta = self._gets[node](run) if node in self._gets else None
-                        if delta is None and self._answered(circuit, node, run):
+                        output = self._answered(node, run) if node in self._wakes else None
+                        delta = None
+                        if output is None and node in self._gets:
+                            delta = self._gets[node](run)
+                        if output is None and delta is None:
+                            output = self._answered(node, run)
+                        if output is not None:
+                            if node in self.outputs and node in served:
+                                known[node] = output
+                            else:
+                                for reader, to, _ in node.readers[0]:
+                                    circuit.push(reader, output, port=to)
                             continue
                         delta = rows(wire.node) if delta is None else delta
                         if isinstance(op, Tally) and node in served:
@@ -101,9 +129,10 @@ class Filling(Contents):
                             run.known(self._gives[node], row_of(known[node]))
                         elif len(delta):
                             circuit.push(node, delta, port=port)
-            if node in self.outputs and node in served:
+            if node in self.outputs and node in served and node not in known:
                 said = circuit.first(node)
                 known[node] = concat(said) if said else Delta.empty(op.schema)
+            if node in self.outputs and node in known:
                 run.computed(self._gives[node], known[node])
 
     def _choose_partners(self, node: Node, op: AsofJoin, run: Reusing) -> None:
@@ -120,13 +149,16 @@ class Filling(Contents):
         else:
             run.computed(self.partners(node), op.partners(as_delta(run(given), schema)))
 
-    def _answered(self, circuit: Circuit, node: Node, run: Reusing) -> bool:
+    def _answered(self, node: Node, run: Reusing) -> Delta | None:
+        """What an operator gives, which begins with it; None if it needs the rows."""
         if not self._begins(node):
-            return False
+            return None
         op, source = node.op, node.inputs[0].node
         assert isinstance(op, Keyed)
         answer, registry = self._answers[node]
-        output = answer(run, self._gives[source])
+        output = self._answered_by.pop(node, None)
+        if output is None:
+            output = answer(run, self._gives[source])
         key, wake = op.input.key.indices, self._wakes.get(node)
         collect, find = partial(self.collect, source), partial(self.find, source, key)
         rows = Later(registry, self, collect, find, self._many(source), looks=bool(key))
@@ -137,6 +169,4 @@ class Filling(Contents):
         if isinstance(op, Regroup):
             op.look()
         node.rows_out += len(output)
-        for reader, port, _ in node.readers[0]:
-            circuit.push(reader, output, port=port)
-        return True
+        return output

@@ -44,6 +44,7 @@ from tidewheel.planner.rewrites.measured import Measures
 from tidewheel.planner.rewrites.prune import prune, wanted
 from tidewheel.planner.rewrites.reduce_groups import reduce_groups
 from tidewheel.planner.rewrites.same_subplans import same_subplans
+from tidewheel.planner.rewrites.whole_windows import whole_windows
 from tidewheel.planner.view_kernels import under
 from tidewheel.planner.view_statements import as_delta
 from tidewheel.planner.view_waiting import put_off
@@ -52,7 +53,7 @@ from tidewheel.planner.view_waiting import put_off
 def rewritten(node: L.Node, measures: Measures) -> L.Node:
     """The plan after the rewrites for views: what DuckDB would do to a query that it gets whole."""
     node = join_order(join_graph(node), measures)
-    return same_subplans(prune(reduce_groups(node)))
+    return same_subplans(prune(whole_windows(reduce_groups(node), measures)))
 
 
 class Incremental:

@@ -125,10 +125,28 @@ class Measures:
         self._ask([(str(some), _COUNT)])
         return (self._known[str(some), _COUNT] or 0) / part
 
-    def _part(self, text: Text) -> tuple[Text, float]:
-        """Of a large table a part to look at, and how large that is."""
+    def groups(self, node: Node) -> tuple[float, int] | None:
+        """About how many rows a relation has, and how many different ones in a part of them.
+
+        None for what is not of one table.
+        """
+        text = _text(node)
+        if text is None or text.tables > 1 or not text.columns:
+            return None
+        some, part = self._part(text, always=True)
+        row = ", ".join(to_sql(e) for e in text.columns.values())
+        different = f"{OWN}approx_count_distinct({OWN}row({row}))"
+        self._ask([(str(some), _COUNT), (str(some), different)])
+        rows = self._known[str(some), _COUNT] or 0
+        return rows / part, self._known[str(some), different] or 0
+
+    def _part(self, text: Text, always: bool = False) -> tuple[Text, float]:
+        """Of a large table a part to look at, and how large that is.
+
+        (`always`: to count all of its rows needs none, but their values.)
+        """
         rows = self.rows([text.source])[0] if text.tables == 1 else 0
-        if rows <= LOOKED_AT or not text.conditions:
+        if rows <= LOOKED_AT or not (text.conditions or always):
             return text, 1
         part = LOOKED_AT / rows
         some = f"{text.source} TABLESAMPLE SYSTEM ({part * 100:.6f}%) REPEATABLE (1)"

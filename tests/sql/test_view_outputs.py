@@ -25,6 +25,14 @@ QUERIES = {
     "means": "SELECT id, k, p FROM t WHERE p > (SELECT avg(p) FROM t AS u WHERE u.k = t.k)",
     "shares": "SELECT id, p / s AS share FROM t JOIN (SELECT k, sum(p) AS s FROM t GROUP BY k) "
     "AS g USING (k)",
+    "latest": "SELECT t.* FROM t JOIN (SELECT k, max(id) AS id FROM t GROUP BY k) USING (k, id)",
+    "medians": "SELECT id, m FROM t JOIN (SELECT k, median(p) AS m FROM t GROUP BY k) USING (k) "
+    "WHERE p > m",
+    "ends": "SELECT id, (p - a) / (z - a) AS r, n FROM t JOIN (SELECT k, min(p) AS a, max(p) AS z, "
+    "count(*) AS n, count(DISTINCT p) AS d FROM t GROUP BY k) USING (k) WHERE z > a AND d > 1",
+    "first": "SELECT e.b, x.id FROM e JOIN (SELECT DISTINCT ON (k) k, id FROM t ORDER BY k, p, id) "
+    "AS x ON x.k = e.a",
+    "whole": "SELECT id, p - max(p) OVER () AS d, p / sum(p) OVER () AS s FROM t",
     "two of groups": "SELECT id, a, b FROM t JOIN (SELECT k, sum(p) AS a FROM t GROUP BY k) AS g "
     "USING (k) LEFT JOIN (SELECT a AS k, count(*) AS b FROM e GROUP BY a) AS h USING (k)",
 }
