@@ -192,8 +192,11 @@ class Texts:
             f"({query}) AS {name}({', '.join(names)})"
             for query, name, names in zip(given, "lr", called, strict=True)
         ]
-        conditions = [f"{column(a)} {sign} {column(b)}" for a, sign, b in op.condition]
-        if not isinstance(op, RangeJoin):
+        conditions: list[str] = []
+        if isinstance(op, AsofJoin):
+            left_at, sign, right_at = op.condition
+            conditions.append(f"{column((0, left_at))} {sign} {column((1, right_at))}")
+        if not isinstance(op, RangeJoin):  # (DuckDB joins by what is asked of its pairs)
             pairs = ((column((0, i)), column((1, j))) for i, j in zip(*keys, strict=True))
             conditions += [f"{a} {same} {b}" for a, b in pairs]
         if only is not None:

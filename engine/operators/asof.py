@@ -15,7 +15,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tidewheel.engine.operators.collisions import HashCollision, check, group_of
-from tidewheel.engine.operators.join import Comparison, Join
+from tidewheel.engine.operators.join import Join
 from tidewheel.engine.operators.operator import Emission, emit
 from tidewheel.engine.operators.ranged import ArrangePoints, without_nulls
 from tidewheel.engine.operators.rank import Ranking
@@ -58,10 +58,10 @@ class AsofJoin(Join):
         self._whole = KeySpec(right.schema, range(len(right.schema)), exactly=True)
 
     @property
-    def condition(self) -> list[Comparison]:
-        """How the place of a left row compares with that of its partner."""
+    def condition(self) -> tuple[int, str, int]:
+        """How the place of a left row compares with that of its partner: columns, by position."""
         sign = f"{'<' if self.descending else '>'}{'' if self.strictly else '='}"
-        return [((0, self.points[0]), sign, (1, self.points[1]))]
+        return self.points[0], sign, self.points[1]
 
     def step(self, counters: Counters, deltas: Sequence[Delta | None]) -> list[Emission]:
         """New left rows, and those that have another partner now."""

@@ -19,10 +19,6 @@ _MANY = 1 << 58
 """So many rows can be counted, and some dozens of times as many."""
 
 
-Comparison = tuple[tuple[int, int], str, tuple[int, int]]
-"""Two columns, each by side (0 or 1) and position, with a sign between them."""
-
-
 class Arrange(Operator):
     """Keeps a collection by key for all who need that key; passes the delta on. Linear.
 
@@ -111,11 +107,6 @@ class Join(Operator):
         self.schema = schema
         self.name = name
         self.begun = False
-
-    @property
-    def condition(self) -> Sequence[Comparison]:
-        """What else is true of a pair."""
-        return ()
 
     def step(self, counters: Counters, deltas: Sequence[Delta | None]) -> list[Emission]:
         """All pairs in which a present delta takes part."""

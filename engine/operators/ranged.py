@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from tidewheel.engine.operators.join import Arrange, Comparison, Join
+from tidewheel.engine.operators.join import Arrange, Join
 from tidewheel.engine.operators.operator import Emission
 from tidewheel.engine.operators.rank import Order, Ranking
 from tidewheel.engine.operators.shared import Shared
@@ -137,14 +137,6 @@ class RangeJoin(Join):
             None if end is None else Ranking(ranges.schema, Order(end))
             for end in (ranges.ends.low, ranges.ends.high)
         ]
-
-    @property
-    def condition(self) -> list[Comparison]:
-        """The point lies in the range."""
-        point, side = (self.points, self.point), 1 - self.points
-        low, high = self.ranges.ends.low, self.ranges.ends.high
-        found = [] if low is None else [((side, low), "<=", point)]
-        return found if high is None else [*found, (point, "<=", (side, high))]
 
     def _meet(
         self, side: int, delta: Delta, keys: Int64s, counters: Counters, spine: Spine | None = None
