@@ -102,7 +102,6 @@ def _distinct(low: ViewLowering, node: L.Distinct) -> Stream:
 
 
 _COUNTS = {
-    ("union", False): tally.distinct,
     ("except", True): tally.except_all,
     ("except", False): tally.except_distinct,
     ("intersect", True): tally.intersect_all,
@@ -117,12 +116,18 @@ def _set_op(low: ViewLowering, node: L.SetOp) -> Stream:
     if one.types != other.types:
         raise NoDeltaRule(f"both sides of {node.op.upper()} differ in how Arrow types them")
     schema = Schema((c.name for c in node.columns), one.types)
-    if node.op == "union" and node.all:
+    depth = low.circuit.depth
+    if node.op == "union":
         placed = low.circuit.add(Concat(schema, 2, "union all"), left.placed, right.placed)
+        low.contents.union(placed)
+        if not node.all:
+            every = placed
+            placed = low.circuit.add(Tally(schema, depth=depth, name="union"), every)
+            low.contents.distinct(placed, every)
     else:
         count = _COUNTS[node.op, node.all]
         name = f"{node.op}{' all' if node.all else ''}"
-        op = Tally(schema, count, 2, low.circuit.depth, name)
+        op = Tally(schema, count, 2, depth, name)
         placed = low.circuit.add(op, left.placed, right.placed)
     return Stream(low.circuit, placed, node.columns)
 

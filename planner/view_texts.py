@@ -83,6 +83,14 @@ class Texts:
             self._reads[node] = self._reads.get(source, 1)
             self._maps[node] = source, tuple(names), tuple(steps)
 
+    def union(self, node: Node) -> None:
+        """All rows of several inputs."""
+        given = [self._gives.get(wire.node) for wire in node.inputs]
+        reads = sum(self._reads.get(wire.node, 1) for wire in node.inputs)
+        if None not in given and reads <= _JOINED:
+            self._gives[node] = " UNION ALL ".join(f"SELECT * FROM ({query})" for query in given)
+            self._reads[node] = reads
+
     def text(self, node: Node) -> Text | None:
         """What a table gives, also after maps, to be counted."""
         if node not in self._texts and node in self._maps:

@@ -32,6 +32,14 @@ QUERIES = {
     "count(*) AS n, count(DISTINCT p) AS d FROM t GROUP BY k) USING (k) WHERE z > a AND d > 1",
     "first": "SELECT e.b, x.id FROM e JOIN (SELECT DISTINCT ON (k) k, id FROM t ORDER BY k, p, id) "
     "AS x ON x.k = e.a",
+    "all": "SELECT k, count(*) AS n, sum(p) AS s, max(p) AS m, count(DISTINCT id) AS d FROM "
+    "(SELECT id, k, p FROM t UNION ALL SELECT a, b, a + b FROM e WHERE a < 6) GROUP BY k",
+    "last of all": "SELECT * FROM (SELECT id, k FROM t UNION ALL (SELECT a, b FROM e UNION ALL "
+    "SELECT p, 7 FROM t WHERE p < 9)) ORDER BY id DESC, k LIMIT 7",
+    "union": "SELECT id, p FROM t WHERE k IN (SELECT a FROM e UNION SELECT k FROM t WHERE p > 90)",
+    "different": "SELECT id FROM t UNION SELECT a FROM e UNION SELECT k FROM t",
+    "all joined": "SELECT t.id, x.v FROM t JOIN (SELECT a AS v FROM e UNION ALL SELECT p FROM t) "
+    "AS x ON x.v = t.k WHERE t.p < 50",
     "whole": "SELECT id, p - max(p) OVER () AS d, p / sum(p) OVER () AS s FROM t",
     "two of groups": "SELECT id, a, b FROM t JOIN (SELECT k, sum(p) AS a FROM t GROUP BY k) AS g "
     "USING (k) LEFT JOIN (SELECT a AS k, count(*) AS b FROM e GROUP BY a) AS h USING (k)",
