@@ -26,6 +26,7 @@ from tidewheel.engine.operators.ties import Settling
 from tidewheel.engine.operators.topk import Ordered, extreme
 from tidewheel.engine.state.delta import KeySpec, Schema
 from tidewheel.planner import logical as L
+from tidewheel.planner.first_rows import Taken, taken
 from tidewheel.planner.lower_view import (
     NoDeltaRule,
     Stream,
@@ -59,14 +60,14 @@ _ENDS = ("min", "max", "arg_min", "arg_max")
 class _Part:
     """One aggregate taken apart: `argument` with its FILTER folded in, None for count(*).
 
-    `by`: by which arg_min and arg_max choose it.
+    `taken`: how arg_min and arg_max choose it.
     """
 
     named: L.Named
     function: str
     argument: exp.Expr | None
     distinct: bool
-    by: exp.Expr | None = None
+    taken: Taken | None = None
 
 
 @lowers(L.Aggregate)
@@ -92,12 +93,15 @@ def _aggregate(low: ViewLowering, node: L.Aggregate) -> Stream:
     def text(exprs: Sequence[L.Named]) -> str | None:
         return low.contents.after(source.placed, names, extended(source, exprs).steps)
 
-    together = Together(node.keys, text)
+    def rows(exprs: Sequence[L.Named]) -> str | None:
+        return low.contents.placed(source.placed, names, extended(source, exprs).steps)
+
+    together = Together(node.keys, text, rows)
     streams: list[Stream | None] = []
     if plain or not taken:
         streams.append(_accumulate(low, source, together, plain, distinct=False))
     for group in by_argument.values():
-        alone = Together(node.keys, text)
+        alone = Together(node.keys, text, rows)
         streams.append(_accumulate(low, source, alone, group, distinct=True))
     streams.extend(_end(low, source, node, p, together) for p in ends)
     made = [s for s in streams if s is not None]
@@ -108,11 +112,12 @@ def _aggregate(low: ViewLowering, node: L.Aggregate) -> Stream:
 
 def _part(named: L.Named) -> _Part | None:
     call, condition = named.expr, None
+    chosen = taken(call)
+    if chosen is not None:
+        return _Part(named, chosen.function, chosen.value, False, chosen)
     if isinstance(call, exp.Filter):
         condition = call.expression.this
         call = call.this
-    if isinstance(call, exp.ArgMin | exp.ArgMax):
-        return _chosen(named, call, condition)
     if isinstance(call, exp.Min | exp.Max):
         if call.expressions or call.args.get("count"):
             return None  # min(x, n)
@@ -140,18 +145,6 @@ def _part(named: L.Named) -> _Part | None:
     if function.startswith(("var", "stddev")):
         argument = exp.cast(argument.copy(), "DOUBLE")
     return _Part(named, function, argument, distinct)
-
-
-def _chosen(named: L.Named, call: exp.Expr, condition: exp.Expr | None) -> _Part | None:
-    """arg_min or arg_max: rows with a NULL in one of its arguments do not count."""
-    argument, by = call.this, call.expression
-    if call.args.get("count") or isinstance(argument, exp.Distinct) or by.find(exp.Order):
-        return None
-    function = "arg_min" if isinstance(call, exp.ArgMin) else "arg_max"
-    there = [exp.Not(this=exp.Is(this=exp.paren(e), expression=exp.Null())) for e in (argument, by)]
-    counts = exp.and_(*there, *([] if condition is None else [condition]))
-    taken = [exp.Case(ifs=[exp.If(this=counts.copy(), true=e.copy())]) for e in (argument, by)]
-    return _Part(named, function, taken[0], False, taken[1])
 
 
 def _keyed(
@@ -227,7 +220,8 @@ def _end(
     low: ViewLowering, source: Stream, node: L.Aggregate, part: _Part, together: Together
 ) -> Stream | None:
     keys = node.keys
-    arguments = [together.argument(e) for e in (part.argument, part.by) if e is not None]
+    by = None if part.taken is None else part.taken.by
+    arguments = [together.argument(e) for e in (part.argument, by) if e is not None]
     stream = _keyed(low, source, keys, list({a.column.name: a for a in arguments}.values()))
     schema = stream.arrow
     names = [a.column.name for a in arguments]
@@ -243,15 +237,14 @@ def _end(
         evaluate = extreme(
             schema, key, value, out, given, ask and (lambda keys: op.settled(keys, ask))
         )
-    elif part.by is not None:
+    elif by is not None:
         low.circuit.remove(stream.placed)
         return None
     else:
         group = listed[: len(key)]
-        by = f" GROUP BY {', '.join(group)}" if group else ""
-        query = (
-            f"SELECT {', '.join([*group, f'{part.function}({listed[value]})'])} FROM {INPUT}{by}"
-        )
+        grouped = f" GROUP BY {', '.join(group)}" if group else ""
+        called = ", ".join([*group, f"{part.function}({listed[value]})"])
+        query = f"SELECT {called} FROM {INPUT}{grouped}"
         evaluate, found = low.bound(group_kernel, query, schema)
         out = Schema(out.names, found.types)
     order = Order(value, part.function in ("max", "arg_max"))
@@ -261,7 +254,9 @@ def _end(
     placed = low.circuit.add(op, stream.placed)
     low.contents.first(placed, stream.placed, schema.names, low.shared, together.query, later=True)
     if ask is not None:
-        answer = by_tables(ask)
+        answer = together.first(
+            part.function, names[0], names[-1], schema.types[value], out, placed
+        )
     else:
         call = f"{OWN}{part.function}({', '.join(to_sql(identifier(n)) for n in names)})"
         answer = together.answer(call, out, placed)

@@ -20,6 +20,7 @@ from tidewheel.engine.operators.asked import Ask, Asked
 from tidewheel.engine.operators.shared import KEYS
 from tidewheel.engine.state.delta import Delta, Schema
 from tidewheel.planner import logical as L
+from tidewheel.planner.first_rows import END, end_of, first_row, of_first_rows, taken, unordered
 from tidewheel.planner.lower_view import NoDeltaRule, Stream, ViewLowering, extended
 from tidewheel.planner.order_of_rows import DRAWN, by_place, by_ties, call_of, name, ordered_by
 from tidewheel.planner.text import column, identifier, to_sql
@@ -29,6 +30,7 @@ from tidewheel.planner.view_sums import groups_alike
 from tidewheel.planner.view_texts import PLACE
 
 _KEY: Final = "__tw_k"
+_ENDS: Final = "__tw_ends"
 
 
 def asked(low: ViewLowering, node: L.Aggregate) -> Stream:
@@ -65,32 +67,80 @@ def in_place(low: ViewLowering, node: L.Aggregate, source: Stream) -> InPlace | 
     given = _by_place(low, node.input, source)
     if given is None:
         return None
-    listed = [f"{to_sql(k.expr)} AS {to_sql(identifier(k.column.name))}" for k in node.keys]
-    for a in node.aggregates:
-        follows = by_place(a.expr) or by_ties(a.expr)
-        text = ordered_by(a.expr, PLACE) if follows else to_sql(a.expr)
-        listed.append(f"{text} AS {to_sql(identifier(a.column.name))}")
-    groups = ", ".join(str(i + 1) for i in range(len(node.keys)))
-    by = f" GROUP BY {groups}" if groups else ""
-    same = " AND ".join(
-        f"({to_sql(k.expr)}) IS NOT DISTINCT FROM {_KEY}{i}" for i, k in enumerate(node.keys)
-    )
-    query = f"SELECT {', '.join(listed)} FROM "
+    keys = [to_sql(k.expr) for k in node.keys]
+    calls = [_in_order(a.expr) for a in node.aggregates]
+    by = _by(keys)
+    same = " AND ".join(f"({k}) IS NOT DISTINCT FROM {_KEY}{i}" for i, k in enumerate(keys))
     types = low.run.arrow([c.type for c in source.schema])
     rows = Schema((*(c.name for c in source.schema), PLACE), (*types, pa.int64()))
-    _, schema = low.bound(group_kernel, f"{query}{INPUT}{by}", rows)
-    if not all(map(groups_alike, schema.types[: len(node.keys)])):
+    _, schema = low.bound(group_kernel, f"{_select(node, calls)}{INPUT}{by}", rows)
+    if not all(map(groups_alike, schema.types[: len(keys)])):
         return None
+    for i, (a, kind) in enumerate(zip(node.aggregates, schema.types[len(keys) :], strict=True)):
+        calls[i] = unordered(a.expr, kind) or calls[i]
+    query = _select(node, calls)
+    all_ = _first_of_ties(low, node, given, rows, calls) or f"{query}({given}){by}"
 
-    def ask(keys: Delta | None) -> Delta:
+    def ask(sought: Delta | None) -> Delta:
         assert low.contents.now is not None
-        if keys is None:
-            return as_delta(low.contents.now(f"{query}({given}){by}"), schema)
-        sought = keys.to_arrow(None).rename_columns([f"{_KEY}{i}" for i in range(len(node.keys))])
+        if sought is None:
+            return as_delta(low.contents.now(all_), schema)
+        table = sought.to_arrow(None).rename_columns([f"{_KEY}{i}" for i in range(len(keys))])
         some = f"({given}) SEMI JOIN {KEYS} ON {same}"
-        return as_delta(low.contents.now(f"{query}{some}{by}", sought), schema)
+        return as_delta(low.contents.now(f"{query}{some}{by}", table), schema)
 
-    return InPlace(ask, schema, f"{query}({given}){by}")
+    return InPlace(ask, schema, all_)
+
+
+def _select(node: L.Aggregate, calls: Sequence[str]) -> str:
+    texts = [*(to_sql(k.expr) for k in node.keys), *calls]
+    names = [to_sql(identifier(n.column.name)) for n in (*node.keys, *node.aggregates)]
+    listed = (f"{text} AS {name}" for text, name in zip(texts, names, strict=True))
+    return f"SELECT {', '.join(listed)} FROM "
+
+
+def _by(keys: Sequence[str]) -> str:
+    return f" GROUP BY {', '.join(str(i + 1) for i in range(len(keys)))}" if keys else ""
+
+
+def _in_order(expression: exp.Expr) -> str:
+    """An aggregate as SQL over rows with their place."""
+    follows = by_place(expression) or by_ties(expression)
+    return ordered_by(expression, PLACE) if follows else to_sql(expression)
+
+
+def _first_of_ties(
+    low: ViewLowering, node: L.Aggregate, given: str, rows: Schema, others: Sequence[str]
+) -> str | None:
+    """All groups, if arg_min or arg_max is among their aggregates; `others` as they are."""
+    found = [taken(a.expr) for a in node.aggregates]
+    bys = [to_sql(t.by) for t in found if t is not None]
+    if not bys:
+        return None
+    _, compared = low.bound(group_kernel, f"SELECT {', '.join(bys)} FROM {INPUT}", rows)
+    kinds = iter(compared.types)
+    keys, ends = [to_sql(k.expr) for k in node.keys], []
+    calls, listed = [], []
+    for i, (a, t) in enumerate(zip(node.aggregates, found, strict=True)):
+        at, name = len(keys) + i, to_sql(identifier(a.column.name))
+        if t is None:
+            ends.append(others[i])
+            listed.append(f"e.{END}{at} AS {name}")
+        else:
+            by = to_sql(t.by)
+            ends.append(end_of(t.function, by))
+            calls.append(f"{first_row(to_sql(t.value), by, at, next(kinds))} AS {name}")
+            listed.append(name)
+    groups = [f"{END}{i}" for i in range(len(keys))]
+    named = ", ".join(f"{text} AS {END}{i}" for i, text in enumerate([*keys, *ends]))
+    pairs = [(to_sql(t.by), i) for i, t in enumerate(found, len(keys)) if t is not None]
+    first = of_first_rows(calls, keys, _ENDS, f"({given})", pairs)
+    same = " AND ".join(f"e.{g} IS NOT DISTINCT FROM f.{g}" for g in groups) or "true"
+    return (
+        f"WITH {_ENDS} AS MATERIALIZED (SELECT {named} FROM ({given}){_by(keys)}) "
+        f"SELECT {', '.join([*(f'e.{g}' for g in groups), *listed])} "
+        f"FROM {_ENDS} AS e JOIN ({first}) AS f ON {same}"
+    )
 
 
 def first_in_place(

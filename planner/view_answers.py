@@ -14,11 +14,13 @@ from tidewheel.engine.operators.asked import Ask
 from tidewheel.engine.operators.shared import KEYS, Read
 from tidewheel.engine.state.delta import Delta, Schema
 from tidewheel.planner import logical as L
+from tidewheel.planner.first_rows import END, end_of, first_row, of_first_rows
 from tidewheel.planner.text import column, identifier, to_sql
 from tidewheel.planner.view_kernels import INPUT
 from tidewheel.planner.view_statements import as_delta
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from sqlglot import exp
 
     from tidewheel.engine.operators.circuit import Node
@@ -28,6 +30,8 @@ MANY: Final = 100_000
 """Rows that take longer to be put in order than a statement over them."""
 Answer = Callable[["Reusing", str], Delta]
 """The output for all rows of a query."""
+Projected = Callable[[Sequence[L.Named]], str | None]
+"""A query with a projection on top; None where there is none."""
 
 
 def by_kernel(query: str, names: Sequence[str], schema: Schema) -> Answer:
@@ -69,17 +73,17 @@ class Together:
     """Groups of the same rows: what several operators want of them is computed by one statement.
 
     `text` is the query of their source, with a projection on top: the `keys`, and the operators'
-    arguments.
+    arguments. `rows` is the same with the place of each row, if they are those of one table.
     """
 
-    def __init__(
-        self, keys: Sequence[L.Named], text: Callable[[Sequence[L.Named]], str | None]
-    ) -> None:
+    def __init__(self, keys: Sequence[L.Named], text: Projected, rows: Projected) -> None:
         self.keys = list(keys)
         self.calls: list[str] = []
         """Functions of the rows of a group, which `operators` begin with."""
         self.operators: list[Node] = []
-        self._text = text
+        self._text, self._rows = text, rows
+        self._firsts: list[str] = []
+        self._ends: list[tuple[str, int]] = []
         self._arguments: dict[str, L.Named] = {}
 
     def argument(self, expression: exp.Expr) -> L.Named:
@@ -90,17 +94,18 @@ class Together:
 
     def query(self) -> str | None:
         """The groups' columns, and all arguments."""
-        return self._text([*self.keys, *self._arguments.values()])
+        return self._text(self._columns())
 
     def names(self) -> Sequence[str]:
         """What `query` calls its columns."""
-        return [named.column.name for named in (*self.keys, *self._arguments.values())]
+        return [named.column.name for named in self._columns()]
+
+    def _columns(self) -> Sequence[L.Named]:
+        return [*self.keys, *self._arguments.values()]
 
     def answer(self, call: str, schema: Schema, operator: Node) -> Answer:
         """The groups, and a function of their rows, for an operator."""
-        at = len(self.keys) + len(self.calls)
-        self.calls.append(call)
-        self.operators.append(operator)
+        at = self._call(call, operator)
 
         def answer(run: Reusing, given: str) -> Delta:
             table = run.once(self.statement())
@@ -108,8 +113,35 @@ class Together:
 
         return answer
 
+    def first(
+        self, function: str, value: str, by: str, kind: pa.DataType, schema: Schema, operator: Node
+    ) -> Answer:
+        """The groups, and what arg_min or arg_max takes, `by` a column of a type."""
+        end = self._call(end_of(function, by), operator)
+        at = len(self.keys) + len(self._firsts)
+        self._firsts.append(first_row(value, by, end, kind))
+        self._ends.append((by, end))
+
+        def answer(run: Reusing, given: str) -> Delta:
+            ends = run.once(self.statement())
+            names = [f"{END}{i}" for i in range(ends.num_columns)]
+            rows = f"({self._rows(self._columns())})"
+            text = of_first_rows(self._firsts, self._group(), KEYS, rows, self._ends)
+            table = run.once(text, ends.rename_columns(names))
+            return as_delta(table.select([*range(len(self.keys)), at]), schema)
+
+        return answer
+
+    def _call(self, call: str, operator: Node) -> int:
+        self.calls.append(call)
+        self.operators.append(operator)
+        return len(self.keys) + len(self.calls) - 1
+
+    def _group(self) -> list[str]:
+        return [to_sql(column(k.column.name)) for k in self.keys]
+
     def statement(self) -> str:
         """The groups, and all functions of their rows."""
-        group = [to_sql(column(k.column.name)) for k in self.keys]
+        group = self._group()
         by = f" GROUP BY {', '.join(group)}" if group else ""
         return f"SELECT {', '.join([*group, *self.calls])} FROM ({self.query()}){by}"

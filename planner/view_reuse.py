@@ -60,10 +60,10 @@ class Reusing(Queries):
     def row(self, sql: str) -> Sequence[Any]:
         return self._run.row(self._with(sql))
 
-    def once(self, sql: str) -> pa.Table:
+    def once(self, sql: str, keys: pa.Table | None = None) -> pa.Table:
         """The result of a query that several ask for."""
         if sql not in self._found:
-            self._found[sql] = self(sql)
+            self._found[sql] = self._run(self._with(sql), keys)
         return self._found[sql]
 
     def found(self, sql: str, table: pa.Table) -> None:

@@ -22,6 +22,10 @@ VIEWS = [
     "SELECT k, arg_min(s, y) FROM t GROUP BY k HAVING count(*) > 1",
     "SELECT * FROM u JOIN (SELECT k, arg_max(s, y) AS m FROM t GROUP BY k) USING (k)",
     "SELECT k, string_agg(DISTINCT s, ',' ORDER BY s) AS l FROM t GROUP BY k",
+    "SELECT k, arg_min(d, y), arg_max(s, v) FILTER (WHERE y > 0), max(y), sum(v) FROM t GROUP BY k",
+    "SELECT arg_min(s, d), arg_max(d, v::DECIMAL(4, 1)), count(*) FROM t WHERE y < 2",
+    "SELECT k, v % 2 AS g, arg_max(d, s), arg_min(v, s), list(d ORDER BY y) FROM t GROUP BY k, g",
+    "SELECT k, first(d), last(s), any_value(v) FILTER (v > 0), arg_max(s, y) FROM t GROUP BY k",
 ]
 
 
