@@ -10,11 +10,13 @@ row that has it. To read rows twice takes a tenth of the time that it takes to p
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 from sqlglot import exp
 
+from tidewheel.engine.operators.regroup import Evaluate
+from tidewheel.engine.state.delta import Delta
 from tidewheel.engine.type_names import sql_name
 from tidewheel.planner.text import OWN, to_sql
 from tidewheel.planner.view_texts import PLACE
@@ -26,6 +28,24 @@ _KEPT: Final = frozenset({
     "TIMESTAMP WITH TIME ZONE",
 })  # fmt: skip
 """By these types a DOUBLE is chosen as it is. By others it is a sort key, where -0.0 is 0.0."""
+
+
+def a_sort_key(value: pa.DataType, by: pa.DataType) -> bool:
+    """Does DuckDB give 0.0 for -0.0, as it makes a value a sort key on its way?"""
+    return value == pa.float32() or (value == pa.float64() and sql_name(by) not in _KEPT)
+
+
+def as_sort_keys(evaluate: Evaluate) -> Evaluate:
+    """`evaluate`, whose last column is floating point: with 0.0 for -0.0."""
+
+    def run(rows: Delta) -> Delta:
+        found = evaluate(rows)
+        kind: Any = found.schema.kinds[-1]
+        values, nulls = kind.split(found.cols[-1])
+        cols = [*found.cols[:-1], kind.join(values + 0.0, nulls)]
+        return Delta(found.schema, cols, found.weights)
+
+    return run
 
 
 class Taken(NamedTuple):

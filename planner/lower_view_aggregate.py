@@ -26,7 +26,7 @@ from tidewheel.engine.operators.ties import Settling
 from tidewheel.engine.operators.topk import Ordered, extreme
 from tidewheel.engine.state.delta import KeySpec, Schema
 from tidewheel.planner import logical as L
-from tidewheel.planner.first_rows import Taken, taken
+from tidewheel.planner.first_rows import Taken, a_sort_key, as_sort_keys, taken
 from tidewheel.planner.lower_view import (
     NoDeltaRule,
     Stream,
@@ -237,6 +237,8 @@ def _end(
         evaluate = extreme(
             schema, key, value, out, given, ask and (lambda keys: op.settled(keys, ask))
         )
+        if by is not None and a_sort_key(out.types[-1], schema.types[value]):
+            evaluate = as_sort_keys(evaluate)
     elif by is not None:
         low.circuit.remove(stream.placed)
         return None
@@ -248,7 +250,7 @@ def _end(
         evaluate, found = low.bound(group_kernel, query, schema)
         out = Schema(out.names, found.types)
     order = Order(value, part.function in ("max", "arg_max"))
-    plain = out.types == schema.types
+    plain = by is None and out.types == schema.types
     op: Ordered = Ordered(schema, key, order, 1, evaluate, out, key, part.function, plain)
     op.settles = ask is not None
     placed = low.circuit.add(op, stream.placed)

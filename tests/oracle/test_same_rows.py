@@ -28,6 +28,7 @@ EXACT = {
     "nested": "SELECT k, [x] AS l, {'i': i} AS s FROM t",
     "listed": "SELECT k, list(x ORDER BY j) AS l, list({'x': x} ORDER BY j) AS s FROM t GROUP BY k",
     "last": "SELECT k, arg_max(x, j) AS x, arg_min(i, j) AS i FROM t GROUP BY k",
+    "taken": "SELECT k, arg_max(x, j::DECIMAL(9, 1)) AS x, arg_min(x::FLOAT, j) FROM t GROUP BY k",
     "before": "SELECT k, j, x, lag(x) OVER (ORDER BY j) AS y, lag(i) OVER (ORDER BY j) AS w FROM t",
     "alike": "SELECT k, j, x, count(*) OVER (PARTITION BY x) AS n FROM t",
     "top": "SELECT k, j, x, i FROM t ORDER BY j DESC LIMIT 4",
