@@ -27,6 +27,7 @@ from tidewheel.engine.state.columns import (
 from tidewheel.engine.state.delta import Int64s, Schema
 from tidewheel.engine.state.rowwise import ByRow, Row
 from tidewheel.planner.arithmetic_choice import case_of, extreme, first_known
+from tidewheel.planner.constants import number_of
 from tidewheel.planner.moments import compile_part
 from tidewheel.planner.number import (
     DECIMAL,
@@ -67,31 +68,21 @@ def compile_number(
             return None
     if isinstance(expression, exp.Add | exp.Sub | exp.Mul | exp.Mod | exp.Div):
         left, right = operand(expression.this), operand(expression.expression)
-        return None if left is None or right is None else _binary(type(expression), left, right)
+        if left is not None and right is not None:
+            return _binary(type(expression), left, right)
     if isinstance(expression, exp.Case) and expression.this is None:
         return case_of(expression, operand, predicate)
     if isinstance(expression, exp.Least | exp.Greatest):
         return extreme(expression, operand)
     if isinstance(expression, exp.Coalesce):
         return first_known(expression, operand)
-    part = compile_part(expression, schema)
+    part = compile_part(expression, schema, operand)
     if part is not None:
         return part
     if type(expression) is exp.Cast:
         one = operand(expression.this)
         to = expression.args["to"]  # (a type by a name that sqlglot does not know is none)
         return None if one is None or not isinstance(to, exp.DataType) else _cast(one, to)
-    return None
-
-
-def number_of(expression: exp.Expr) -> Decimal | None:
-    """The value of a numeric literal, signed or not; None for everything else."""
-    if isinstance(expression, exp.Neg):
-        inner = number_of(expression.this)
-        return None if inner is None else -inner
-    if isinstance(expression, exp.Literal) and not expression.is_string:
-        text = expression.this
-        return Decimal(text) if text.replace(".", "", 1).isdigit() else None
     return None
 
 

@@ -93,7 +93,8 @@ def finished(number: Number, kind: pa.DataType) -> Compute | None:
 def _moments(number: Number, kind: Any) -> Compute:
     def compute(cols: Sequence[Col], n: int) -> Col:
         values, nulls = number.run(cols, n)
-        found: Col = kind.join(np.ascontiguousarray(values, kind.dtype), nulls)
+        values = np.ascontiguousarray(np.broadcast_to(values, n), kind.dtype)
+        found: Col = kind.join(values, nulls)
         return found
 
     return compute

@@ -6,14 +6,9 @@ a kernel does it.
 
 from __future__ import annotations
 
-import datetime
-import re
 from collections.abc import Callable, Sequence
-from decimal import Decimal
-from functools import lru_cache
 from typing import Any
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -29,12 +24,11 @@ from tidewheel.engine.state.columns import (
     Mask,
 )
 from tidewheel.engine.state.delta import Schema
-from tidewheel.planner.arithmetic import compile_number, number_of
+from tidewheel.planner.arithmetic import compile_number
+from tidewheel.planner.constants import constant
 from tidewheel.planner.enum_values import compile_place
-from tidewheel.planner.moments import TIMESTAMP, compile_moment
+from tidewheel.planner.moments import compile_moment, compile_moments
 from tidewheel.planner.number import NeedsKernel, Number, aligned, as_double, either
-from tidewheel.planner.text import to_sql
-from tidewheel.planner.view_kernels import Statements, statements
 
 Truth = Callable[[Sequence[Col], int], Mask]
 _COMPARE: dict[type[exp.Expr], tuple[str, Any]] = {
@@ -63,10 +57,14 @@ def compile_value(expression: exp.Expr, schema: Schema) -> int | Number | None:
     at = position(expression, schema)
     if at is not None:
         return at
-    number = compile_number(expression, schema, lambda e: compile_predicate(e, schema))
-    if number is None:
-        number = compile_moment(expression, schema)
+    operand = _operand(schema)
+    number = operand(expression) or compile_moment(expression, schema, operand)
     return compile_place(expression, schema) if number is None else number
+
+
+def _operand(schema: Schema) -> Callable[[exp.Expr], Number | None]:
+    """What compiles numbers."""
+    return lambda part: compile_number(part, schema, lambda e: compile_predicate(e, schema))
 
 
 def compile_predicate(expression: exp.Expr, schema: Schema) -> Predicate | None:
@@ -134,8 +132,7 @@ def _null_test(expression: exp.Expr, schema: Schema, wanted: bool) -> Predicate 
 
 
 def _comparison(expression: exp.Expr, schema: Schema) -> Predicate | None:
-    found = _with_constant(expression, schema) or _of_numbers(expression, schema)
-    return found or _moment_and_constant(expression, schema)
+    return _with_constant(expression, schema) or _of_numbers(expression, schema)
 
 
 def _with_constant(expression: exp.Expr, schema: Schema) -> Predicate | None:
@@ -174,43 +171,24 @@ def _with_constant(expression: exp.Expr, schema: Schema) -> Predicate | None:
     return number
 
 
-def _moment_and_constant(expression: exp.Expr, schema: Schema) -> Predicate | None:
-    """What is computed of a date or a timestamp, compared with a constant."""
-    kind = type(expression)
-    left, right = expression.this, expression.expression
-    moment = compile_moment(left, schema)
-    if moment is None:
-        left, right, kind = right, left, swapped(kind)
-        moment = compile_moment(left, schema)
-    if moment is None or moment.moment is None:
-        return None
-    known, run = constant(right, moment.moment), moment.run
-    if known is None:
-        return None
-    _, ufunc = _COMPARE[kind]
-
-    def test(cols: Sequence[Col], n: int) -> Mask:
-        values, nulls = run(cols, n)
-        mask: Mask = ufunc(values, known)
-        return mask if nulls is None else mask & ~nulls
-
-    return test
+def compared(comparison: exp.Expr, schema: Schema) -> tuple[Number, Number] | None:
+    """The sides of a comparison: two numbers, exact unless one is a DOUBLE, or two moments."""
+    left, right = comparison.this, comparison.expression
+    operand = _operand(schema)
+    one, other = operand(left), operand(right)
+    if one is None or other is None:
+        return compile_moments(left, right, schema, operand)
+    if one.scale is None or other.scale is None:
+        return as_double(one), as_double(other)
+    one, other, _ = aligned(one, other)
+    return one, other
 
 
 def _of_numbers(expression: exp.Expr, schema: Schema) -> Predicate | None:
-    """Two numbers compared, exactly unless one is a DOUBLE."""
-    sides = [
-        compile_number(side, schema, lambda e: compile_predicate(e, schema))
-        for side in (expression.this, expression.expression)
-    ]
-    one, other = sides
-    if one is None or other is None:
+    sides = compared(expression, schema)
+    if sides is None:
         return None
-    if one.scale is None or other.scale is None:
-        one, other = as_double(one), as_double(other)
-    else:
-        one, other, _ = aligned(one, other)
-    left, right = one.run, other.run
+    left, right = (side.run for side in sides)
     _, ufunc = _COMPARE[type(expression)]
 
     def compare(cols: Sequence[Col], n: int) -> Mask:
@@ -264,102 +242,3 @@ def _compare_columns(at: int, other: int, column: Any, ufunc: Any) -> Predicate:
         return mask
 
     return test
-
-
-def constant(expression: exp.Expr, kind: pa.DataType) -> Any:
-    """An expression without columns as the 64-bit integer (or text) that columns of `kind` hold."""
-    if kind == TIMESTAMP and isinstance(expression, exp.Literal) and expression.is_string:
-        expression = exp.cast(expression, "TIMESTAMP")
-    known = _literal(expression, kind)
-    return _computed(expression, kind) if known is None else known
-
-
-def _literal(expression: exp.Expr, kind: pa.DataType) -> Any:
-    """A literal as the 64-bit integer (or text) that columns of `kind` hold; None if not plain."""
-    t = pa.types
-    if t.is_string(kind):
-        plain = isinstance(expression, exp.Literal) and expression.is_string
-        return expression.this if plain else None
-    if t.is_date32(kind):
-        text = None
-        to = expression.args.get("to")
-        if isinstance(expression, exp.Cast) and isinstance(to, exp.DataType) and to.is_type("date"):
-            text = expression.this
-        elif isinstance(expression, exp.Literal) and expression.is_string:
-            text = expression
-        if not (isinstance(text, exp.Literal) and text.is_string and _DAY.fullmatch(text.this)):
-            return None
-        try:
-            return int(np.datetime64(text.this, "D").astype(np.int64))
-        except ValueError:
-            return None
-    found = number_of(expression)
-    return None if found is None else _held(found, kind)
-
-
-_EXACT = (
-    exp.Literal, exp.Cast, exp.DataType, exp.Interval, exp.Var, exp.Add, exp.Sub, exp.Mul, exp.Neg,
-    exp.Paren,
-)  # fmt: skip
-
-
-_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
-
-
-def _computed(expression: exp.Expr, kind: pa.DataType) -> int | None:
-    """An expression without columns, computed by DuckDB once, as columns of `kind` hold it."""
-    parts = list(expression.walk())
-    if not all(isinstance(part, _EXACT) for part in parts):
-        return None
-    if kind == TIMESTAMP and any(p.this not in _TIMES for p in parts if type(p) is exp.DataType):
-        return None  # compared with more digits, or with a zone
-    try:
-        value = _value(to_sql(expression), statements())
-    except duckdb.Error:
-        return None  # the kernel will say so
-    if pa.types.is_date32(kind):
-        if isinstance(value, datetime.datetime):
-            # A day is less than a time of it if it is less than the day, but not the reverse.
-            if value.tzinfo is not None or value.time() != datetime.time():
-                return None
-            value = value.date()
-        if not isinstance(value, datetime.date) or value in (_DAY_N, datetime.date.min):
-            return None  # the last one stands for infinity, too
-        return (value - _DAY_0).days
-    if kind == TIMESTAMP:
-        if type(value) is datetime.date:
-            value = datetime.datetime.combine(value, datetime.time())
-        if not isinstance(value, datetime.datetime) or value.tzinfo is not None:
-            return None
-        if value.date() in (_DAY_N, datetime.date.min):
-            return None
-        return (value - _MOMENT_0) // _MICROSECOND
-    if isinstance(value, Decimal | int) and not isinstance(value, bool):
-        return _held(Decimal(value), kind)
-    return None
-
-
-@lru_cache(maxsize=256)
-def _value(text: str, at: Statements) -> Any:
-    return at.value(text)
-
-
-_DAY_0, _DAY_N = datetime.date(1970, 1, 1), datetime.date.max
-_MOMENT_0, _MICROSECOND = datetime.datetime(1970, 1, 1), datetime.timedelta(microseconds=1)
-_TIMES = (
-    exp.DataType.Type.DATE,
-    exp.DataType.Type.TIMESTAMP,
-    exp.DataType.Type.TIMESTAMPNTZ,
-    exp.DataType.Type.INTERVAL,
-)
-
-
-def _held(value: Decimal, kind: pa.DataType) -> int | None:
-    """A number as the 64-bit integer that columns of `kind` hold for it."""
-    t = pa.types
-    if t.is_decimal128(kind) and kind.precision <= 18:
-        value = value.scaleb(kind.scale)
-    elif not (t.is_integer(kind) and not t.is_uint64(kind)):
-        return None
-    whole = int(value)
-    return whole if whole == value and abs(whole) < 1 << 62 else None

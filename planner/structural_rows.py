@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from operator import itemgetter
 from typing import Any
 
 from sqlglot import exp
 
 from tidewheel.engine.state.delta import Schema
 from tidewheel.engine.state.rowwise import ByRow, Row
-from tidewheel.planner.structural import constant, plain, position, swapped
+from tidewheel.planner.constants import constant
+from tidewheel.planner.structural import compared, plain, position, swapped
 
 _COMPARE: dict[type[exp.Expr], Callable[[Any, Any], bool]] = {
     exp.EQ: operator.eq,
@@ -49,14 +51,35 @@ def _comparison(expression: exp.Expr, schema: Schema) -> ByRow | None:
         left, right, kind = right, left, swapped(kind)
     at = position(left, schema)
     if at is None or not plain(schema.kinds[at]):
-        return None
+        return _of_numbers(expression, schema)
+    compare = _COMPARE[kind]
+    other = position(right, schema)
+    if other is not None and schema.types[other] == schema.types[at]:
+        return _pair(itemgetter(at), itemgetter(other), compare)
     known = constant(right, schema.types[at])
     if known is None:
-        return None
-    compare = _COMPARE[kind]
+        return _of_numbers(expression, schema)
 
     def test(row: Row) -> bool:
         value = row[at]
         return value is not None and compare(value, known)
+
+    return test
+
+
+def _of_numbers(expression: exp.Expr, schema: Schema) -> ByRow | None:
+    sides = compared(expression, schema)
+    if sides is None or sides[0].scale is None:
+        return None  # (NaN is equal to itself in DuckDB)
+    one, other = sides[0].row, sides[1].row
+    if one is None or other is None:
+        return None
+    return _pair(one, other, _COMPARE[type(expression)])
+
+
+def _pair(one: ByRow, other: ByRow, compare: Callable[[Any, Any], bool]) -> ByRow:
+    def test(row: Row) -> bool:
+        a, b = one(row), other(row)
+        return a is not None and b is not None and compare(a, b)
 
     return test
