@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from typing import Any
 
@@ -31,6 +31,7 @@ from tidewheel.engine.state.rowwise import ByRow
 from tidewheel.planner import logical as L
 from tidewheel.planner.maintain import Run
 from tidewheel.planner.number import NeedsKernel, finished, finished_row
+from tidewheel.planner.rewrites.merge_projects import fewer_steps
 from tidewheel.planner.structural import compile_predicate, compile_value
 from tidewheel.planner.structural_rows import predicate_by_row
 from tidewheel.planner.text import column, to_sql, written
@@ -196,6 +197,7 @@ class ViewLowering:
             return stream
         if all(_renames(step, below) for step, below in _each(stream)):
             return Stream(stream.circuit, stream.placed, stream.schema)
+        stream = replace(stream, steps=fewer_steps(stream.steps))
         source = stream.arrow
         rewrites = []
         schema = source

@@ -24,11 +24,13 @@ from tidewheel.engine.operators.cycle import Cycle, changes
 from tidewheel.engine.operators.linear import Concat, Map, selecting
 from tidewheel.engine.operators.operator import Operator
 from tidewheel.engine.operators.regroup import Regroup
+from tidewheel.engine.operators.repeat import Repeat
 from tidewheel.engine.operators.tally import Tally
 from tidewheel.engine.state.delta import Schema
 from tidewheel.planner import logical as L
 from tidewheel.planner.lower_view import NoDeltaRule, Stream, ViewLowering, lowers
 from tidewheel.planner.lower_view_fixpoint import fixpoint
+from tidewheel.planner.lower_view_repeat import repeat
 from tidewheel.planner.text import identifier, to_sql
 from tidewheel.planner.view_kernels import INPUT, group_kernel
 
@@ -68,11 +70,14 @@ def _let_rec(low: ViewLowering, node: L.LetRec) -> Stream:
     first = node.bindings[0].variable
     if len(node.bindings) == 1 and limit is None:
         b = node.bindings[0]
-        tree = fixpoint(low, b, _distinct_steps(b), Watch(b))
-        if tree is not None:
+        watch, steps = Watch(b), _distinct_steps(b)
+        alone = fixpoint(low, b, steps, watch) or repeat(low, b, steps, watch)
+        if alone is not None:
+            if isinstance(alone.op, Repeat):
+                watch.closed = alone.op
             if not outer.depth:
-                low.contents.computed(tree)
-            return _body(low, node, Stream(outer, tree, b.columns))
+                low.contents.computed(alone)
+            return _body(low, node, Stream(outer, alone, b.columns))
     watch = Watch(node.bindings[0])
     loop = Loop(outer.depth, watch, f"recursion {first}", *_limit(node))
     if all(b.kind == "union_all" for b in node.bindings):
@@ -193,7 +198,7 @@ class Watch:
         self._kind = binding.kind
         self._width = 8 * len(binding.columns)
         self._meter: Meter | None = None
-        self.closed: Loop | None = None
+        self.closed: Loop | Repeat | None = None
         """A loop whose rows at one counter follow from those at the last one, and nothing else."""
         self._cycle = 0, Cycle()
         self._known: dict[int, tuple[object, int]] = {}
@@ -222,7 +227,7 @@ class Watch:
         limit = meter.budget.iterations
         return following if limit is None else min(following, max(limit, counters[-1]) + 1)
 
-    def _since(self, loop: Loop, counters: tuple[int, ...]) -> int | None:
+    def _since(self, loop: Loop | Repeat, counters: tuple[int, ...]) -> int | None:
         """An earlier counter that changed what the last one did; None where earlier runs of the
         loop, too, have a part in that.
         """

@@ -9,19 +9,20 @@ it and once around.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
 import pyarrow as pa
 
 from tidewheel.engine.state.columns import counted
 from tidewheel.engine.state.delta import Delta, consolidate
+from tidewheel.engine.state.rowwise import all_rows
 
 _FROM = 64  # most loops have ended by then
 _ROWS = 10_000  # more are not compared
 
 
-Bags = Sequence[Counter[Any]]
+Bags = Sequence[Collection[Any]]
 
 
 class Cycle:
@@ -61,14 +62,11 @@ def changes(state: Sequence[Delta | None]) -> Bags | None:
     """Changes of some tables, with their weights, likewise."""
     if not all(_exact(d.schema.types) for d in state if d is not None):
         return None
-    return [Counter(() if d is None else _weighted(consolidate(d))) for d in state]
+    return [frozenset(() if d is None else _weighted(consolidate(d))) for d in state]
 
 
 def _weighted(delta: Delta) -> Iterable[tuple[Any, ...]]:
-    columns = zip(delta.schema.kinds, delta.cols, strict=True)
-    return zip(
-        *(counted(k.dump(c)).to_pylist() for k, c in columns), delta.weights.tolist(), strict=True
-    )
+    return zip(all_rows(delta.schema.kinds, delta.cols), delta.weights.tolist(), strict=True)
 
 
 def _exact(types: Sequence[pa.DataType]) -> bool:

@@ -16,7 +16,7 @@ from tidewheel.engine.operators.operator import Emission, Operator, emit
 from tidewheel.engine.state.arrangement import Counters
 from tidewheel.engine.state.columns import Col, Mask
 from tidewheel.engine.state.delta import Delta, Schema, concat, consolidate
-from tidewheel.engine.state.rowwise import FEW, ByRow
+from tidewheel.engine.state.rowwise import ByRow, Row, few_rows
 
 Predicate = Callable[[Sequence[Col], int], Mask]
 """Columns and number of rows → the rows for which the predicate is TRUE."""
@@ -109,8 +109,8 @@ def computing(
     parts = tuple(columns)
 
     def rewrite(delta: Delta) -> Delta:
-        rows = delta.rows if by_row is not None else None
-        if rows is not None and by_row is not None and len(rows) <= FEW:
+        rows = _rows(delta) if by_row is not None else None
+        if rows is not None and by_row is not None:
             computed = [tuple([f(row) for f in by_row]) for row in rows]
             return Delta.of_rows(schema, computed, delta.weights)
         n = len(delta)
@@ -124,8 +124,8 @@ def filtering(predicate: Predicate, by_row: ByRow | None = None) -> Rewrite:
     """The rows for which a predicate is TRUE; `by_row` says the same of one row."""
 
     def rewrite(delta: Delta) -> Delta:
-        rows = delta.rows if by_row is not None else None
-        if rows is not None and by_row is not None and len(rows) <= FEW:
+        rows = _rows(delta) if by_row is not None else None
+        if rows is not None and by_row is not None:
             kept = [i for i, row in enumerate(rows) if by_row(row)]
             if len(kept) == len(rows):
                 return delta
@@ -133,6 +133,14 @@ def filtering(predicate: Predicate, by_row: ByRow | None = None) -> Rewrite:
         return delta.where(predicate(delta.cols, len(delta)))
 
     return rewrite
+
+
+def _rows(delta: Delta) -> Sequence[Row] | None:
+    """The rows, if they are few; None where columns are quicker to handle."""
+    n = len(delta)
+    if n > 1 and delta.rows is None:
+        return None
+    return few_rows(delta.schema.kinds, delta.cols, n)
 
 
 def chain(rewrites: Sequence[Rewrite]) -> Rewrite:

@@ -282,6 +282,10 @@ def _consolidated(delta: Delta) -> Delta:
     n = len(delta)
     if n <= 1:
         return delta if n == 0 or delta.weights[0] != 0 else delta.take(np.empty(0, np.int64))
+    rows = delta.rows
+    integers = all(k.integer for k in delta.schema.kinds)
+    if rows is not None and integers and len(set(rows)) == n and delta.weights.all():
+        return delta
     if n <= _TINY and all(
         k.integer and isinstance(c, np.ndarray)
         for k, c in zip(delta.schema.kinds, delta.cols, strict=True)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import numpy as np
+import pyarrow as pa
 
 from tidewheel.engine.state.columns import Col, ColumnType, MadeColumns
 
@@ -19,6 +20,8 @@ ByRow = Callable[[Row], Any]
 
 FEW: Final = 16
 """More rows than this are quicker to handle as columns."""
+_MANY: Final = 64
+"""So many are no rows any more."""
 
 
 class RowColumns(MadeColumns):
@@ -65,8 +68,17 @@ def all_rows(kinds: Sequence[ColumnType], cols: Sequence[Col]) -> Sequence[Row]:
     return list(zip(*[k.values(c) for k, c in zip(kinds, cols, strict=True)], strict=True))
 
 
-def concat(parts: Sequence[Sequence[Col]]) -> RowColumns | None:
-    """Rows one after the other; None where some are not rows."""
+def few_rows(kinds: Sequence[ColumnType], cols: Sequence[Col], n: int) -> Sequence[Row] | None:
+    """The rows, `n` of them, if they are few, and of numbers, times and texts, which are exact."""
+    rows = rows_of(cols)
+    if rows is not None or n > FEW or not cols:
+        return rows if n <= FEW else None
+    flat = all(kind.dtype is not None or pa.types.is_string(kind.arrow) for kind in kinds)
+    return all_rows(kinds, cols) if flat else None
+
+
+def concat(parts: Sequence[Sequence[Col]]) -> Sequence[Col] | None:
+    """Rows one after the other, as columns if they are many; None where some are not rows."""
     rows: list[Row] = []
     for cols in parts:
         if type(cols) is not RowColumns:
@@ -74,7 +86,8 @@ def concat(parts: Sequence[Sequence[Col]]) -> RowColumns | None:
         rows.extend(cols.rows)
     first = parts[0]
     assert isinstance(first, RowColumns)
-    return RowColumns(first.kinds, rows)
+    found = RowColumns(first.kinds, rows)
+    return found if len(rows) <= _MANY else list(found)
 
 
 PLUS: Final = np.array([1])

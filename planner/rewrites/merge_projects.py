@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import fields, replace
 from typing import Any
 
@@ -33,17 +34,36 @@ def merge_projects(node: Node) -> Node:
         return node
     below = node.input
     if isinstance(below, Project):
-        inner = {e.column.name: e.expr for e in below.exprs}
-        reads = Counter(c.name for e in node.exprs for c in e.expr.find_all(exp.Column))
-        if all(_free(inner[name]) or times == 1 for name, times in reads.items()):
-            merged = tuple(Named(e.column, substituted(e.expr, inner)) for e in node.exprs)
-            return merge_projects(Project(below.input, merged))
+        merged = _merged(node, below)
+        if merged is not None:
+            return merge_projects(merged)
     same = [c.name for c in below.schema] == [e.column.name for e in node.exprs]
     if same and all(
         isinstance(e.expr, exp.Column) and e.expr.name == e.column.name for e in node.exprs
     ):
         return below
     return node
+
+
+def fewer_steps(steps: Sequence[Node]) -> list[Any]:
+    """Steps that are taken one after the other, with fewer projections."""
+    found: list[Node] = []
+    for step in steps:
+        before = found[-1] if found else None
+        merged = None
+        if isinstance(step, Project) and isinstance(before, Project):
+            merged = _merged(step, before)
+        found[len(found) - (merged is not None) :] = [step if merged is None else merged]
+    return found
+
+
+def _merged(node: Project, below: Project) -> Project | None:
+    inner = {e.column.name: e.expr for e in below.exprs}
+    reads = Counter(c.name for e in node.exprs for c in e.expr.find_all(exp.Column))
+    if not all(n in inner and (_free(inner[n]) or times == 1) for n, times in reads.items()):
+        return None
+    merged = tuple(Named(e.column, substituted(e.expr, inner)) for e in node.exprs)
+    return Project(below.input, merged)
 
 
 def _free(expression: exp.Expr) -> bool:
