@@ -118,7 +118,9 @@ def widened(b: L.Binding, value: int | None, steps: list[Step]) -> tuple[L.Bindi
         if other in wide and j not in wide
     }:
         wide |= more
-    if not wide or not all(i in keys and b.columns[i].type in _BITS for i in wide):
+    joins = [(at, e, kinds_of(b, s.others)) for s in steps for o in s.others for at, e in o.joins]
+    whole = all(_integer(e, kinds) for at, e, kinds in joins if at in wide)
+    if not (wide and whole and all(i in keys and b.columns[i].type in _BITS for i in wide)):
         return b, steps
     columns = tuple(replace(c, type=_WIDEST) if i in wide else c for i, c in enumerate(b.columns))
     assert b.anchor is not None
@@ -128,6 +130,11 @@ def widened(b: L.Binding, value: int | None, steps: list[Step]) -> tuple[L.Bindi
     ]
     anchor = L.Project(b.anchor, tuple(cast))
     return replace(b, columns=columns, anchor=anchor), [_step(s, b, keys, wide) for s in steps]
+
+
+def _integer(expression: exp.Expr, kinds: Mapping[str, str]) -> bool:
+    """Is it an integer that BIGINT has? A cast of another number would round it."""
+    return kinds.get(uncast(expression, kinds).name) in _BITS
 
 
 def _step(step: Step, b: L.Binding, keys: list[int], wide: set[int]) -> Step:

@@ -84,7 +84,7 @@ def _widest(types: list[str]) -> str | None:
     """One type for several, which each comparison of two of them could use as well."""
     if set(types) == {"DATE", "TIMESTAMP"}:
         return "TIMESTAMP"
-    kind: str | None = types[0]
+    kind: str | None = types[0] if "VARCHAR" not in types else None
     for other in types[1:]:
         kind = None if kind is None else common_type([kind, other])
     # A decimal that has room for three kinds of decimals may have none for some values of each.

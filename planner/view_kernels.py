@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, Final
 
 import duckdb
 import pyarrow as pa
@@ -267,22 +267,30 @@ def _prepared(sql: str, source: Schema, weight: str | None) -> tuple[Prepared, p
 def common_type(types: Sequence[str]) -> str | None:
     """The type in which DuckDB compares values of these types; None: not for keys.
 
-    Only where both are numbers, or dates and times, or one and the same: a comparison of a text
-    with a number, say, fails or not depending on the values, which keys must not.
+    Only where both are numbers, or dates and times, or one and the same, or one is a text: DuckDB
+    casts that to the type of the other, and a text that cannot be cast is an error.
     """
     if len(set(types)) == 1:
         return types[0]
-    numbers = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "DECIMAL", "UTINYINT",
-               "USMALLINT", "UINTEGER", "UBIGINT", "UHUGEINT", "FLOAT", "DOUBLE")  # fmt: skip
     times = {"DATE", "TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS"}
-    alike = all(t.startswith(numbers) and not t.endswith("]") for t in types)
-    if not alike and not times.issuperset(types):
+    numbers = all(t.startswith(_NUMBERS) and not t.endswith("]") for t in types)
+    if "VARCHAR" in types:
+        (other,) = {*types} - {"VARCHAR"}
+        return other if other.startswith((*_NUMBERS, *_CAST)) and other[-1] != "]" else None
+    if not numbers and not times.issuperset(types):
         return None
     a, b = (f"CAST(NULL AS {t})" for t in types)
     try:
         return str(statements().value(f"typeof(COALESCE({a}, {b}))"))
     except duckdb.Error:
         return None
+
+
+_NUMBERS: Final = (
+    "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "DECIMAL", "UTINYINT", "USMALLINT",
+    "UINTEGER", "UBIGINT", "UHUGEINT", "FLOAT", "DOUBLE",
+)  # fmt: skip
+_CAST: Final = ("DATE", "TIME", "BOOLEAN", "UUID", "INTERVAL", "BLOB", "BIT")
 
 
 Make = Callable[[str, Schema], tuple[Rewrite, Schema]]

@@ -107,7 +107,9 @@ class Correlation:
             sides = _equality(condition, mine)
             if sides:
                 inner, outer = sides
-                type_ = self._binder.oracle.types([inner], node.schema)[0]
+                inner, type_ = self._binder.oracle.compared(
+                    inner, node.schema, outer, self.around()
+                )
                 new = self._binder.names.fresh("key", type_)
                 carried.append((new, inner))
                 each.append(column(new.name))

@@ -291,9 +291,9 @@ class Subqueries:
             if correlated:
                 raise NotTaken("a correlated IN over several columns, used as a value")
             return self._in_rows(node, query, operands)
-        value = column(query.columns[0].name)
         query, keys = self._by_keys(node, query, correlated)
         inner = [k.right for k in keys]
+        (value,) = self._compared(node, query, operands)
         (groups, names), marker = self._marked(query.node, [*inner, value])
         equal = (*_renamed(keys, names[:-1]), EquiKey(operands[0], column(names[-1])))
         joined: Node = Join(node, groups, "left", equal)
@@ -325,7 +325,8 @@ class Subqueries:
         self, node: Node, query: BoundQuery, operands: Sequence[exp.Expr]
     ) -> tuple[exp.Expr, Node]:
         """Several columns: TRUE where there is such a row, else NULL where one may be."""
-        (groups, names), marker = self._marked(query.node, [column(c.name) for c in query.columns])
+        values = self._compared(node, query, operands)
+        (groups, names), marker = self._marked(query.node, values)
         equal = tuple(EquiKey(o, column(n)) for o, n in zip(operands, names, strict=True))
         maybe, joined = self._maybe(Join(node, groups, "left", equal), query, operands)
         ifs = [
@@ -333,6 +334,14 @@ class Subqueries:
             exp.If(this=column(maybe), true=exp.Null()),
         ]
         return exp.Paren(this=exp.Case(ifs=ifs, default=exp.false())), joined
+
+    def _compared(
+        self, node: Node, query: BoundQuery, operands: Sequence[exp.Expr]
+    ) -> list[exp.Expr]:
+        """The columns of a subquery, as IN compares them with `operands`."""
+        schema, of = query.node.schema, self._binder.oracle.compared
+        pairs = zip(operands, query.columns, strict=True)
+        return [of(column(c.name), schema, o, node.schema)[0] for o, c in pairs]
 
     def _scalar(
         self, node: Node, query: BoundQuery, correlated: list[exp.Expr]

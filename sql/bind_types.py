@@ -20,7 +20,8 @@ from tidewheel.planner import meaning
 from tidewheel.planner.context import Context
 from tidewheel.planner.logical import Column
 from tidewheel.planner.meaning import Meaning
-from tidewheel.planner.text import to_sql, typed_nulls, used_parameters
+from tidewheel.planner.text import cast_to, to_sql, typed_nulls, used_parameters
+from tidewheel.planner.view_kernels import common_type
 
 from . import functions, hidden
 from .bind_scope import NotTaken
@@ -29,6 +30,8 @@ from .reads import Names, Relation
 _MORE = re.compile(r"\bselect\b.*\bselect\b.*\bselect\b|\w+val\b", re.IGNORECASE | re.DOTALL)
 """In what may name something of the catalog that is neither function nor type."""
 _KEPT = 1000
+_TEXTS = ("ENUM(", "JSON")
+"""Types of which two values are equal where their texts are."""
 _VOLATILE = {"random", "uuid", "gen_random_uuid", "uuidv4", "uuidv7", "nextval", "setseed"}
 
 
@@ -99,6 +102,23 @@ class Oracle:
             answers = iter(described)
             types = [next(answers)[1] if t is None else t for t in types]
         return [t for t in types if t is not None]
+
+    def compared(
+        self, inner: exp.Expr, mine: Sequence[Column], outer: exp.Expr, theirs: Sequence[Column]
+    ) -> tuple[exp.Expr, str]:
+        """`inner` over `mine`, and its type, so that what equals one value of `outer` is one value.
+
+        The texts '2' and '02' are the same number.
+        """
+        (kind,), (other,) = self.types([inner], mine), self.types([outer], theirs)
+        common = common_type([kind, other])
+        texts = kind.startswith(_TEXTS) or other.startswith(_TEXTS)
+        if common is None and not texts:
+            raise NotTaken(f"a subquery's {kind} that equals {other}")
+        rounded = kind == "VARCHAR" or common in ("FLOAT", "DOUBLE")
+        if common is not None and common != kind and rounded:
+            return cast_to(inner.copy(), common), common
+        return inner, kind
 
     def _typed(self, sql: str) -> list[tuple[str, str]]:
         """`describe` for expressions over typed NULLs: only functions and types are asked for."""

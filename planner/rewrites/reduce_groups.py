@@ -102,11 +102,16 @@ def _smallest(node: Node, keys: list[EquiKey]) -> tuple[Node, list[EquiKey]] | N
 
 
 def _equal_columns(join: Join, to_left: bool) -> dict[str, exp.Expr]:
-    """Columns of one side by those of the other that they equal."""
+    """Columns of one side by those of the other that they equal, of the same type.
+
+    The number that equals a text is not compared with other texts as that text is.
+    """
+    kinds = {c.name: c.type for side in join.children for c in side.schema}
     found: dict[str, exp.Expr] = {}
     for key in join.keys:
         here, there = (key.left, key.right) if to_left else (key.right, key.left)
-        if isinstance(there, exp.Column) and isinstance(here, exp.Column):
+        columns = isinstance(there, exp.Column) and isinstance(here, exp.Column)
+        if columns and kinds[there.name] == kinds[here.name]:
             found[there.name] = here
     return found
 
