@@ -38,6 +38,10 @@ _POSTFIX = {TokenType.DCOLON, TokenType.L_BRACKET, TokenType.DOT}
 class Tidewheel(DuckDB):
     """Registered with sqlglot as ``tidewheel``."""
 
+    INDEX_OFFSET = 0
+    """Subscripts stay as written. sqlglot takes 1 from those of what may be a list, and adds it
+    again if it still may: not where a text has taken the place of a column."""
+
     def tokenize(self, sql: str, dialect: DialectType = None) -> list[Token]:
         """The tokens of `sql`, those replaced that sqlglot's parser would take for others."""
         tokens = super().tokenize(sql, dialect)

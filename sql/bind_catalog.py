@@ -7,6 +7,7 @@ import re
 import sqlglot
 from sqlglot import exp
 
+from tidewheel.planner.dialect import Tidewheel
 from tidewheel.planner.text import to_sql
 
 from . import reads
@@ -53,7 +54,7 @@ class Catalog:
             return relation, reads.body(self._oracle.names.sql(relation))
         try:
             text = bare_lambdas(self._oracle.names.sql(relation))
-            statement = sqlglot.parse_one(text, read="duckdb")
+            statement = sqlglot.parse_one(text, read=Tidewheel)
         except sqlglot.errors.SqlglotError:
             return None
         if not isinstance(statement, exp.Create) or not isinstance(statement.expression, exp.Query):

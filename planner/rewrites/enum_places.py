@@ -165,7 +165,8 @@ class _Places:
             if isinstance(call, exp.Filter):
                 found.set("expression", self._plain(call.expression))
             if isinstance(call, exp.Window):
-                found.set("partition_by", [self._value(e) for e in call.args["partition_by"] or ()])
+                by = call.args.get("partition_by") or ()
+                found.set("partition_by", [self._value(e) for e in by])
                 if call.args.get("order") is not None:
                     self._ordered(found.args["order"])
             return found

@@ -21,6 +21,8 @@ QUERIES = [
     "SELECT k, m, l FROM t",
     "SELECT m, count(*) AS n FROM t GROUP BY m",
     "SELECT k, rank() OVER (ORDER BY m) AS r FROM t",
+    "SELECT k, m[1] AS letter, l[1][-1] AS last FROM t",
+    "SELECT k, (SELECT max(m) FROM t o WHERE o.k <= t.k) AS best FROM t",
     "SELECT max(m) AS best, list(m ORDER BY m) AS every FROM t",
     "SELECT {'inner': m} AS s, k FROM t ORDER BY m LIMIT 2",
     "SELECT k, g FROM t",
