@@ -167,13 +167,24 @@ def substituted(expression: exp.Expr, named: Mapping[str, exp.Expr]) -> exp.Expr
         if not isinstance(e, exp.Column) or e.name not in named:
             return e
         value = named[e.name].copy()
-        atomic = isinstance(
-            value, (exp.Column, exp.Literal, exp.Null, exp.Boolean, exp.Func, exp.Paren)
-        )
-        return value if atomic or e is root else exp.Paren(this=value)
+        return value if e is root else atomic(value)
 
     root = expression.copy()
     return root.transform(change, copy=False)
+
+
+def typed(named: Named) -> exp.Expr:
+    """What can stand for a projection's column: a constant with its type.
+
+    DuckDB gives a number as written the type of what it meets: TINYINT + 100 is a TINYINT.
+    """
+    kind = named.column.type
+    constant = kind in _WRITTEN and named.expr.find(exp.Column) is None
+    return cast_to(named.expr.copy(), kind) if constant else named.expr
+
+
+_WRITTEN = ("INTEGER", "BIGINT", "HUGEINT", "VARCHAR")
+"""The types of numbers and texts as written."""
 
 
 def select_all(source: exp.Expr) -> exp.Select:

@@ -23,7 +23,7 @@ from tidewheel.planner.logical import (
     references,
 )
 from tidewheel.planner.rewrites.children import over
-from tidewheel.planner.text import column, conjunction, paired, substituted
+from tidewheel.planner.text import column, conjunction, paired, substituted, typed
 
 
 def join_graph(node: Node) -> Node:
@@ -48,7 +48,8 @@ def _push(node: Node, predicates: list[exp.Expr]) -> Node:
                 isinstance(named[r], exp.Column | exp.Literal) for r in references(p) if r in named
             )
             (through if simple else above).append(p)
-        down = [substituted(p, named) for p in through]
+        parts = {e.column.name: typed(e) for e in node.exprs}
+        down = [substituted(p, parts) for p in through]
         return _filtered(replace(node, input=_push(node.input, down)), above)
     if isinstance(node, Aggregate) and node.keys and node.sets is None:
         keys: dict[str, exp.Expr] = {

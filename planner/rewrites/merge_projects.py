@@ -10,7 +10,7 @@ from typing import Any
 from sqlglot import exp
 
 from tidewheel.planner.logical import LetRec, Named, Node, Project
-from tidewheel.planner.text import substituted
+from tidewheel.planner.text import substituted, typed
 
 
 def merge_projects(node: Node) -> Node:
@@ -62,8 +62,12 @@ def _merged(node: Project, below: Project) -> Project | None:
     reads = Counter(c.name for e in node.exprs for c in e.expr.find_all(exp.Column))
     if not all(n in inner and (_free(inner[n]) or times == 1) for n, times in reads.items()):
         return None
-    merged = tuple(Named(e.column, substituted(e.expr, inner)) for e in node.exprs)
-    return Project(below.input, merged)
+    parts = {e.column.name: typed(e) for e in below.exprs}
+    merged = (
+        substituted(e.expr, inner if isinstance(e.expr, exp.Column) else parts) for e in node.exprs
+    )
+    exprs = zip(node.schema, merged, strict=True)
+    return Project(below.input, tuple(Named(c, e) for c, e in exprs))
 
 
 def _free(expression: exp.Expr) -> bool:

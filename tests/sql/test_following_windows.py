@@ -136,7 +136,6 @@ def test_groups_whose_hashes_are_the_same(monkeypatch: pytest.MonkeyPatch) -> No
         "sum(id) OVER (ORDER BY id ROWS 2 PRECEDING EXCLUDE TIES)",
         "lag(id IGNORE NULLS) OVER (ORDER BY id)",
         "count(DISTINCT id) OVER (ORDER BY id)",
-        "sum(id) OVER ()",
         "percent_rank() OVER (ORDER BY id)",
         "row_number() OVER (ORDER BY id) + lag(id) OVER (ORDER BY x)",
     ],
