@@ -61,6 +61,16 @@ FACTS = {
     "ON k = n GROUP BY n",
     "below a node": "WITH RECURSIVE r(k) AS (SELECT 0 UNION SELECT k * 2 + 1 FROM r WHERE k < 500) "
     "SELECT r.k, count(*), sum(x) FROM r JOIN fact ON fact.k = r.k GROUP BY r.k",
+    "nearest before": "SELECT f.k, count(*), sum(g.x) FROM fact AS f ASOF JOIN (FROM fact WHERE "
+    "id % 100 = 0) AS g ON f.k = g.k AND f.id >= g.id GROUP BY f.k",
+    "share of a total": "SELECT id, x / sum(x) OVER (PARTITION BY s) FROM fact WHERE z < 500",
+    "two in one": "SELECT k, sum(x), max(y) FROM (SELECT k, x, y FROM fact WHERE z < 2500 "
+    "UNION ALL SELECT k, -x, y FROM fact WHERE s = 'A') GROUP BY k",
+    "bands": "SELECT b.k, count(*), sum(x) FROM fact JOIN (SELECT k, k * 5 AS low, k * 5 + 4 AS "
+    "high FROM dim) AS b ON z BETWEEN low AND high GROUP BY b.k",
+    "days of a calendar": "WITH RECURSIVE c(d) AS (SELECT DATE '2020-01-01' UNION ALL "
+    "SELECT (d + INTERVAL 1 DAY)::DATE FROM c WHERE d < DATE '2022-08-01') "
+    "SELECT d, count(id), sum(x) FROM c LEFT JOIN fact ON k = d - DATE '2020-01-01' GROUP BY d",
     "rows of a dimension": "SELECT id, name FROM fact JOIN dim USING (k) WHERE g = 3 AND z < 99",
 }
 

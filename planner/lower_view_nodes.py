@@ -129,6 +129,7 @@ def _set_op(low: ViewLowering, node: L.SetOp) -> Stream:
         name = f"{node.op}{' all' if node.all else ''}"
         op = Tally(schema, count, 2, depth, name)
         placed = low.circuit.add(op, left.placed, right.placed)
+        low.contents.tallied(placed)
     return Stream(low.circuit, placed, node.columns)
 
 

@@ -22,6 +22,7 @@ from tidewheel.engine.operators.topk import Ordered, Wake
 from tidewheel.engine.state.delta import Delta, KeySpec
 from tidewheel.planner import view_answers
 from tidewheel.planner.maintain import Queries
+from tidewheel.planner.text import OWN
 from tidewheel.planner.view_answers import Answer, Together, of_groups
 from tidewheel.planner.view_heads import First, Lists, Size, Whole
 from tidewheel.planner.view_reads import TableReads
@@ -219,6 +220,27 @@ class Contents(TableReads):
         source = node.inputs[0].node
         stored = self.tables(source) is not None and not self.origin(source).inputs
         return node in self._gets and stored
+
+    def tallied(self, node: Node) -> None:
+        """A `Tally` of several inputs gets each row once, with how often each of them has it."""
+        given, schema = [self._gives.get(wire.node) for wire in node.inputs], node.op.schema
+        if None in given or not all(map(groups_alike, schema.types)):
+            return
+        names = [f"c{i}" for i in range(len(schema))]
+        sides = (
+            f"SELECT *, {i} AS side FROM ({q}) AS t({', '.join(names)})"
+            for i, q in enumerate(given)
+        )
+        counts = ", ".join(f"{OWN}count(*) FILTER (side = {i})" for i in range(len(given)))
+        listed = ", ".join(names)
+        query = f"SELECT {listed}, {counts} FROM ({' UNION ALL '.join(sides)}) GROUP BY {listed}"
+
+        def rows(run: Reusing) -> Delta | None:
+            if max(self._most(wire.node) for wire in node.inputs) < MANY:
+                return None
+            return counted(run(query), schema, len(given))
+
+        self._gets[node] = rows
 
     def distinct(self, node: Node, source: Node) -> None:
         """A `Tally` gives the rows of `source`, each once."""

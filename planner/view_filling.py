@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import Final
-
-import numpy as np
 
 from tidewheel.engine.operators.accumulate import Accumulate
 from tidewheel.engine.operators.asof import AsofJoin
@@ -75,7 +73,7 @@ class Filling(Contents):
             self._fill(circuit, served, again, dict(constants))
 
     def _fill(
-        self, circuit: Circuit, served: Collection[Node], run: Reusing, known: dict[Node, Delta]
+        self, circuit: Circuit, served: set[Node], run: Reusing, known: dict[Node, Delta]
     ) -> None:
 
         def rows(node: Node) -> Delta:
@@ -87,13 +85,40 @@ class Filling(Contents):
                 node.rows_out += len(known[node])
             return known[node]
 
+        def take(node: Node, port: int, source: Node) -> None:
+            """An operator gets what a served `source` gives, or begins with what comes of it."""
+            op = node.op
+            output = self._answered(node, run) if node in self._wakes else None
+            delta = None
+            if output is None and node in self._gets:
+                delta = self._gets[node](run)
+            if output is None and delta is None:
+                output = self._answered(node, run)
+            if output is not None:
+                if node in self.outputs and node in served:
+                    known[node] = output
+                else:
+                    _push_on(circuit, node, output)
+                return
+            delta = rows(source) if delta is None else delta
+            if isinstance(op, Tally) and node in served:
+                known[node] = op.begin(delta)
+            elif node in served and node not in self.outputs:  # a total
+                (emitted,) = op.step((), [delta])
+                known[node] = emitted[2]
+                node.rows_out += 1
+                run.known(self._gives[node], row_of(known[node]))
+            elif len(delta):
+                circuit.push(node, delta, port=port)
+
         for node in circuit.nodes:
             if node is None or not node.inputs:
                 continue
             op = node.op
+            ready = [(port, w.node) for port, w in enumerate(node.inputs) if w.node in served]
             if node in served and isinstance(op, Join):
                 op.begun = True
-            elif isinstance(op, Arrange) and node.inputs[0].node in served:
+            elif isinstance(op, Arrange) and ready:
                 if not self._only(node, served):
                     if node not in self.asked:
                         circuit.push(node, rows(node.inputs[0].node))
@@ -101,34 +126,20 @@ class Filling(Contents):
                     op.step((), [rows(node.inputs[0].node)])
             elif isinstance(op, Tally) and op.counts.waiting:
                 continue
+            elif isinstance(op, Tally) and op.arity > 1:
+                counts = None
+                if len(ready) == op.arity and node in self._gets:
+                    counts = self._gets[node](run)
+                if counts is not None:
+                    output = op.begin(counts)
+                    node.rows_out += len(output)
+                    _push_on(circuit, node, output)
+                    continue
+                for port, source in ready:
+                    circuit.push(node, rows(source), port=port)
             elif node not in served or node in self._gets or node in self.outputs:
-                for port, wire in enumerate(node.inputs):
-                    if wire.node in served:
-                        output = self._answered(node, run) if node in self._wakes else None
-                        delta = None
-                        if output is None and node in self._gets:
-                            delta = self._gets[node](run)
-                        if output is None and delta is None:
-                            output = self._answered(node, run)
-                        if output is not None:
-                            if node in self.outputs and node in served:
-                                known[node] = output
-                            else:
-                                for reader, to, _ in node.readers[0]:
-                                    circuit.push(reader, output, port=to)
-                            continue
-                        delta = rows(wire.node) if delta is None else delta
-                        if isinstance(op, Tally) and node in served:
-                            op.begin(delta)
-                            once = np.ones(len(delta), np.int64)
-                            known[node] = Delta(op.schema, delta.cols, once)
-                        elif node in served and node not in self.outputs:  # a total
-                            (emitted,) = op.step((), [delta])
-                            known[node] = emitted[2]
-                            node.rows_out += 1
-                            run.known(self._gives[node], row_of(known[node]))
-                        elif len(delta):
-                            circuit.push(node, delta, port=port)
+                for port, source in ready:
+                    take(node, port, source)
             if node in self.outputs and node in served and node not in known:
                 said = circuit.first(node)
                 known[node] = concat(said) if said else Delta.empty(op.schema)
@@ -170,3 +181,9 @@ class Filling(Contents):
             op.look()
         node.rows_out += len(output)
         return output
+
+
+def _push_on(circuit: Circuit, node: Node, output: Delta) -> None:
+    """Give what a node gives to those who read it."""
+    for reader, port, _ in node.readers[0]:
+        circuit.push(reader, output, port=port)

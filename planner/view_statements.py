@@ -59,10 +59,12 @@ def counting(query: str) -> str:
     return f"SELECT *, {OWN}count(*) AS {COUNT} FROM ({query}) GROUP BY ALL"
 
 
-def counted(table: pa.Table, schema: Schema) -> Delta:
+def counted(table: pa.Table, schema: Schema, counts: int = 1) -> Delta:
     """Rows, and behind their columns how often each is there (see `counting`)."""
     cols = _columns(table.select(range(len(schema))), schema)
-    return Delta(schema, cols, numbers(table.columns[-1]))
+    if counts == 1:
+        return Delta(schema, cols, numbers(table.columns[-1]))
+    return Delta(schema, cols, np.stack([numbers(c) for c in table.columns[-counts:]], axis=1))
 
 
 def _columns(table: pa.Table, schema: Schema) -> Sequence[Col]:

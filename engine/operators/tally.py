@@ -120,9 +120,16 @@ class Tally(Operator):
         """The output for some rows with their counts."""
         return _reweigh(counts, sign * self.count(counts.weights))
 
-    def begin(self, counted: Delta) -> None:
-        """The first rows, each once, and how often it is there: sorted when one of them changes."""
-        self.counts.post(_counts(counted))
+    def begin(self, counted: Delta) -> Delta:
+        """The output for the first rows, each once, weighted by how often it is there.
+
+        Of several inputs the weights have as many parts. They are sorted when one of them changes.
+        """
+        counts = counted if counted.weights.ndim > 1 else _counts(counted)
+        self.counts.post(counts)
+        weights = self.count(counts.weights)
+        found = Delta(self.schema, counts.cols, weights)
+        return found if weights.all() else found.where(weights != 0)
 
     def wait(self, rows: Waiting) -> None:
         """Count nothing until somebody changes something; `rows` are those that came until then."""

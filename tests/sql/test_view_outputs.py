@@ -40,6 +40,10 @@ QUERIES = {
     "different": "SELECT id FROM t UNION SELECT a FROM e UNION SELECT k FROM t",
     "all joined": "SELECT t.id, x.v FROM t JOIN (SELECT a AS v FROM e UNION ALL SELECT p FROM t) "
     "AS x ON x.v = t.k WHERE t.p < 50",
+    "except": "SELECT k, p % 9 AS r FROM t EXCEPT SELECT a, b FROM e",
+    "except all": "SELECT k FROM t EXCEPT ALL SELECT a FROM e EXCEPT ALL SELECT b FROM e",
+    "in both": "SELECT k, 1 AS one FROM t INTERSECT SELECT a, b FROM e",
+    "in both, all": "SELECT p % 5 AS r FROM t WHERE p > 7 INTERSECT ALL SELECT k % 5 FROM t",
     "whole": "SELECT id, p - max(p) OVER () AS d, p / sum(p) OVER () AS s FROM t",
     "two of groups": "SELECT id, a, b FROM t JOIN (SELECT k, sum(p) AS a FROM t GROUP BY k) AS g "
     "USING (k) LEFT JOIN (SELECT a AS k, count(*) AS b FROM e GROUP BY a) AS h USING (k)",
