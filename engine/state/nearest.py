@@ -21,6 +21,7 @@ from tidewheel.engine.state.spine import Spine
 LEAST: Final = int(np.iinfo(np.int64).min)
 MOST: Final = int(np.iinfo(np.int64).max)
 _MORE: Final = 4
+_PART: Final = 4  # so many rows for a probe, at most, are worth to be merged
 
 
 def nearest(
@@ -31,6 +32,8 @@ def nearest(
     `forward`: at the first place from the limit on. Several rows may share the place: pairs of
     (position in `probes`, row), in any order. Outside loops.
     """
+    if len(probes) * _PART >= len(spine) and spine.single is None:
+        spine.compact()  # what was taken back would be passed over for each of many probes
     found_at: list[Index] = []
     found: list[Rows] = []
     limits, open_, many = limits.copy(), np.arange(len(probes)), 1
