@@ -104,15 +104,19 @@ def _array(values: list[Any]) -> pa.Array | None:
             return None
         if True in aware:
             target = pa.timestamp("us", tz="UTC")
-    if kind is decimal.Decimal and len({_scale(v) for v in values if v is not None}) > 1:
-        return None  # in a VARCHAR 1.5 and 1.50 are two texts
+    if kind is decimal.Decimal:
+        given = [v.as_tuple() for v in values if v is not None]
+        scales = {v.exponent for v in given}
+        if len(scales) > 1:
+            return None  # in a VARCHAR 1.5 and 1.50 are two texts
+        scale = scales.pop()
+        if isinstance(scale, int) and scale <= -38:
+            return None  # which DuckDB takes for doubles
+        if isinstance(scale, int) and scale < 0 and all(len(v.digits) < -scale for v in given):
+            target = pa.decimal128(1 - scale, -scale)  # DuckDB's type of such parameters
     if kind is int and all(v is None or -(2**31) <= v < 2**31 for v in values):
         target = pa.int32()  # DuckDB's type of such a parameter
     try:
         return pa.array(values, target)
     except (pa.ArrowException, ValueError, OverflowError, TypeError):
         return None
-
-
-def _scale(value: decimal.Decimal) -> object:
-    return value.as_tuple().exponent
