@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Final
 
@@ -18,6 +18,7 @@ from tidewheel.engine.operators.shared import Later
 from tidewheel.engine.operators.tally import Tally
 from tidewheel.engine.operators.topk import Ordered
 from tidewheel.engine.state.delta import Delta, concat
+from tidewheel.planner import view_answers
 from tidewheel.planner.maintain import Run
 from tidewheel.planner.view_fill import Contents
 from tidewheel.planner.view_reuse import Reusing, reusing
@@ -34,19 +35,22 @@ class Filling(Contents):
         super().__init__()
         self._answered_by: dict[Node, Delta] = {}
 
-    def begin(self, run: Run) -> None:
-        """Compute groups that DuckDB could join with others; it shall, if they are few."""
+    def begin(self, run: Run, expected: Callable[[Node], float]) -> None:
+        """Compute groups that DuckDB could join with others; it shall, if they are few.
+
+        Operators that begin with an answer do so where many rows are `expected`.
+        """
         groups = (Accumulate, Keyed, Collate)
         met = [n for n in self.outputs if isinstance(n.op, groups) and self._meets(n)]
         with reusing(run, []) as alone:
             for node in sorted(met, key=lambda n: n.index):
-                many = self._groups(node, alone)
+                many = self._groups(node, alone, expected)
                 if many is None or many > GROUPS:
                     self.outputs.remove(node)
                     for other in [n for n in self._gives if node in behind(n)]:
                         del self._gives[other]
 
-    def _groups(self, node: Node, run: Reusing) -> int | None:
+    def _groups(self, node: Node, run: Reusing, expected: Callable[[Node], float]) -> int | None:
         """How many groups there are; None if operators have to say so."""
         op = node.op
         if isinstance(op, Accumulate):
@@ -56,10 +60,11 @@ class Filling(Contents):
             return None if totals is None else len(totals)
         if isinstance(op, Collate):
             return 0 if self.outputs.issuperset(w.node for w in node.inputs) else None
-        if not self._begins(node):
+        source = node.inputs[0].node
+        if not self._begins(node) or expected(source) < view_answers.MANY:
             return None
         answer, _ = self._answers[node]
-        output = self._answered_by[node] = answer(run, self._gives[node.inputs[0].node])
+        output = self._answered_by[node] = answer(run, self._gives[source])
         return len(output)
 
     def fill(self, circuit: Circuit, run: Run, constants: Mapping[Node, Delta]) -> None:

@@ -47,7 +47,7 @@ from tidewheel.planner.rewrites.same_subplans import same_subplans
 from tidewheel.planner.rewrites.whole_windows import whole_windows
 from tidewheel.planner.view_kernels import under
 from tidewheel.planner.view_statements import as_delta
-from tidewheel.planner.view_waiting import put_off
+from tidewheel.planner.view_waiting import Sizes, put_off
 
 
 def rewritten(node: L.Node, measures: Measures) -> L.Node:
@@ -104,7 +104,7 @@ class Incremental:
             self.held[source.key] = rows[source.node] = count
         self._low.contents.rows = rows
         self._low.contents.read = self._low.contents.now = run
-        self._low.contents.begin(run)
+        self._low.contents.begin(run, Sizes(self._low.contents, self._measures))
         if run.shared is not None:
             put_off(self.circuit, self._low.contents, run.shared, self._measures)
         self._low.contents.fill(self.circuit, run, constants)
