@@ -104,9 +104,10 @@ class Incremental:
             self.held[source.key] = rows[source.node] = count
         self._low.contents.rows = rows
         self._low.contents.read = self._low.contents.now = run
-        self._low.contents.begin(run, Sizes(self._low.contents, self._measures))
+        sizes = Sizes(self._low.contents, self._measures)
+        self._low.contents.begin(run, sizes)
         if run.shared is not None:
-            put_off(self.circuit, self._low.contents, run.shared, self._measures)
+            put_off(self.circuit, self._low.contents, run.shared, sizes)
         self._low.contents.fill(self.circuit, run, constants)
         self.circuit.run()
         self.circuit.end_epoch()

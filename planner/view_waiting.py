@@ -27,7 +27,7 @@ _PART: Final = 32  # of a table's rows; what joins leave fewer of is sooner read
 
 
 def put_off(
-    circuit: Circuit, contents: Contents, registry: SharedArrangements, measures: Measures
+    circuit: Circuit, contents: Contents, registry: SharedArrangements, sizes: Sizes
 ) -> None:
     """Leave out the state by which only a change of another table finds its partners.
 
@@ -36,7 +36,7 @@ def put_off(
     rows the other side has may not be known before operators have computed them: then they ask when
     they have, for what all of them find, and that decides.
     """
-    sizes = contents.expected = Sizes(contents, measures)
+    contents.expected = sizes
     asking: set[Node] = set()
     for node in circuit.nodes:
         if node is None or not isinstance(node.op, Arrange) or node in asking:

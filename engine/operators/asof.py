@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tidewheel.engine.operators.collisions import HashCollision, check, group_of
+from tidewheel.engine.operators.collisions import alike, check, group_of
 from tidewheel.engine.operators.join import Join
 from tidewheel.engine.operators.operator import Emission, emit
 from tidewheel.engine.operators.ranged import ArrangePoints, without_nulls
@@ -55,6 +55,7 @@ class AsofJoin(Join):
         self.points = left.point, right.point
         self.descending = left.order.descending
         self._places = Ranking(left.schema, left.order), Ranking(right.schema, right.order)
+        self._asks = KeySpec(left.schema, (*left.arrangement.key.indices, left.point))
         self._whole = KeySpec(right.schema, range(len(right.schema)), exactly=True)
 
     @property
@@ -104,11 +105,8 @@ class AsofJoin(Join):
         """Left rows with their partners among `rights`."""
         n = len(delta)
         limits = self._places[0](delta.cols, n)
-        known = np.ones(n, bool)
-        for i in (*self.left.key.indices, self.points[0]):
-            missing = columns_.is_null(delta.cols[i])
-            if missing is not None:
-                known &= ~missing
+        missing = self._asks.nulls(delta.cols)
+        known = np.ones(n, bool) if missing is None else ~missing
         if self.strictly:
             known &= limits != LEAST
             limits = limits - 1
@@ -179,17 +177,14 @@ def _one_each(at: Index, rows: Rows, whole: KeySpec) -> tuple[Index, Rows]:
     order = np.lexsort((numbers, at))
     first = begins(at[order])
     twice = (~(first | begins(numbers[order]))).nonzero()[0]
-    for col, kind in zip(rows.cols, whole.kinds, strict=True):
-        one, other = columns_.take(col, order[twice]), columns_.take(col, order[twice - 1])
-        if not kind.equal(one, other, True).all():
-            raise HashCollision
+    alike(whole.kinds, (rows.cols, order[twice]), (rows.cols, order[twice - 1]), exactly=True)
     chosen = order[first]
     return at[chosen], rows.take(chosen)
 
 
 def _same_keys(key: KeySpec, delta: Delta, at: Index, other: KeySpec, rows: Rows) -> None:
     """HashCollision where one of `rows` has not the key of the row that it was found for."""
-    mine, theirs = group_of(key, delta.cols), group_of(other, rows.cols)
-    for one, col, kind in zip(mine, theirs, key.kinds, strict=True):
-        if not kind.equal(columns_.take(one, at), col).all():
-            raise HashCollision
+    if key.exact(delta.cols) and other.exact(rows.cols):
+        return
+    all_ = np.arange(len(rows))
+    alike(key.kinds, (group_of(key, delta.cols), at), (group_of(other, rows.cols), all_))

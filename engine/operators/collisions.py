@@ -14,7 +14,7 @@ import numpy as np
 
 from tidewheel.engine.operators.unkept import Unkept
 from tidewheel.engine.state import columns as columns_
-from tidewheel.engine.state.columns import Col
+from tidewheel.engine.state.columns import Col, ColumnType, Index
 from tidewheel.engine.state.delta import Delta, Int64s, KeySpec
 from tidewheel.engine.state.order import argsort, begins
 from tidewheel.engine.state.rowwise import FEW, Row, all_rows
@@ -42,10 +42,7 @@ class Groups:
         at = self._keys.searchsorted(keys)
         at[at == len(self._keys)] = 0
         there = (self._keys[at] == keys).nonzero()[0]
-        for mine, i, kind in zip(self._cols, spec.indices, spec.kinds, strict=True):
-            one, other = columns_.take(mine, at[there]), columns_.take(cols[i], there)
-            if not kind.equal(one, other).all():
-                raise HashCollision
+        alike(spec.kinds, (self._cols, at[there]), (group_of(spec, cols), there))
 
 
 def check(*parts: tuple[KeySpec, Delta]) -> None:
@@ -66,9 +63,21 @@ def check(*parts: tuple[KeySpec, Delta]) -> None:
     order = argsort(together)
     again = (~begins(together[order])).nonzero()[0]
     one, other = order[again - 1], order[again]
-    for i, kind in enumerate(kinds):
-        col = columns_.concat([delta.cols[spec.indices[i]] for spec, delta in parts], kind)
-        if not kind.equal(columns_.take(col, one), columns_.take(col, other)).all():
+    sides = [group_of(spec, delta.cols) for spec, delta in parts]
+    cols = [columns_.concat([side[i] for side in sides], kind) for i, kind in enumerate(kinds)]
+    alike(kinds, (cols, one), (cols, other))
+
+
+def alike(
+    kinds: Sequence[ColumnType],
+    some: tuple[Sequence[Col], Index],
+    others: tuple[Sequence[Col], Index],
+    exactly: bool = False,
+) -> None:
+    """HashCollision where rows of some columns, by position, are not those of the others."""
+    for one, other, kind in zip(some[0], others[0], kinds, strict=True):
+        mine, theirs = columns_.take(one, some[1]), columns_.take(other, others[1])
+        if not kind.equal(mine, theirs, exactly).all():
             raise HashCollision
 
 
