@@ -2,7 +2,8 @@
 
 Aggregate ─┬─ sums, counts, averages … ─▶ Accumulate ──────────────┐
            ├─ one per DISTINCT argument ─▶ distinct ─▶ Accumulate ─┤─▶ Collate
-           ├─ one per min, max, arg_min or arg_max ─▶ Ordered ─────┘
+           ├─ one per min, max, arg_min or arg_max ─▶ Ordered ─────┤
+           ├─ one per argument of quantiles ─▶ Quantiles ──────────┘
            ├─ with any other aggregate: Regroup, all of them in one statement
            └─ with one that follows the order of the rows: see `lower_view_asked`
 """
@@ -10,7 +11,7 @@ Aggregate ─┬─ sums, counts, averages … ─▶ Accumulate ─────
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, cast
 
 from sqlglot import exp
@@ -18,6 +19,7 @@ from sqlglot import exp
 from tidewheel.engine.operators.accumulate import Accumulate
 from tidewheel.engine.operators.collate import Collate, Part
 from tidewheel.engine.operators.linear import Concat
+from tidewheel.engine.operators.quantiles import Quantiles
 from tidewheel.engine.operators.rank import Order, rankable
 from tidewheel.engine.operators.regroup import Regroup
 from tidewheel.engine.operators.running_sums import Aggregate, supports
@@ -26,7 +28,8 @@ from tidewheel.engine.operators.ties import Settling
 from tidewheel.engine.operators.topk import Ordered, extreme
 from tidewheel.engine.state.delta import KeySpec, Schema
 from tidewheel.planner import logical as L
-from tidewheel.planner.first_rows import Taken, a_sort_key, as_sort_keys, taken
+from tidewheel.planner.aggregate_parts import ENDS, AggregatePart, by_argument, part_of
+from tidewheel.planner.first_rows import a_sort_key, as_sort_keys
 from tidewheel.planner.lower_view import (
     NoDeltaRule,
     Stream,
@@ -41,54 +44,25 @@ from tidewheel.planner.view_answers import Together, by_kernel, by_tables
 from tidewheel.planner.view_kernels import INPUT, group_kernel, statements
 from tidewheel.planner.view_sums import groups_alike
 
-_SUMS: dict[type[exp.Expr], str] = {
-    exp.Sum: "sum",
-    exp.Avg: "avg",
-    exp.Count: "count",
-    exp.LogicalAnd: "bool_and",
-    exp.LogicalOr: "bool_or",
-    exp.Variance: "var_samp",
-    exp.VariancePop: "var_pop",
-    exp.Stddev: "stddev_samp",
-    exp.StddevSamp: "stddev_samp",
-    exp.StddevPop: "stddev_pop",
-}
-_ENDS = ("min", "max", "arg_min", "arg_max")
-
-
-@dataclass(slots=True)
-class _Part:
-    """One aggregate taken apart: `argument` with its FILTER folded in, None for count(*).
-
-    `taken`: how arg_min and arg_max choose it.
-    """
-
-    named: L.Named
-    function: str
-    argument: exp.Expr | None
-    distinct: bool
-    taken: Taken | None = None
-
 
 @lowers(L.Aggregate)
 def _aggregate(low: ViewLowering, node: L.Aggregate) -> Stream:
     if node.sets is not None:
         return _grouping_sets(low, node)
-    parts = [_part(a) for a in node.aggregates]
+    parts = [part_of(a) for a in node.aggregates]
     if any(p is None for p in parts):
         return _regroup(low, node)
     taken = [p for p in parts if p is not None]
     source = low(node.input)
-    plain = [p for p in taken if not p.distinct and p.function not in _ENDS]
-    ends = [p for p in taken if p.function in _ENDS]
-    by_argument: dict[str, list[_Part]] = {}
-    for p in taken:
-        if p.distinct and p.argument is not None and p.function not in _ENDS:
-            by_argument.setdefault(to_sql(p.argument), []).append(p)
+    ends = [p for p in taken if p.function in ENDS]
+    sums = [p for p in taken if p.function not in ENDS and p.quantile is None]
+    plain = [p for p in sums if not p.distinct]
+    distinct = by_argument([p for p in sums if p.distinct])
+    quantiles = by_argument([p for p in taken if p.quantile is not None])
     # (in loops there is no Collate)
-    if low.circuit.depth and (ends or bool(plain) + len(by_argument) > 1):
+    if low.circuit.depth and (ends or quantiles or bool(plain) + len(distinct) > 1):
         return _regroup(low, node)
-    names = [c.name for c in source.columns]
+    names, begun = [c.name for c in source.columns], len(low.circuit.nodes)
 
     def text(exprs: Sequence[L.Named]) -> str | None:
         return low.contents.after(source.placed, names, extended(source, exprs).steps)
@@ -100,51 +74,18 @@ def _aggregate(low: ViewLowering, node: L.Aggregate) -> Stream:
     streams: list[Stream | None] = []
     if plain or not taken:
         streams.append(_accumulate(low, source, together, plain, distinct=False))
-    for group in by_argument.values():
+    for group in distinct.values():
         alone = Together(node.keys, text, rows)
         streams.append(_accumulate(low, source, alone, group, distinct=True))
     streams.extend(_end(low, source, node, p, together) for p in ends)
+    streams.extend(_quantiles(low, source, group, together) for group in quantiles.values())
     made = [s for s in streams if s is not None]
     if len(made) < len(streams):
+        for added in reversed(low.circuit.nodes[begun:]):
+            assert added is not None
+            low.circuit.remove(added)
         return _regroup(low, node)
     return _beside(low, made, node)
-
-
-def _part(named: L.Named) -> _Part | None:
-    call, condition = named.expr, None
-    chosen = taken(call)
-    if chosen is not None:
-        return _Part(named, chosen.function, chosen.value, False, chosen)
-    if isinstance(call, exp.Filter):
-        condition = call.expression.this
-        call = call.this
-    if isinstance(call, exp.Min | exp.Max):
-        if call.expressions or call.args.get("count"):
-            return None  # min(x, n)
-        function = "min" if isinstance(call, exp.Min) else "max"
-    elif type(call) in _SUMS:
-        function = _SUMS[type(call)]
-    else:
-        return None
-    argument = call.this
-    distinct = isinstance(argument, exp.Distinct)
-    if isinstance(argument, exp.Distinct):
-        if len(argument.expressions) != 1:
-            return None
-        argument = argument.expressions[0]
-    if argument is not None and argument.find(exp.Order) is not None:
-        return None
-    if call.args.get("expressions"):
-        return None
-    if argument is None or isinstance(argument, exp.Star):
-        if condition is None:
-            return _Part(named, "count_star", None, False)
-        argument = exp.Literal.number(1)
-    if condition is not None:
-        argument = exp.Case(ifs=[exp.If(this=condition.copy(), true=argument.copy())])
-    if function.startswith(("var", "stddev")):
-        argument = exp.cast(argument.copy(), "DOUBLE")
-    return _Part(named, function, argument, distinct)
 
 
 def _keyed(
@@ -178,7 +119,7 @@ def _accumulate(
     low: ViewLowering,
     source: Stream,
     together: Together,
-    parts: Sequence[_Part],
+    parts: Sequence[AggregatePart],
     distinct: bool,
 ) -> Stream | None:
     keys = together.keys
@@ -217,7 +158,7 @@ def _accumulate(
 
 
 def _end(
-    low: ViewLowering, source: Stream, node: L.Aggregate, part: _Part, together: Together
+    low: ViewLowering, source: Stream, node: L.Aggregate, part: AggregatePart, together: Together
 ) -> Stream | None:
     keys = node.keys
     by = None if part.taken is None else part.taken.by
@@ -240,7 +181,6 @@ def _end(
         if by is not None and a_sort_key(out.types[-1], schema.types[value]):
             evaluate = as_sort_keys(evaluate)
     elif by is not None:
-        low.circuit.remove(stream.placed)
         return None
     else:
         group = listed[: len(key)]
@@ -261,8 +201,36 @@ def _end(
         )
     else:
         call = f"{OWN}{part.function}({', '.join(to_sql(identifier(n)) for n in names)})"
-        answer = together.answer(call, out, placed)
+        answer = together.answer([call], out, placed)
     low.contents.answered(placed, answer, low.shared)
+    return Stream(low.circuit, placed, columns)
+
+
+def _quantiles(
+    low: ViewLowering, source: Stream, parts: Sequence[AggregatePart], together: Together
+) -> Stream | None:
+    keys, first = together.keys, parts[0].argument
+    assert first is not None
+    argument = together.argument(first)
+    stream = _keyed(low, source, keys, [argument])
+    schema, name = stream.arrow, to_sql(identifier(argument.column.name))
+    wanted = [p.quantile for p in parts if p.quantile is not None]
+    calls = [quantile.text(name) for quantile in wanted]
+    _, results = low.bound(group_kernel, f"SELECT {', '.join(calls)} FROM {INPUT}", schema)
+    kinds = zip(wanted, results.types, strict=True)
+    found = [quantile.column(schema.types[-1], kind) for quantile, kind in kinds]
+    quantiles = [column for column in found if column is not None]
+    if len(quantiles) < len(parts):
+        return None
+    columns = (*(k.column for k in keys), *(p.named.column for p in parts))
+    out = Schema((c.name for c in columns), (*schema.types[: len(keys)], *results.types))
+    placed = low.circuit.add(Quantiles(schema, quantiles, out), stream.placed)
+    low.contents.answered(placed, together.answer(calls, out, placed), low.shared)
+    if all(map(groups_alike, out.types[: len(keys)])):
+        group = [to_sql(identifier(n)) for n in schema.names[:-1]]
+        by = f" GROUP BY {', '.join(group)}" if group else ""
+        query = f"SELECT {', '.join([*group, *calls])} FROM {INPUT}{by}"
+        low.contents.asked_again(placed, query, schema.names, range(len(keys)))
     return Stream(low.circuit, placed, columns)
 
 

@@ -103,13 +103,13 @@ class Together:
     def _columns(self) -> Sequence[L.Named]:
         return [*self.keys, *self._arguments.values()]
 
-    def answer(self, call: str, schema: Schema, operator: Node) -> Answer:
-        """The groups, and a function of their rows, for an operator."""
-        at = self._call(call, operator)
+    def answer(self, calls: Sequence[str], schema: Schema, operator: Node) -> Answer:
+        """The groups, and functions of their rows, for an operator."""
+        at = [self._call(call, operator) for call in calls]
 
         def answer(run: Reusing, given: str) -> Delta:
             table = run.once(self.statement())
-            return as_delta(table.select([*range(len(self.keys)), at]), schema)
+            return as_delta(table.select([*range(len(self.keys)), *at]), schema)
 
         return answer
 

@@ -14,6 +14,7 @@ from typing import Final
 from tidewheel.engine.operators.accumulate import Accumulate
 from tidewheel.engine.operators.circuit import Circuit, Node
 from tidewheel.engine.operators.join import Arrange, Join
+from tidewheel.engine.operators.quantiles import Quantiles
 from tidewheel.engine.operators.ranged import RangeJoin
 from tidewheel.engine.operators.regroup import Regroup
 from tidewheel.engine.operators.running_sums import Totals
@@ -166,9 +167,9 @@ class Contents(TableReads):
             self.computed(node)
 
     def asked_again(self, node: Node, query: str, names: Sequence[str], key: Sequence[int]) -> None:
-        """A `Regroup` gives `query` for the rows of its source, or of some groups of it."""
+        """An operator gives `query` for the rows of its source, or of some groups of it."""
         op, source = node.op, node.inputs[0].node
-        assert isinstance(op, Regroup)
+        assert isinstance(op, Regroup | Quantiles)
 
         def ask(keys: Delta | None) -> Delta:
             assert self.now is not None

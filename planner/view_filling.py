@@ -12,6 +12,7 @@ from tidewheel.engine.operators.circuit import Circuit, Node
 from tidewheel.engine.operators.collate import Collate
 from tidewheel.engine.operators.join import Arrange, Join
 from tidewheel.engine.operators.keyed import Keyed
+from tidewheel.engine.operators.quantiles import Quantiles
 from tidewheel.engine.operators.regroup import Regroup
 from tidewheel.engine.operators.running_sums import Totals
 from tidewheel.engine.operators.shared import Later
@@ -184,6 +185,8 @@ class Filling(Contents):
             op.begin(rows, output)
         if isinstance(op, Regroup):
             op.look()
+        elif isinstance(op, Quantiles):
+            op.look(self._many(source))
         node.rows_out += len(output)
         return output
 

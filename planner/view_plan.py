@@ -15,6 +15,7 @@ from tidewheel.engine.operators.circuit import Circuit, Loop, Node
 from tidewheel.engine.operators.join import Join
 from tidewheel.engine.operators.keyed import Keyed
 from tidewheel.engine.operators.operator import Operator
+from tidewheel.engine.operators.quantiles import Quantiles
 from tidewheel.engine.operators.regroup import Regroup
 from tidewheel.engine.operators.sink import Sink
 from tidewheel.engine.operators.tally import Tally
@@ -78,9 +79,9 @@ class Incremental:
         self._rows: tuple[pa.Table, pa.Table] | None = None
         self.recursive = list(_recursive(self.circuit))
         ops = [n.op for n in self.circuit.nodes if n is not None]
-        self.looks = any(op.looks for op in ops)
         self.settles = any(op.settles for op in ops)
-        self._regroups = [op for op in ops if isinstance(op, Regroup)]
+        self._looking = [op for op in ops if op.looks or isinstance(op, Regroup | Quantiles)]
+        self._look()
 
     def iterations(self) -> list[Iterations]:
         """What the last step (or filling) changed in the recursive tables."""
@@ -118,8 +119,8 @@ class Incremental:
                 node.op.begun = True  # one side may wait for the other, which is empty
 
     def _look(self) -> None:
-        """Some operators begin to ask tables when they have rows."""
-        self.looks = self.looks or any(op.looks for op in self._regroups)
+        """Some operators begin to ask tables when they have rows, or have done with it."""
+        self.looks = any(op.looks for op in self._looking)
 
     def step(self, changes: Deltas, run: Run) -> Change:
         """One epoch."""

@@ -123,20 +123,10 @@ class Keyed(Operator):
 
     def step(self, counters: Counters, deltas: Sequence[Delta | None]) -> list[Emission]:
         """New output − output so far, of all touched keys."""
-        touched = self._agenda.take(counters)
         delta = deltas[0]
-        if delta is not None and len(delta):
-            keys = self.input.key.keys(delta.cols, len(delta))
-            touched.append(unique(self._relevant(delta, keys)))
-            if self.input.waiting:
-                self.input.post(delta)
-            else:
-                self.input.insert(delta, counters, keys)
-        if not any(map(len, touched)):
+        keys = self._touched(counters, delta)
+        if not len(keys):
             return []
-        if delta is not None and self.input.waiting:
-            self._asked = self._ask(delta)
-        keys = touched[0] if len(touched) == 1 else unique(np.concatenate(touched))
         now = self._rows(self.input, keys, counters)
         before = self._rows(self.output, keys, counters)
         if delta is not None and (self.some_rows or self._asked is not None):
@@ -148,6 +138,23 @@ class Keyed(Operator):
         change = consolidate(concat(parts))
         self.output.insert(change, counters)
         return emit(counters, change)
+
+    def _touched(self, counters: Counters, delta: Delta | None) -> Int64s:
+        """The keys to be looked at, each once, in their order; what comes is taken in."""
+        touched = self._agenda.take(counters)
+        if delta is not None and len(delta):
+            keys = self.input.key.keys(delta.cols, len(delta))
+            touched.append(unique(self._relevant(delta, keys)))
+            if self.input.waiting:
+                self.input.post(delta)
+            else:
+                self.input.insert(delta, counters, keys)
+        found = [keys for keys in touched if len(keys)]
+        if not found:
+            return np.empty(0, np.int64)
+        if delta is not None and self.input.waiting:
+            self._asked = self._ask(delta)
+        return found[0] if len(found) == 1 else unique(np.concatenate(found))
 
     def given(self, keys: Int64s) -> Delta:
         """The output by now for some keys (each once), in their order. Outside loops."""

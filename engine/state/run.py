@@ -86,7 +86,9 @@ class Rows:
     is made when it is asked for, as most rows are never compared with others of their key.
     """
 
-    __slots__ = ("_directory", "_rest", "cols", "keys", "layout", "rank", "times", "weights")
+    __slots__ = (
+        "_directory", "_rest", "_sums", "cols", "keys", "layout", "rank", "times", "weights",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -106,6 +108,7 @@ class Rows:
         self.weights = weights
         self.cols = cols
         self._directory: tuple[int, Int64s] | None = None
+        self._sums: Int64s | None = None
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -117,6 +120,14 @@ class Rows:
         if self._rest is None and spec is not None:
             self._rest = spec.keys(self.cols, len(self.keys))
         return self._rest
+
+    @property
+    def sums(self) -> Int64s:
+        """What the rows before each place weigh, (n + 1,); made when first asked for."""
+        if self._sums is None:
+            self._sums = np.zeros(len(self.keys) + 1, np.int64)
+            self.weights.cumsum(out=self._sums[1:])
+        return self._sums
 
     def find(self, probes: Int64s, ordered_keys: Int64s | None = None) -> tuple[Index, Index]:
         """In sorted rows, where the rows of each key begin, and how many there are.
@@ -150,7 +161,7 @@ class Rows:
     def nbytes(self) -> int:
         """Bytes held."""
         index = None if self._directory is None else self._directory[1]
-        arrays = (self.keys, self._rest, self.rank, self.times, self.weights, index)
+        arrays = (self.keys, self._rest, self._sums, self.rank, self.times, self.weights, index)
         return sum(a.nbytes for a in arrays if a is not None) + nbytes(self.cols)
 
     def take(self, index: Index, cols: Sequence[Col] | None = None) -> Rows:

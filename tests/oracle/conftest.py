@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tidewheel.engine.operators import fixpoint, regroup, shared, topk
+from tidewheel.engine.operators import fixpoint, quantiles, regroup, shared, topk
 from tidewheel.engine.state import dense, order, radix, spine, table_columns
 from tidewheel.planner import view_answers
 
@@ -36,6 +36,9 @@ def _few_are_many(request: pytest.FixtureRequest) -> Iterator[None]:
             patch.setattr(shared, "TIMES", chance >> 5 & 3)
         if chance & 128:  # or tables are asked for few groups, from the first change on or later
             patch.setattr(regroup, "LARGE", 5)
+            patch.setattr(quantiles, "LARGE", 5)
         elif chance & 256:
             patch.setattr(regroup, "FEW", 0)
+        if chance & 512:  # quantiles are sought in groups of any size
+            patch.setattr(quantiles, "_WORTH", 0)
         yield
