@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from tidewheel.planner import logical as L
-from tidewheel.planner.first_rows import Taken, taken
+from tidewheel.planner.first_rows import Taken, count_of, first_in_order, taken
 from tidewheel.planner.quantiles import Call, quantile_of
-from tidewheel.planner.text import to_sql
+from tidewheel.planner.text import OWN, to_sql
 
 _SUMS: dict[type[exp.Expr], str] = {
     exp.Sum: "sum",
@@ -24,14 +24,17 @@ _SUMS: dict[type[exp.Expr], str] = {
     exp.StddevSamp: "stddev_samp",
     exp.StddevPop: "stddev_pop",
 }
-ENDS = ("min", "max", "arg_min", "arg_max")
+_NAMED = {"mean": "avg", "fsum": "sum", "kahan_sum": "sum", "sumkahan": "sum", "favg": "avg"}
+"""Functions that are others to sums which are exact, but for the type of their result."""
+ENDS = ("min", "max", "arg_min", "arg_max", "first", "last")
 
 
 @dataclass(slots=True)
 class AggregatePart:
     """One aggregate taken apart: `argument` with its FILTER folded in, None for count(*).
 
-    `taken`: how arg_min and arg_max choose it. `quantile`: which one it is.
+    `result`: the call, of `{}`, that has its type. `taken`: how arg_min, first and their kin
+    choose it. `quantile`: which one it is. `count`: rows that it takes, like max(x, 3).
     """
 
     named: L.Named
@@ -40,6 +43,15 @@ class AggregatePart:
     distinct: bool
     taken: Taken | None = None
     quantile: Call | None = None
+    result: str = ""
+    count: int = 1
+
+    def call(self, argument: str, by: str = "") -> str:
+        """The text of one that takes rows by an order, of other columns."""
+        if self.taken is not None:
+            return self.taken.call(argument, by)
+        several = f", {self.count}" if self.count > 1 else ""
+        return f"{OWN}{self.function}({argument}{several})"
 
 
 def by_argument(parts: Sequence[AggregatePart]) -> dict[str, list[AggregatePart]]:
@@ -54,33 +66,42 @@ def by_argument(parts: Sequence[AggregatePart]) -> dict[str, list[AggregatePart]
 def part_of(named: L.Named) -> AggregatePart | None:
     """An aggregate that operators know by itself; None for one that takes all rows of a group."""
     call, condition = named.expr, None
-    chosen = taken(call)
+    chosen = taken(call, several=True) or first_in_order(call)
     if chosen is not None:
-        return AggregatePart(named, chosen.function, chosen.value, False, chosen)
+        function, value = chosen.function, chosen.value
+        return AggregatePart(named, function, value, False, chosen, count=chosen.rows)
     if isinstance(call, exp.Filter):
         condition = call.expression.this
         call = call.this
+    result, argument, count = "", call.this, 1
     quantile = quantile_of(call)
     if quantile is not None:
         function, argument = "quantile", quantile.argument
     elif isinstance(call, exp.Min | exp.Max):
-        if call.expressions or call.args.get("count"):
-            return None  # min(x, n)
+        found = count_of(call)
+        if call.expressions or found is None:
+            return None
+        count = found
         function = "min" if isinstance(call, exp.Min) else "max"
+    elif isinstance(call, exp.CountIf):  # (NULL where sum is, in DuckDB)
+        function, result = "sum", "count_if({})"
     elif type(call) in _SUMS:
         function = _SUMS[type(call)]
+    elif isinstance(call, exp.Anonymous) and call.name.lower() in _NAMED:
+        if len(call.expressions) != 1:
+            return None
+        function, result = _NAMED[call.name.lower()], f"{call.name}({{}})"
+        argument = call.expressions[0]
     else:
         return None
-    if quantile is None:
-        argument = call.this
     distinct = isinstance(argument, exp.Distinct)
     if isinstance(argument, exp.Distinct):
         if len(argument.expressions) != 1:
             return None
         argument = argument.expressions[0]
-    if argument is not None and argument.find(exp.Order) is not None:
+    if argument is not None and argument.find(exp.Order, exp.Distinct) is not None:
         return None
-    if call.args.get("expressions") or (quantile is not None and distinct):
+    if (call.args.get("expressions") and not result) or (quantile is not None and distinct):
         return None
     if argument is None or isinstance(argument, exp.Star):
         if condition is None:
@@ -90,4 +111,8 @@ def part_of(named: L.Named) -> AggregatePart | None:
         argument = exp.Case(ifs=[exp.If(this=condition.copy(), true=argument.copy())])
     if function.startswith(("var", "stddev")):
         argument = exp.cast(argument.copy(), "DOUBLE")
-    return AggregatePart(named, function, argument, distinct, quantile=quantile)
+    if distinct and count > 1:
+        return None
+    return AggregatePart(
+        named, function, argument, distinct, quantile=quantile, result=result, count=count
+    )

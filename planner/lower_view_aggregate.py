@@ -2,7 +2,7 @@
 
 Aggregate ─┬─ sums, counts, averages … ─▶ Accumulate ──────────────┐
            ├─ one per DISTINCT argument ─▶ distinct ─▶ Accumulate ─┤─▶ Collate
-           ├─ one per min, max, arg_min or arg_max ─▶ Ordered ─────┤
+           ├─ one per min, max, arg_min, first … ─▶ Ordered ────────┤
            ├─ one per argument of quantiles ─▶ Quantiles ──────────┘
            ├─ with any other aggregate: Regroup, all of them in one statement
            └─ with one that follows the order of the rows: see `lower_view_asked`
@@ -17,11 +17,12 @@ from typing import Any, cast
 from sqlglot import exp
 
 from tidewheel.engine.operators.accumulate import Accumulate
+from tidewheel.engine.operators.asked import Ask
 from tidewheel.engine.operators.collate import Collate, Part
 from tidewheel.engine.operators.linear import Concat
 from tidewheel.engine.operators.quantiles import Quantiles
 from tidewheel.engine.operators.rank import Order, rankable
-from tidewheel.engine.operators.regroup import Regroup
+from tidewheel.engine.operators.regroup import Evaluate, Regroup
 from tidewheel.engine.operators.running_sums import Aggregate, supports
 from tidewheel.engine.operators.tally import Tally
 from tidewheel.engine.operators.ties import Settling
@@ -29,7 +30,7 @@ from tidewheel.engine.operators.topk import Ordered, extreme
 from tidewheel.engine.state.delta import KeySpec, Schema
 from tidewheel.planner import logical as L
 from tidewheel.planner.aggregate_parts import ENDS, AggregatePart, by_argument, part_of
-from tidewheel.planner.first_rows import a_sort_key, as_sort_keys
+from tidewheel.planner.first_rows import a_sort_key, as_sort_keys, chosen_as_it_is
 from tidewheel.planner.lower_view import (
     NoDeltaRule,
     Stream,
@@ -39,7 +40,7 @@ from tidewheel.planner.lower_view import (
 )
 from tidewheel.planner.lower_view_asked import asked, settled, settled_in_place
 from tidewheel.planner.order_of_rows import by_place, by_ties, goes_by
-from tidewheel.planner.text import OWN, cast_to, column, identifier, to_sql
+from tidewheel.planner.text import cast_to, column, identifier, to_sql
 from tidewheel.planner.view_answers import Together, by_kernel, by_tables
 from tidewheel.planner.view_kernels import INPUT, group_kernel, statements
 from tidewheel.planner.view_sums import groups_alike
@@ -102,16 +103,16 @@ def _keyed(
 
 
 def _result_types(
-    low: ViewLowering, source: Schema, calls: Sequence[tuple[str, str | None, bool]]
+    low: ViewLowering, source: Schema, parts: Sequence[AggregatePart], names: Sequence[str]
 ) -> list[Any]:
-    if not calls:
+    """Of aggregates, whose arguments have names in `source`."""
+    if not parts:
         return []
-    items = []
-    for function, name, distinct in calls:
-        inner = "*" if name is None else to_sql(identifier(name))
-        call = "count" if function == "count_star" else function
-        items.append(f"{call}({'DISTINCT ' if distinct else ''}{inner})")
-    _, schema = low.bound(group_kernel, f"SELECT {', '.join(items)} FROM {INPUT}", source)
+    calls = []
+    for part, name in zip(parts, names, strict=True):
+        call = "count(*)" if part.argument is None else part.result or f"{part.function}({{}})"
+        calls.append(call.format(to_sql(identifier(name))))
+    _, schema = low.bound(group_kernel, f"SELECT {', '.join(calls)} FROM {INPUT}", source)
     return list(schema.types)  # (of the kernel itself nobody has need)
 
 
@@ -136,17 +137,15 @@ def _accumulate(
         else:
             low.contents.distinct(placed, stream.placed)
         stream = Stream(low.circuit, placed, stream.schema)
-    calls = [
-        (p.function, None if p.argument is None else at[to_sql(p.argument)], False) for p in parts
-    ]
-    for function, name, _ in calls:
-        kind = None if name is None else schema.types[schema.index(name)]
-        if not supports(function, kind):
+    names = ["" if p.argument is None else at[to_sql(p.argument)] for p in parts]
+    places = [schema.index(name) if name else None for name in names]
+    for p, place in zip(parts, places, strict=True):
+        if not supports(p.function, None if place is None else schema.types[place]):
             return None
-    types = _result_types(low, schema, calls)
+    types = _result_types(low, schema, parts, names)
     aggregates = [
-        Aggregate(f, None if n is None else schema.index(n), t)  # type: ignore[arg-type]
-        for (f, n, _), t in zip(calls, types, strict=True)
+        Aggregate(p.function, place, kind)  # type: ignore[arg-type]
+        for p, place, kind in zip(parts, places, types, strict=True)
     ]
     key = list(range(len(keys)))
     columns = (*(k.column for k in keys), *(p.named.column for p in parts))
@@ -160,48 +159,54 @@ def _accumulate(
 def _end(
     low: ViewLowering, source: Stream, node: L.Aggregate, part: AggregatePart, together: Together
 ) -> Stream | None:
-    keys = node.keys
-    by = None if part.taken is None else part.taken.by
+    keys, chosen = node.keys, part.taken
+    by = None if chosen is None else chosen.by
     arguments = [together.argument(e) for e in (part.argument, by) if e is not None]
     stream = _keyed(low, source, keys, list({a.column.name: a for a in arguments}.values()))
     schema = stream.arrow
     names = [a.column.name for a in arguments]
     given, value = schema.index(names[0]), schema.index(names[-1])
     key = list(range(len(keys)))
-    listed = [to_sql(identifier(n)) for n in schema.names]
     columns = (*(k.column for k in keys), part.named.column)
     out = Schema((c.name for c in columns), (*schema.types[: len(keys)], schema.types[given]))
-    ask = None
-    if rankable(schema.types[value]):
-        alone = replace(node, aggregates=(part.named,))
+    order = Order(value, part.function == "max")
+    if chosen is not None:
+        order = Order(value, chosen.descending, chosen.nulls_first)
+    call = part.call(*(to_sql(identifier(n)) for n in names))
+    alone = replace(node, aggregates=(part.named,))
+    one = part.count == 1 and rankable(schema.types[value])
+    evaluate: Evaluate
+    if one:
         ask = settled_in_place(low, alone, source, out)
-        evaluate = extreme(
-            schema, key, value, out, given, ask and (lambda keys: op.settled(keys, ask))
-        )
-        if by is not None and a_sort_key(out.types[-1], schema.types[value]):
+        settle = ask and (lambda keys: op.settled(keys, cast(Ask, ask)))
+        evaluate = extreme(schema, key, value, out, given, settle, order.nulls_first)
+        sort_key = a_sort_key(out.types[-1], schema.types[value])
+        if chosen is not None and not chosen.in_order and sort_key:
             evaluate = as_sort_keys(evaluate)
-    elif by is not None:
+    elif chosen is not None and part.count == 1:
         return None
     else:
-        group = listed[: len(key)]
+        group = [to_sql(identifier(n)) for n in schema.names[: len(key)]]
         grouped = f" GROUP BY {', '.join(group)}" if group else ""
-        called = ", ".join([*group, f"{part.function}({listed[value]})"])
-        query = f"SELECT {called} FROM {INPUT}{grouped}"
+        query = f"SELECT {', '.join([*group, call])} FROM {INPUT}{grouped}"
         evaluate, found = low.bound(group_kernel, query, schema)
         out = Schema(out.names, found.types)
-    order = Order(value, part.function in ("max", "arg_max"))
-    plain = by is None and out.types == schema.types
-    op: Ordered = Ordered(schema, key, order, 1, evaluate, out, key, part.function, plain)
-    op.settles = ask is not None
+        ask = settled_in_place(low, alone, source, out)
+        if ask is not None:
+            evaluate = Settling(evaluate, ask, len(key), [[*key, value]], anyway=True)
+    plain = chosen is None and part.count == 1 and out.types == schema.types
+    op: Ordered = Ordered(schema, key, order, part.count, evaluate, out, key, part.function, plain)
+    op.settles, op.looks = one and ask is not None, not one and ask is not None
     placed = low.circuit.add(op, stream.placed)
     low.contents.first(placed, stream.placed, schema.names, low.shared, together.query, later=True)
-    if ask is not None:
-        answer = together.first(
-            part.function, names[0], names[-1], schema.types[value], out, placed
-        )
-    else:
-        call = f"{OWN}{part.function}({', '.join(to_sql(identifier(n)) for n in names)})"
+    if chosen is None or ask is None:
         answer = together.answer([call], out, placed)
+    elif isinstance(evaluate, Settling):
+        answer = by_tables(evaluate.all)
+    elif chosen.in_order and not chosen_as_it_is(out.types[-1]):
+        answer = by_tables(ask)
+    else:
+        answer = together.first(chosen, names[0], names[-1], schema.types[value], out, placed)
     low.contents.answered(placed, answer, low.shared)
     return Stream(low.circuit, placed, columns)
 

@@ -20,7 +20,7 @@ from tidewheel.engine.operators.asked import Ask, Asked
 from tidewheel.engine.operators.shared import KEYS
 from tidewheel.engine.state.delta import Delta, Schema
 from tidewheel.planner import logical as L
-from tidewheel.planner.first_rows import END, end_of, first_row, of_first_rows, taken, unordered
+from tidewheel.planner.first_rows import END, of_first_rows, taken, unordered
 from tidewheel.planner.lower_view import NoDeltaRule, Stream, ViewLowering, extended
 from tidewheel.planner.order_of_rows import DRAWN, by_place, by_ties, call_of, name, ordered_by
 from tidewheel.planner.text import column, identifier, to_sql
@@ -128,13 +128,13 @@ def _first_of_ties(
             listed.append(f"e.{END}{at} AS {name}")
         else:
             by = to_sql(t.by)
-            ends.append(end_of(t.function, by))
-            calls.append(f"{first_row(to_sql(t.value), by, at, next(kinds))} AS {name}")
+            ends.append(t.end(by))
+            calls.append(f"{t.first(to_sql(t.value), by, at, next(kinds))} AS {name}")
             listed.append(name)
     groups = [f"{END}{i}" for i in range(len(keys))]
     named = ", ".join(f"{text} AS {END}{i}" for i, text in enumerate([*keys, *ends]))
-    pairs = [(to_sql(t.by), i) for i, t in enumerate(found, len(keys)) if t is not None]
-    first = of_first_rows(calls, keys, _ENDS, f"({given})", pairs)
+    at_ends = [t.at(to_sql(t.by), i) for i, t in enumerate(found, len(keys)) if t is not None]
+    first = of_first_rows(calls, keys, _ENDS, f"({given})", at_ends)
     same = " AND ".join(f"e.{g} IS NOT DISTINCT FROM f.{g}" for g in groups) or "true"
     return (
         f"WITH {_ENDS} AS MATERIALIZED (SELECT {named} FROM ({given}){_by(keys)}) "

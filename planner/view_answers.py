@@ -14,7 +14,7 @@ from tidewheel.engine.operators.asked import Ask
 from tidewheel.engine.operators.shared import KEYS, Read
 from tidewheel.engine.state.delta import Delta, Schema
 from tidewheel.planner import logical as L
-from tidewheel.planner.first_rows import END, end_of, first_row, of_first_rows
+from tidewheel.planner.first_rows import END, Taken, of_first_rows
 from tidewheel.planner.text import column, identifier, to_sql
 from tidewheel.planner.view_kernels import INPUT
 from tidewheel.planner.view_statements import as_delta
@@ -83,7 +83,7 @@ class Together:
         self.operators: list[Node] = []
         self._text, self._rows = text, rows
         self._firsts: list[str] = []
-        self._ends: list[tuple[str, int]] = []
+        self._ends: list[str] = []
         self._arguments: dict[str, L.Named] = {}
 
     def argument(self, expression: exp.Expr) -> L.Named:
@@ -114,13 +114,19 @@ class Together:
         return answer
 
     def first(
-        self, function: str, value: str, by: str, kind: pa.DataType, schema: Schema, operator: Node
+        self,
+        chosen: Taken,
+        value: str,
+        by: str,
+        kind: pa.DataType,
+        schema: Schema,
+        operator: Node,
     ) -> Answer:
-        """The groups, and what arg_min or arg_max takes, `by` a column of a type."""
-        end = self._call(end_of(function, by), operator)
+        """The groups, and what is taken of the first row, `by` a column of a type."""
+        end = self._call(chosen.end(by), operator)
         at = len(self.keys) + len(self._firsts)
-        self._firsts.append(first_row(value, by, end, kind))
-        self._ends.append((by, end))
+        self._firsts.append(chosen.first(value, by, end, kind))
+        self._ends.append(chosen.at(by, end))
 
         def answer(run: Reusing, given: str) -> Delta:
             ends = run.once(self.statement())

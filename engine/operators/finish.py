@@ -153,6 +153,8 @@ class Finish:
         valid = count > 0
         if s.truth:
             false = weights[:, s.parts[0]]
+            if a.function == "sum":
+                return exact.integers_to_arrow(count - false, valid, a.type)
             value = false == 0 if a.function == "bool_and" else false < count
             return pa.array(value, pa.bool_(), mask=~valid).cast(a.type)
         if s.float:

@@ -47,8 +47,9 @@ def supports(function: str, argument: pa.DataType | None) -> bool:
     if argument is None:
         return False
     t = pa.types
-    if function in ("bool_and", "bool_or"):
-        return bool(t.is_boolean(argument) or isinstance(argument, pa.Bool8Type))
+    truth = t.is_boolean(argument) or isinstance(argument, pa.Bool8Type)
+    if function in ("bool_and", "bool_or") or (truth and function == "sum"):
+        return bool(truth)
     if function in SQUARED:
         return bool(t.is_float64(argument))
     number = t.is_integer(argument) or t.is_decimal128(argument) or t.is_floating(argument)

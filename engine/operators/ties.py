@@ -32,11 +32,14 @@ class Settling:
         ask: Ask,
         keys: int,
         orders: Sequence[Sequence[int]] | None,
+        anyway: bool = False,
     ) -> None:
+        """`anyway`: it may be of several rows, so that backwards says nothing where some tie."""
         self._evaluate = evaluate
         self._ask = ask
         self._keys = range(keys)
         self._orders = orders
+        self._anyway = anyway
         self._begun = False
 
     def all(self, _: Delta | None = None) -> Delta:
@@ -51,10 +54,10 @@ class Settling:
         found = self._evaluate(rows)
         if len(rows) < 2:
             return found
-        if self._orders is None:
-            return asked_for(found, np.ones(len(found), bool), self._ask, self._keys)
-        if not any(_tie(rows, order) for order in self._orders):
+        if self._orders is not None and not any(_tie(rows, order) for order in self._orders):
             return found
+        if self._orders is None or self._anyway:
+            return asked_for(found, np.ones(len(found), bool), self._ask, self._keys)
         backwards = self._evaluate(rows.take(np.arange(len(rows))[::-1]))
         differ = consolidate(concat([found, backwards.negate()]))
         if not len(differ):

@@ -300,26 +300,27 @@ def extreme(
     schema: Schema,
     chosen: int | None = None,
     ask: Ask | None = None,
+    nulls_first: bool = False,
 ) -> Evaluate:
     """min or max without a statement: per group the value of the lowest place.
 
-    Or, for arg_min and arg_max, what another column has `chosen` there; where that is open, as
+    Or, for arg_min and first, what another column has `chosen` there; where that is open, as
     several rows share the place, `ask` says it.
 
-    For types whose places are values (`rank.rankable`), with an input ordered by place and NULLs
-    last; the output is the key columns and the value.
+    For types whose places are values (`rank.rankable`), with an input ordered by place; the output
+    is the key columns and the value.
     """
     positions = (*key, value if chosen is None else chosen)
 
     def evaluate(rows: Delta) -> Delta:
         # Rows come group by group, each in the order of places: the first of each group is it,
-        # but that NULL shares the last place with a value.
+        # but that NULL shares the last place, or the first one, with a value.
         nulls = is_null(rows.cols[value])
         layout = Arrangement(input_schema, key).layout
         keys = layout.key.keys(rows.cols, len(rows))
         first = begins(keys)
         if nulls is not None:
-            rows = rows.take(np.lexsort((nulls, first.cumsum())))
+            rows = rows.take(np.lexsort((nulls != nulls_first, first.cumsum())))
         if not len(rows):
             empty = Delta.empty(schema)
             if key:

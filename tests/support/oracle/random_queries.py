@@ -390,6 +390,8 @@ class Queries:
                 (1, lambda: f"max({e('int')})"),
                 (1, lambda: f"min({e('int')})"),
                 (0.5, lambda: f"bit_xor({e('int')})"),
+                (0.5, lambda: f"count_if({distinct}{self.predicate(scope, 1)})"),
+                (0.5, lambda: f"sum({distinct}{self.predicate(scope, 1)})"),
             )
             # (a filter belongs to the aggregate, and the type to both)
             filtered = f" FILTER (WHERE {self.predicate(scope, 1)})" if self._chance(0.15) else ""
@@ -402,6 +404,9 @@ class Queries:
                 (1, lambda: f"median({e('double')})"),
                 (0.5, lambda: f"var_pop({e('int')})"),
                 (0.5, lambda: f"quantile_disc({e('double')}, 0.25)"),
+                (0.5, lambda: f"quantile_cont({e('int')}, [0.1, 0.9])[2]"),
+                (0.5, lambda: f"max({e('double')}, 2)[2]"),
+                (0.5, lambda: (lambda x: f"last({x} ORDER BY {x})")(e("double"))),
             )
             return made
         if kind == "decimal":
