@@ -213,7 +213,7 @@ class Exchanged:
 
     def exchange(self, table: pa.Table) -> bool:
         """Have `table` read from now on, if its schema is the same."""
-        same = bool(self._given.equals(table.schema))
+        same = bool(self._given.equals(table.schema, check_metadata=True))
         if same:
             self.table = table if self._legible else legible(table)
         return same

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 
 def quoted(name: str) -> str:
     """A name as an identifier in double quotes, whatever it is."""
@@ -11,6 +13,7 @@ def quoted(name: str) -> str:
 _DOT = "\N{ONE DOT LEADER}"
 
 
+@lru_cache(maxsize=8192)  # of each relation of a catalog, several times for each view made
 def key_of(*parts: str) -> str:
     """One text for a qualified name, whatever its case; a dot in a part becomes another sign."""
     return ".".join(part.lower().replace(".", _DOT) for part in parts)

@@ -161,6 +161,8 @@ class Database:
         self.reading = threading.RLock()
         """Held while a statement takes its snapshot and while an epoch is published."""
         self.catalog_version = 0
+        self.position = 0
+        """Of the view that was made last, among all that are kept here. Hold the write lock."""
         self._sessions: WeakSet[object] = WeakSet()
         self.committing = threading.Lock()
         """Held while an epoch goes through the views, up to its commit."""

@@ -215,7 +215,7 @@ class Names:
 
     def unlike(self, text: str, other: Names) -> str | None:
         """The first name in `text` that means something else to `other`, as it is written."""
-        for parts, cte, _ in (
+        for parts, cte, *_ in (
             () if self._search_path == other._search_path else tables_in(text) or ()
         ):
             if not cte and all(parts) and self.find(parts) != other.find(parts):
@@ -359,7 +359,7 @@ class Names:
 
     def catalog(self, text: str) -> str | None:
         """The first of DuckDB's own views (``information_schema.tables``) that a query reads."""
-        for parts, cte, _ in tables_in(text) or ():
+        for parts, cte, *_ in tables_in(text) or ():
             if all(parts) and not cte and self.find(parts) is None and self._is_own(parts):
                 return ".".join(p.lower() for p in parts)
         return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from tidewheel.sql.recursion_outline import MUTUALLY, outline
 from tidewheel.sql.statements import tokens
@@ -13,10 +13,18 @@ if TYPE_CHECKING:
     from sqlglot import exp
 
 
+class Named(NamedTuple):
+    """A table reference: the parts of its name, `is_cte` maybe and `surely`, and is it no call?"""
+
+    parts: tuple[str, ...]
+    cte: bool
+    surely: bool
+    plain: bool
+
+
 @lru_cache(maxsize=256)
-def tables_in(text: str) -> list[tuple[tuple[str, ...], bool, bool]] | None:
-    """The table references of a query: the parts of the name, and whether `is_cte`, maybe and
-    `surely`. None if sqlglot can't parse it."""
+def tables_in(text: str) -> list[Named] | None:
+    """The table references of a query. None if sqlglot can't parse it."""
     # Imported here: sqlglot takes long to load, and not everybody has views.
     import sqlglot
     from sqlglot import exp
@@ -26,7 +34,15 @@ def tables_in(text: str) -> list[tuple[tuple[str, ...], bool, bool]] | None:
     except sqlglot.errors.SqlglotError:
         less = outline(text)
         return None if less is None else tables_in(less)
-    return [(tuple(p.name for p in t.parts), is_cte(t), is_cte(t, surely=True)) for t in tables]
+    return [
+        Named(
+            tuple(p.name for p in t.parts),
+            is_cte(t),
+            is_cte(t, surely=True),
+            isinstance(t.this, (exp.Identifier, exp.Dot)),
+        )
+        for t in tables
+    ]
 
 
 def names_in(text: str) -> list[tuple[str, ...]]:
@@ -36,23 +52,13 @@ def names_in(text: str) -> list[tuple[str, ...]]:
         words = (t for t in tokens(text) if t.kind in ("word", "string"))
         named: list[tuple[str, ...]] = [(t.text.strip('"'),) for t in words]
     else:
-        named = [parts for parts, _, surely in found if not surely]
+        named = [table.parts for table in found if not table.surely]
     return [parts for parts in named if all(parts)]
 
 
-@lru_cache(maxsize=256)
 def relations_in(text: str) -> Sequence[tuple[str, ...]]:
     """The names in a text that are surely no CTEs, nor calls; none if it can't be parsed."""
-    import sqlglot
-    from sqlglot import exp
-
-    try:
-        tree = sqlglot.parse_one(text, read="duckdb")
-    except sqlglot.errors.SqlglotError:
-        less = outline(text)
-        return () if less is None else relations_in(less)
-    tables = [t for t in tree.find_all(exp.Table) if isinstance(t.this, (exp.Identifier, exp.Dot))]
-    named = [tuple(p.name for p in t.parts) for t in tables if not is_cte(t)]
+    named = [t.parts for t in tables_in(text) or () if t.plain and not t.cte]
     return [parts for parts in named if parts[0].lower() != "recurring"]
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import duckdb
 
-from tidewheel.engine.arrow import pa
+from tidewheel.engine.arrow import Exchanged, pa
 from tidewheel.engine.quoting import quoted
 from tidewheel.sql import errors, hidden, plain_view, view_text
 from tidewheel.sql.reads import Names, Relation
@@ -106,16 +106,18 @@ class Creation(Checks):
                 check_types(statement, parsed, columns, types)
             items = ", ".join(map(_typed, columns, types))
             token = f"{key.split('.', 1)[1]}~{secrets.token_hex(4)}"
-            con.register(row_name(token), rows.rename_columns(columns))
-            self._registered[token] = None
+            # (to be exchanged for its rows at the first read, if they are few)
+            given = self._registered[token] = Exchanged(rows.rename_columns(columns))
+            con.register(row_name(token), given)
             select = f"SELECT {items} FROM {quoted(row_name(token))}"
-            self._do(f"CREATE VIEW {target} AS {select}")
             sql = named_query(parsed, rows.column_names, columns)
             self._rename_bound(parsed.query, sql, columns)
+            self.database.position += 1
+            kept_as = [self._stored(key), sql, self.database.position, plain is not None, token]
             self._do(
-                f"INSERT INTO {SCHEMA}.views "
-                f"SELECT ?, ?, coalesce(max(position), 0) + 1, ?, ?, ? FROM {SCHEMA}.views",
-                [self._stored(key), sql, plain is not None, token, self._kept(home)],
+                f"CREATE VIEW {target} AS {select}; "
+                f"INSERT INTO {SCHEMA}.views VALUES (?, ?, ?, ?, ?, ?)",
+                [*kept_as, self._kept(home)],
             )
             view = self._view(key, sql, names, plain is not None, token, home)
             self._change_registry().add(view)
@@ -124,7 +126,7 @@ class Creation(Checks):
                 filled = self._maintainer.heat(view.key, Maintenance(self)).plan
                 if filled is not None and filled.rows().schema.types != rows.schema.types:
                     # Arrow has another type than the plan: DuckDB's view must know that one
-                    con.register(row_name(token), filled.rows().rename_columns(columns))
+                    self.stand_in(key, filled.rows().rename_columns(columns))
                     self._do(f"CREATE OR REPLACE VIEW {target} AS {select}")
         (name, *qualifiers) = reversed(parsed.parts)
         if relation is not None or qualifiers or not name.isascii():

@@ -177,7 +177,8 @@ class Registry:
             return
         rows = con.execute(f"FROM {SCHEMA}.views ORDER BY position").fetchall()
         names = Names(con)
-        for key, sql, _, plain, token, home in rows:
+        for key, sql, position, plain, token, home in rows:
+            self.database.position = position
             key = key_of(names.database) + key if key.startswith(".") else key
             found = json.loads(home)
             path = tuple((d or names.database, s) for d, s in found["path"])
