@@ -209,7 +209,7 @@ class Aggregates:
         if isinstance(node, _WRAPPERS):
             return self.is_unit(node.this)
         name = function_name(node)
-        if not name:
+        if not name or is_placeholder(node):
             return False
         if name in self._oracle.macros():
             raise NotTaken(f"the macro {name} may hide an aggregate")

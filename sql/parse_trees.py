@@ -107,13 +107,42 @@ def canonical(tree: Tree) -> Tree:
 
 def same_query(a: str, b: str) -> bool | None:
     """Are two texts one query to DuckDB? None if it has no tree for the first."""
-    if _words(a) == _words(b):
+    if _spelled_alike(_words(a), _words(b)):
         return True
     texts = _serialized([a, b])
     if texts[0].startswith(_NONE):  # quicker than to read it
         return None
     first, second = (_PLACE.sub("", text) for text in texts)
     return first == second or bool(canonical(_tree(texts[0])) == canonical(_tree(texts[1])))
+
+
+def _spelled_alike(a: list[str], b: list[str]) -> bool:
+    """Are the words the same, but for AS before other names in `b`?"""
+    if a == b:
+        return True
+    at = 0
+    for word in b:
+        if at < len(a) and a[at] == word:
+            at += 1
+        elif word != "AS" or not 0 < at < len(a) or not (_is_name(a[at]) and _is_named(a[at - 1])):
+            return False
+    return at == len(a)
+
+
+def _is_named(word: str) -> bool:
+    """Does the end of something stand there that may have a name?"""
+    return word == ")" or _is_name(word)
+
+
+def _is_name(word: str) -> bool:
+    """Is it a name in any place, so no word of DuckDB's grammar?"""
+    return word[0] == '"' or (word.isidentifier() and word not in _keywords())
+
+
+@cache
+def _keywords() -> frozenset[str]:
+    rows = _connection().execute("SELECT upper(keyword_name) FROM duckdb_keywords()").fetchall()
+    return frozenset(word for (word,) in rows)
 
 
 def _words(text: str) -> list[str]:

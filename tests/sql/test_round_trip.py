@@ -184,6 +184,12 @@ def test_sqlglot_alone_changes_some() -> None:
         ('select date "x" from t', 'SELECT date AS "x" FROM t', True),
         ("select t.date 'x' from t", "SELECT CAST('x' AS DATE) FROM t", False),
         ("select e'x' from t", "SELECT 'x' FROM t", True),
+        ('select a b, (c) "d" from t u, v', 'SELECT a AS b, (c) AS "d" FROM t AS u, v', True),
+        ("from t semi join u using (a)", "FROM t AS semi JOIN u USING (a)", False),
+        ("select * from t positional join u", "SELECT * FROM t AS positional JOIN u", False),
+        ("select interval (a) day from t", "SELECT interval (a) AS day FROM t", False),
+        ("select sum(a) over w from t window w as ()", "SELECT sum(a) AS over, w FROM t", False),
+        ("select a from t", "SELECT a AS FROM t", False),
     ],
 )
 def test_same_query(a: str, b: str, same: bool) -> None:
