@@ -44,6 +44,8 @@ class Homes(Registry):
     _found_meaning: tuple[int, Meaning] | None = None
     _arrow: tuple[tuple[int, int, Meaning | None] | None, dict[str, pa.DataType]] = None, {}
     """How results had columns of some types when catalog and settings were these."""
+    _answers: tuple[int, dict[str, pa.Schema]] = -1, {}
+    """DuckDB's answers, as of this version of the catalog, to who asks for all of a view."""
 
     @contextmanager
     def at(self, home: Home) -> Iterator[None]:
@@ -117,6 +119,8 @@ class Homes(Registry):
         state, types = self._arrow
         if state is not None and state[0] == old:
             self._arrow = (new, *state[1:]), types
+        if self._answers[0] == old and not gone:
+            self._answers = new, self._answers[1]
 
     def come_back(self) -> None:
         """Be at the session's own place again, where an error has kept it from that."""

@@ -22,6 +22,7 @@ from tidewheel.engine.quoting import parts_of_key
 from tidewheel.planner.maintain import MaintainedView
 from tidewheel.sql import errors, introspection, view_text
 from tidewheel.sql.reads import Names
+from tidewheel.sql.reserved import RESERVED
 from tidewheel.sql.statements import tokens
 from tidewheel.sql.view_home import Homes, own_settings
 from tidewheel.sql.view_registry import row_name
@@ -169,6 +170,17 @@ class Reading(Homes):
         rows = self._rows(key)
         return rows if rows.num_rows <= FEW and schema.equals(rows.schema, True) else None
 
+    def answer(self, parts: Sequence[str]) -> tuple[str, pa.Schema] | None:
+        """The view of a name and DuckDB's answer to who asks for all of it, where that is known."""
+        version, answers = self._answers
+        if version != self.host.catalog.version or not (answers and all(map(_is_name, parts))):
+            return None
+        relation = self._names().find(parts)
+        known = relation is not None and relation.key in self._maintainer.views
+        if relation is None or not known or relation.key not in answers:
+            return None
+        return relation.key, answers[relation.key]
+
     def _register(self, key: str, rows: pa.Table) -> None:
         token = self._maintainer.views[key].token
         known = self._registered.get(token)
@@ -305,6 +317,11 @@ class Reading(Homes):
         finally:
             for name in tables:
                 con.unregister(name)
+
+
+def _is_name(word: str) -> bool:
+    """Is a word of letters, digits and _ a name without quotes?"""
+    return word.isascii() and not word[0].isdigit() and word.lower() not in RESERVED
 
 
 class Maintenance:

@@ -21,7 +21,10 @@ _KEPT = 256
 
 @dataclass
 class _Known:
-    """What a text means in a version of the catalog; found out when it comes a second time."""
+    """What a text means in a version of the catalog; found out when it comes a second time.
+
+    (Of a view that was just made it is known.)
+    """
 
     version: object
     asked: bool = False
@@ -45,8 +48,11 @@ class WholeViews:
         if known is None or known.version != version:
             if len(self._known) >= _KEPT:
                 self._known.clear()
-            self._known[text] = _Known(version)
-            return None
+            known = self._known[text] = _Known(version)
+            made = views.answer(match[1].split("."))
+            if made is None:
+                return None
+            known.asked, (known.key, known.schema) = True, made
         if not known.asked:
             known.asked = True
             _learn(known, text, match[1].split("."), views)

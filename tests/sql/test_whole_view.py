@@ -52,6 +52,44 @@ def test_the_answer_is_the_same(con, asked, text):
     assert [c.fetchall() for c in con.script(text, as_text=True)] == [read(con, text)]
 
 
+@pytest.mark.parametrize("text", READS)
+def test_the_first_read_of_a_view_that_was_just_made(con, asked, text):
+    """Its schema is known: DuckDB need not say what it is."""
+    query = "SELECT sum(a) s, avg(a) m, max(b) t, max(a)::DECIMAL(9, 2) d, bool_or(a > 1) x"
+    con.execute(f"CREATE MATERIALIZED VIEW v AS {query} FROM e")
+    con.execute("CREATE MATERIALIZED VIEW other AS SELECT 1 AS one")
+    found = con.execute(text)
+    assert asked == []
+    theirs = con.execute(f"FROM ({text})")
+    assert found.description == theirs.description
+    assert found.to_arrow_table().equals(theirs.to_arrow_table(), check_metadata=True)
+    assert read(con, text) == read(con, f"FROM ({text})")
+
+
+def test_what_may_happen_before_the_first_read(con):
+    made = "CREATE OR REPLACE MATERIALIZED VIEW v AS SELECT count(*) {} FROM e"
+    for before, answer, columns in (
+        ("CREATE TEMP TABLE v AS SELECT 7 AS m", [(7,)], ["m"]),
+        ("SELECT 1", [(2,)], ["n"]),
+        ("ALTER MATERIALIZED VIEW v RENAME TO w", None, []),
+        (made.format("n, max(a) x"), [(2, 2)], ["n", "x"]),
+        ("INSERT INTO e VALUES (3, 'z')", [(3,)], ["n"]),
+        ("DROP MATERIALIZED VIEW v", None, []),
+        ("BEGIN; DELETE FROM e", [(0,)], ["n"]),
+    ):
+        con.execute("DROP MATERIALIZED VIEW IF EXISTS w")
+        con.execute(made.format("n"))
+        con.execute(before)
+        if answer is None:
+            with pytest.raises(tidewheel.ProgrammingError):
+                read(con)
+        else:
+            found = con.execute("FROM v")
+            assert [d[0] for d in found.description] == columns
+            assert found.fetchall() == answer
+        con.execute("DROP TABLE IF EXISTS temp.v")
+
+
 def test_types_that_duckdb_makes_of_the_rows(con):
     con.execute("CREATE TYPE mood AS ENUM ('sad', 'ok')")
     con.execute("CREATE TABLE m (x mood, u UUID, t TIMESTAMPTZ)")
