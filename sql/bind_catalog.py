@@ -27,13 +27,14 @@ class Catalog:
     def __init__(self, oracle: Oracle) -> None:
         self._oracle = oracle
 
-    def table(self, item: exp.Table) -> tuple[str, Path]:
-        """The name of a FROM item as SQL, in full where it is a table's, and its parts."""
+    def table(self, item: exp.Table) -> tuple[str, Path, reads.Relation | None]:
+        """The name of a FROM item as SQL, in full where it is a table's, its parts, and what it is
+        in the catalog."""
         written = tuple(p.name for p in item.parts)
         names = self._oracle.names
         found = names.find(written)
         if found is not None and found.kind == "table":
-            return found.quoted, (found.database, found.schema, found.name)
+            return found.quoted, (found.database, found.schema, found.name), found
         if self._oracle.elsewhere and (found is not None or names.has(written[-1])):
             raise NotTaken("a name that means something else in the view's schema")
         plain = exp.Table(**{k: item.args.get(k) for k in ("this", "db", "catalog")})
@@ -41,7 +42,7 @@ class Catalog:
         known = written
         if len(written) == 1 and ("." in written[0] or "/" in written[0]):
             known = (written[0].rsplit("/", 1)[-1].split(".", 1)[0],)
-        return to_sql(plain), known
+        return to_sql(plain), known, found
 
     def view(self, path: Path) -> tuple[reads.Relation, str] | None:
         """A view that `path` can only mean, and its query."""

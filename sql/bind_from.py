@@ -169,8 +169,8 @@ class FromBinder:
             node, fresh = self._copy(node, columns)
             name = (alias,) if alias else path
             return node, [relation(name, [c.label for c in columns], fresh, renamed)]
-        table, full = self.binder.table(item)
-        described = self.binder.oracle.describe(f"SELECT * FROM {table}")
+        table, full, found = self.binder.table(item)
+        described = self.binder.oracle.columns(found, table)
         fresh = tuple(self.binder.names.fresh(label, t) for label, t in described)
         labels = [label for label, _ in described]
         node = Scan(table, fresh, tuple(labels))

@@ -16,6 +16,7 @@ from typing import Any
 import duckdb
 from sqlglot import exp
 
+from tidewheel.engine.quoting import quoted
 from tidewheel.planner import meaning
 from tidewheel.planner.context import Context
 from tidewheel.planner.logical import Column
@@ -29,6 +30,7 @@ from .reads import Names, Relation
 
 _MORE = re.compile(r"\bselect\b.*\bselect\b.*\bselect\b|\w+val\b", re.IGNORECASE | re.DOTALL)
 """In what may name something of the catalog that is neither function nor type."""
+_QUOTED = re.compile(r'"(?:[^"]|"")*"')
 _KEPT = 1000
 _TEXTS = ("ENUM(", "JSON")
 """Types of which two values are equal where their texts are."""
@@ -82,17 +84,34 @@ class Oracle:
             self._described[sql] = found
         return found
 
+    def columns(self, table: Relation | None, name: str) -> list[tuple[str, str]]:
+        """`describe` for what is in FROM; a table that all see is there as long as the catalog."""
+        if table is None or table.kind != "table" or table.temporary:
+            return self.describe(f"SELECT * FROM {name}")
+        known = self.names.columns
+        if name not in known:
+            known[name] = self.describe(f"SELECT * FROM {name}")
+        return known[name]
+
     def types(self, expressions: Sequence[exp.Expr], inputs: Sequence[Column]) -> list[str]:
-        """The type of each expression over rows of `inputs`; none may be an aggregate."""
+        """The type of each expression over rows of `inputs`; none may be an aggregate.
+
+        What was asked of columns of other names, of the same types, is known.
+        """
         known = {c.name: c.type for c in inputs}
         types: list[str | None] = [
             known.get(e.name) if isinstance(e, exp.Column) else None for e in expressions
         ]
         asked = [e for e, t in zip(expressions, types, strict=True) if t is None]
         if asked:
-            used = {c.name for e in asked for c in e.find_all(exp.Column)}
-            source = typed_nulls([c for c in inputs if c.name in used])
+            used = dict.fromkeys(c.name for e in asked for c in e.find_all(exp.Column))
+            columns = [Column(n, n, known[n]) for n in used if n in known]
             items = ", ".join(to_sql(e) for e in asked)
+            if "'" not in items and '"."' not in items:  # names are all that is in quotes
+                short = {quoted(c.name): f'"c{i}"' for i, c in enumerate(columns)}
+                items = _QUOTED.sub(lambda m: short.get(m[0], m[0]), items)
+                columns = [Column(f"c{i}", c.label, c.type) for i, c in enumerate(columns)]
+            source = typed_nulls(columns)
             try:
                 described = self._typed(f"SELECT {items} FROM ({source})")
             except duckdb.Error as error:

@@ -300,8 +300,9 @@ class Binder:
         self._aliases += 1
         return f"__tw_b{self._aliases}"
 
-    def table(self, item: exp.Table) -> tuple[str, tuple[str, ...]]:
-        """A table's qualified, quoted name, and the parts that can qualify its columns."""
+    def table(self, item: exp.Table) -> tuple[str, tuple[str, ...], reads.Relation | None]:
+        """A table's qualified, quoted name, the parts that can qualify its columns, and what the
+        catalog has."""
         return self._catalog.table(item)
 
     def view(self, path: tuple[str, ...]) -> tuple[Node, tuple[Column, ...]] | None:

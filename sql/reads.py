@@ -76,6 +76,9 @@ class Names:
         """Names that differ in the case of letters outside ASCII, which tell names apart to DuckDB
         but not to us."""
         self._connection = connection
+        self.columns: dict[str, list[tuple[str, str]]] = {}
+        """Label and type of each column of tables of which somebody has asked, by their names in
+        full."""
         if home is None:
             self._go(*search_path(connection))
         else:

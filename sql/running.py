@@ -92,6 +92,7 @@ class Runner:
             return
         try:
             if verb in ("COMMIT", "END") and session.in_transaction:
+                session.catalog.changed()  # what others read until then is not what they find
                 session.in_transaction = False
                 session.views.commit()
                 return
@@ -314,6 +315,8 @@ class Runner:
     def _duckdb(self, statement: Statement, given: Parameters) -> tuple[Result | None, int]:
         """Run a statement that is DuckDB's alone, as it is written."""
         session = self.session
+        if statement.kind is Kind.OTHER:  # before, too: others may read what is there until then
+            session.catalog.changed()
         try:
             with session.guard(statement):
                 if not statement.rows:
