@@ -20,7 +20,7 @@ from tidewheel.engine.operators.regroup import Regroup
 from tidewheel.engine.operators.running_sums import Totals
 from tidewheel.engine.operators.shared import SharedArrangements
 from tidewheel.engine.operators.topk import Ordered, Wake
-from tidewheel.engine.state.delta import Delta, KeySpec
+from tidewheel.engine.state.delta import Delta, KeySpec, consolidate
 from tidewheel.planner import view_answers
 from tidewheel.planner.maintain import Queries
 from tidewheel.planner.text import OWN
@@ -29,6 +29,7 @@ from tidewheel.planner.view_heads import First, Lists, Size, Whole
 from tidewheel.planner.view_reads import TableReads
 from tidewheel.planner.view_reuse import Reading, Reusing
 from tidewheel.planner.view_statements import (
+    as_delta,
     counted,
     each_once,
     grouped,
@@ -38,13 +39,15 @@ from tidewheel.planner.view_statements import (
 from tidewheel.planner.view_sums import Sums, groups_alike
 
 MANY: Final = 100_000
+SOON: Final = 20
+"""So many times fewer rows operators join and add up before DuckDB has planned a statement."""
+_PAIRS: Final = 1_000_000  # of them, were all their keys the same
 _SORTED: Final = (
     16  # rows of a value up to which it takes less time to sort them than to group them
 )
 _WRONG: Final = 8  # so many times the rows that are expected of a join there may well be
 _WIDE: Final = 2  # columns, behind which more of them take longer than the rows themselves
 _SMALL: Final = 1000  # rows of a table like those of nations or days
-_SOON: Final = 20  # of MANY: doubles that take less time to add up than two statements to plan
 _NARROW: Final = 2  # columns of sides that meet sooner than DuckDB would join again
 
 
@@ -63,6 +66,7 @@ class Contents(TableReads):
         self._answers: dict[Node, tuple[Answer, SharedArrangements]] = {}
         self._wakes: dict[Node, Wake] = {}
         self._sizes: dict[str, Size] = {}
+        self._bounds: dict[Node, float] = {}
         self._lists = Lists()
         self._begun: dict[Node, Totals | None] = {}
 
@@ -86,7 +90,8 @@ class Contents(TableReads):
             if node in self._begun:
                 return self._begun.pop(node)
             many = self._most(source)
-            if any(s.float for s in op.arguments) and self._many(source) < MANY // _SOON:
+            doubles = any(s.float for s in op.arguments)
+            if self._few(source) or (doubles and self._many(source) < MANY // SOON):
                 return None
             text = self.text(source) if many >= MANY else None
             query = None
@@ -197,6 +202,8 @@ class Contents(TableReads):
         values = f"SELECT {stats} FROM (FROM ({given}) AS t(c) LIMIT 1)"
 
         def rows(run: Reusing) -> Delta:
+            if self._few(source):
+                return consolidate(as_delta(run(given), schema))
             once = self._gives.get(node)
             if once is not None and (
                 run.again(once) or any(r in self._gets for r, _, _ in node.readers[0])
@@ -266,6 +273,19 @@ class Contents(TableReads):
             return min(most, _WRONG * self.expected(source))
         return most
 
+    def _few(self, node: Node) -> bool:
+        """Do few rows of tables make few at most, whatever their values are?"""
+        few = all(self.rows.get(s, 0) <= MANY // SOON for s in sources(node))
+        return few and self._at_most(node) <= _PAIRS
+
+    def _at_most(self, node: Node) -> float:
+        if not node.inputs:
+            return self.rows.get(node, 0)
+        if node not in self._bounds:
+            below = (self._at_most(wire.node) for wire in node.inputs)
+            self._bounds[node] = math.prod(below) if isinstance(node.op, Join) else sum(below)
+        return self._bounds[node]
+
     def served(self, circuit: Circuit) -> set[Node]:
         """The operators whose first output DuckDB computes: they need not be stepped for it.
 
@@ -274,8 +294,9 @@ class Contents(TableReads):
         nodes = [n for n in circuit.nodes if n is not None]
         # Two sides that are kept, and sorted, meet as fast if they are narrow, or not large.
         # But what waits would have to be read for them if it is not a statement that joins it.
-        joins = [n for n in nodes if isinstance(n.op, Join) and self.kept(n)]
-        left_out = {n for n in joins if _narrow(n) or not self._large(n)}
+        left_out = {n for n in nodes if isinstance(n.op, Join)}
+        if not all(map(self._few, left_out)):
+            left_out = {n for n in left_out if self.kept(n) and (_narrow(n) or not self._large(n))}
         left_out -= self._under_waiting(nodes)
         totals = {n for n in nodes if isinstance(n.op, Accumulate) and n in self._gives}
         totals |= self.outputs

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 import tidewheel
+from tidewheel.engine.operators.join import Join
+from tidewheel.planner import view_fill
 
 JOINED = """
     SELECT a.k, count(*) AS n, min(c.x) AS least FROM a, b, c
@@ -146,3 +148,25 @@ def test_another_database_of_the_same_name(tmp_path: Path) -> None:
             con.execute("INSERT INTO t VALUES ('10')")
             assert con.execute("FROM v").fetchall() == [("2",) if number else (10,)]
             con.execute("DROP MATERIALIZED VIEW v; USE memory; DETACH d")
+
+
+@pytest.mark.parametrize(("keys", "by_operators"), [(30, True), (1, False)])
+def test_few_rows_are_joined_by_operators_if_they_can_make_few_pairs(
+    monkeypatch: pytest.MonkeyPatch, keys: int, by_operators: bool
+) -> None:
+    monkeypatch.setattr(view_fill, "SOON", 20)
+    monkeypatch.setattr(view_fill, "_PAIRS", 3600 if by_operators else 3599)
+    with tidewheel.connect() as con:
+        for name in "ab":
+            made = f"SELECT i % {keys} AS k, 1 AS x FROM range(60) AS t(i)"
+            con.execute(f"CREATE TABLE {name} AS {made}")
+        query = "SELECT k, sum(a.x * b.x) FROM a JOIN b USING (k) GROUP BY k"
+        con.execute(f"CREATE MATERIALIZED VIEW v AS {query}")
+        each = (60 // keys) ** 2
+        assert sorted(con.execute("FROM v").fetchall()) == [(k, each) for k in range(keys)]
+        circuit, _ = con._session.views.circuit("memory.main.v")
+        assert circuit is not None
+        (join,) = [n for n in circuit.nodes if n is not None and isinstance(n.op, Join)]
+        assert bool(join.steps) is by_operators
+        con.execute("DELETE FROM a WHERE k = 0")
+        assert sorted(con.execute("FROM v").fetchall()) == [(k, each) for k in range(1, keys)]

@@ -1,0 +1,20 @@
+"""What is done with few rows, done as with many in half of the tests (by their names)."""
+
+from __future__ import annotations
+
+import zlib
+
+import pytest
+
+from tidewheel.planner import view_fill
+
+
+@pytest.fixture(autouse=True)
+def _none_are_few(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Views over small tables get their first rows by DuckDB's statements, not by operators.
+
+    So it is in all tests of these statements, which change what is many.
+    """
+    of_statements = request.node.path.stem in ("test_view_fill", "test_view_answers")
+    if of_statements or zlib.crc32(request.node.nodeid.encode()) & 1024:
+        monkeypatch.setattr(view_fill, "SOON", 1 << 60)
