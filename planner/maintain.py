@@ -89,6 +89,9 @@ class Run(Queries, Protocol):
     def bind(self, sql: str) -> Node:
         """The logical plan of a view's query."""
 
+    def held(self, key: str) -> int | None:
+        """How many rows a table has, where a view that reads it knows."""
+
     def of(self, view: MaintainedView) -> Run:
         """The same for one view: its query means what it meant where it was made."""
 

@@ -64,7 +64,7 @@ class Incremental:
 
     def __init__(self, node: L.Node, run: Run, rows_prefix: str) -> None:
         self._measures = Measures(run.rows, run.remembered)
-        self._measures.count(node, lambda table: source_key(table, rows_prefix) is not None)
+        self._measures.count(node, lambda table: source_key(table, rows_prefix), run.held)
         self.node = node = rewritten(enum_places(node, run), self._measures)
         self.circuit = Circuit()
         self._low = ViewLowering(self.circuit, run, rows_prefix, wanted(node))

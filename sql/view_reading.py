@@ -244,6 +244,11 @@ class Reading(Homes):
                     writer.release(self)
         return self._rows(view.key) if view.plan is None else self._run(view)
 
+    @property
+    def changes_wait(self) -> bool:
+        """Has the open transaction changed what views read?"""
+        return bool(self._changes)
+
     def _forget(self, keys: set[str]) -> None:
         """Let go of what views hold: it is filled again from their tables."""
         self.database.lapsed |= {k for k in keys if self._maintainer.views[k].hot}
@@ -339,6 +344,13 @@ class Maintenance:
 
     def of(self, view: MaintainedView) -> Maintenance:
         return Maintenance(self._views, view, self.ahead)
+
+    def held(self, key: str) -> int | None:
+        if self.ahead or self._views.changes_wait:
+            return None  # some views have the change already, others not
+        views = self._views.registry.views.values()
+        known = (v.plan.held(key) for v in views if v.plan is not None and key in v.reads)
+        return next(filter(None, known), None)
 
     def there(self) -> AbstractContextManager[None]:
         return nullcontext() if self._view is None else self._views.there(self._view)

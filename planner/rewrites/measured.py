@@ -96,17 +96,24 @@ class Measures:
         self._ask((table, _COUNT) for table in tables)
         return [self._known[table, _COUNT] or 0 for table in tables]
 
-    def count(self, node: Node, kept: Callable[[str], bool]) -> None:
-        """Count the rows of the tables that a plan reads, by one statement: of those `kept` only.
+    def count(
+        self, node: Node, key: Callable[[str], str | None], held: Callable[[str], int | None]
+    ) -> None:
+        """Count the rows of the tables that a plan reads, by one statement: of those with a `key`.
 
-        (To count the rows of anything else may take long.)
+        (To count the rows of anything else may take long.) What is `held` need not be counted.
         """
         seen, todo = {id(node)}, [node]  # what several nodes read is there once
         tables: list[str] = []
         while todo:
             reads = todo.pop()
-            if isinstance(reads, Scan) and kept(reads.table):
-                tables.append(reads.table)
+            if isinstance(reads, Scan):
+                named = key(reads.table)
+                if named is not None:
+                    tables.append(reads.table)
+                    rows = held(named)
+                    if rows is not None:
+                        self._known[reads.table, _COUNT] = rows
             new = [child for child in reads.children if id(child) not in seen]
             seen.update(map(id, new))
             todo += new

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 import tidewheel
 from tidewheel.engine.operators.join import Join
 from tidewheel.planner import view_fill
+from tidewheel.planner.rewrites.measured import Measures
 
 JOINED = """
     SELECT a.k, count(*) AS n, min(c.x) AS least FROM a, b, c
@@ -170,3 +172,35 @@ def test_few_rows_are_joined_by_operators_if_they_can_make_few_pairs(
         assert bool(join.steps) is by_operators
         con.execute("DELETE FROM a WHERE k = 0")
         assert sorted(con.execute("FROM v").fetchall()) == [(k, each) for k in range(1, keys)]
+
+
+def test_rows_of_a_table_are_counted_for_its_first_view(monkeypatch: pytest.MonkeyPatch) -> None:
+    counted: list[str] = []
+    ask = Measures._ask
+
+    def spied(self: Measures, wanted: Iterable[tuple[str, str]]) -> None:
+        query = self._query
+        self._query = lambda sql: counted.append(sql) or query(sql)  # type: ignore[func-returns-value]
+        ask(self, wanted)
+        self._query = query
+
+    monkeypatch.setattr(Measures, "_ask", spied)
+    with tidewheel.connect() as con:
+        con.execute("CREATE TABLE t AS SELECT range AS a FROM range(100)")
+        views = con._session.views.registry
+        made = "CREATE MATERIALIZED VIEW {} AS SELECT a + {} AS a FROM t"
+        for i, (change, rows) in enumerate(
+            [
+                ("FROM t", 100),
+                ("INSERT INTO t FROM range(7)", 107),
+                ("DELETE FROM t WHERE a < 7", 93),
+                ("BEGIN; DELETE FROM t WHERE a < 50; COMMIT", 50),
+                ("BEGIN; INSERT INTO t VALUES (1); ROLLBACK", 50),
+                ("ALTER TABLE t ADD COLUMN b INTEGER", 50),
+            ]
+        ):
+            con.execute(change)
+            con.execute(made.format(f"v{i}", i))
+            known = {v.plan.held("memory.main.t") for v in views.views.values() if v.plan}
+            assert known == {rows}
+        assert len(counted) == 2, counted  # after ALTER no view has rows
