@@ -47,7 +47,8 @@ _PLAIN = frozenset(
         *(exp.Column, exp.Identifier, exp.Literal, exp.Boolean, exp.Null, exp.Paren, exp.Alias),
         *(exp.And, exp.Or, exp.Not, exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Is),
         *(exp.Add, exp.Sub, exp.Mul, exp.Case, exp.If, exp.Cast, exp.DataType, exp.DataTypeParam),
-        *(exp.Interval, exp.Var, exp.Between, exp.Count, exp.Sum, exp.Star),
+        *(exp.Interval, exp.Var, exp.Between, exp.Count, exp.Sum, exp.Star, exp.Like, exp.In),
+        *(exp.Neg, exp.Avg, exp.Min, exp.Max, exp.Extract, exp.Anonymous),
     }
 )
 
