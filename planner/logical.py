@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Literal
 
 from sqlglot import exp
@@ -68,7 +69,7 @@ class Node:
 
     schema: tuple[Column, ...] = field(init=False, compare=False, repr=False)
 
-    @property
+    @cached_property
     def children(self) -> tuple[Node, ...]:
         """The nodes that this one reads, left to right."""
         found: list[Node] = []
@@ -395,7 +396,7 @@ class LetRec(Node):
     limited: bool = False
     ends: bool = False
 
-    @property
+    @cached_property
     def children(self) -> tuple[Node, ...]:
         """Anchors and steps of all bindings, then the body."""
         parts: list[Node] = []

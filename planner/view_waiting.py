@@ -7,7 +7,7 @@ comes again and again.
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cache, partial
 from typing import Final
 
 from tidewheel.engine.operators import shared
@@ -37,14 +37,15 @@ def put_off(
     they have, for what all of them find, and that decides.
     """
     contents.expected = sizes
+    tables, text = cache(contents.tables), cache(contents.given)
     asking: set[Node] = set()
     for node in circuit.nodes:
         if node is None or not isinstance(node.op, Arrange) or node in asking:
             continue
         given = node.inputs[0].node
         joins = [(reader, _other(contents, reader, port)) for reader, port, _ in node.readers[0]]
-        stored = all(o is not None and contents.tables(o) is not None for _, o in joins)
-        if not stored or contents.given(given) is None or contents.tables(given) is None:
+        stored = all(o is not None and tables(o) is not None for _, o in joins)
+        if not stored or text(given) is None or tables(given) is None:
             continue
         if isinstance(given.op, Tally) and not contents.of_table(given):  # which is there anyway
             continue
