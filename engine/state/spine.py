@@ -113,7 +113,7 @@ class Spine:
 
     def add_row(self, delta: Delta) -> bool:
         """Add one row to those that are kept by value; False, and nothing is done, for others."""
-        if self._dense is None or (rows := delta.rows) is None:
+        if self._dense is None or delta.weights.ndim > 1 or (rows := delta.rows) is None:
             return False
         return self._dense.add_one(rows[0][0], int(delta.weights[0]))
 

@@ -197,3 +197,19 @@ def test_a_window_that_moves_on_takes_no_more_room() -> None:
     assert len(arrangement) == 10_000
     assert arrangement.nbytes < 2_000_000
     assert sorted(arrangement.contents().cols[0].tolist()) == [*range(118_000, 128_000)]
+
+
+@pytest.mark.parametrize("parts", [1, 2])
+def test_one_row_that_several_count(parts: int) -> None:
+    """Weights of several parts, as a `Tally` of a join's sides has them, are added by arrays."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(spine, "LEAST", 2)
+        patch.setattr(dense, "LEAST", 2)
+        arrangement = Arrangement(Schema(["k"], [pa.int32()]), [0])
+        first = from_arrow(pa.array([20, 21, 22, 24], pa.int32()))
+        arrangement.insert(Delta(arrangement.schema, [first], np.ones((4, parts), np.int64)))
+        assert arrangement.spine._dense is not None
+        arrangement.post(Delta.of_rows(arrangement.schema, [(21,)], np.full((1, parts), 2)))
+        found = arrangement.fetch(np.array([21]))
+        assert found is not None
+        assert found.weights.tolist() == [[3] * parts]
