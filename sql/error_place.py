@@ -9,7 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from .statements import Token
+from .errors import Error
+from .statements import Statement, Token
+from .statements import tokens as _tokens
 
 _QUOTED = re.compile(r'"((?:[^"]|"")+)"')
 _SINGLE = re.compile(r"'((?:[^']|'')+)'")
@@ -40,6 +42,26 @@ def table(parts: list[Token], name: str) -> tuple[int | None, int]:
     """Where a name is written first."""
     found = next((t for t in parts if _spells(t, name)), None)
     return (None, 1) if found is None else (found.start, len(found.text))
+
+
+def carry_back(error: Error, text: str, statement: Statement) -> None:
+    """A place in `text`, which was made of a statement's, becomes the statement's own.
+
+    What is written before it, or behind it, is the same in both; else the message is all there is.
+    """
+    offset, own = error.offset_in(text), statement.text
+    if offset is None:
+        return
+    position: int | None
+    if own.startswith(text[: offset + 1]):
+        position, length = offset, error.length
+    elif own.endswith(text[offset:]):
+        position, length = offset + len(own) - len(text), error.length
+    else:
+        position, length = search(list(_tokens(own)), error.message)
+    error.replace(
+        statement.script, None if position is None else statement.start + position, length
+    )
 
 
 def _names(message: str, name: str | None) -> Iterator[str]:

@@ -48,6 +48,16 @@ class Error(Exception):
         self.column = position - start + 1
         self.length = max(1, min(self.length, len(self.source_line) - self.column + 1))
 
+    def offset_in(self, text: str) -> int | None:
+        """Where in `text` the error is, if that is the text that it knows a place of."""
+        return self._position if self._text == text else None
+
+    def replace(self, text: str, position: int | None, length: int) -> None:
+        """Another place; None: no place is known."""
+        self.line = self.column = self.source_line = None
+        self.length = max(length, 1)
+        self._place(text, position)
+
     def move(self, text: str, script: str, start: int) -> None:
         """A place in `text` becomes one in `script`, which has it at `start`."""
         if self._text == text and self._position is not None:

@@ -13,9 +13,11 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence, Set
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 
+import duckdb
 import pyarrow as pa
 from sqlglot import exp
 
@@ -108,7 +110,8 @@ class Prover:
     def close(self) -> None:
         """Forget the rows of the recursions."""
         for name in self._registered:
-            self._context.connection.unregister(name)
+            with suppress(duckdb.Error):  # a transaction that failed takes no statement
+                self._context.connection.unregister(name)
 
     # -- running
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import dataclasses
 import re
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -18,8 +17,9 @@ from ..planner import direct
 from ..planner.context import Parameters
 from . import errors, functions, hidden, opening, plain_view, planning, settings, view_text
 from .planning import Plans
+from .recursion_beforehand import recursions
 from .result import Result, Stream, TableStream
-from .statements import Kind, Statement, is_about_view, mentions_recursion, split, tokens
+from .statements import Kind, Statement, is_about_view, mentions_recursion, tokens
 from .subscribe import Subscription, SubscriptionReader
 
 if TYPE_CHECKING:
@@ -108,40 +108,8 @@ class Runner:
 
     def _change(self, statement: Statement, given: Parameters) -> tuple[Result | None, int]:
         """DML: the changes of watched tables are captured, and in autocommit mode are an epoch."""
-        with self._recursions(statement, given) as (statement, given):
+        with recursions(self.session, statement, given) as (statement, given):
             return self._change_plain(statement, given)
-
-    @contextmanager
-    def _recursions(
-        self, statement: Statement, given: Parameters
-    ) -> Iterator[tuple[Statement, Parameters]]:
-        """A statement that changes rows, with the recursions in it run beforehand."""
-        session = self.session
-        if not mentions_recursion(statement.text):
-            yield statement, given
-            return
-        # Imported here, as in `planning`: sqlglot takes long to load.
-        from ..planner import execute
-        from . import recursion
-
-        with session.guard(statement):
-            describe = recursion.Describer(session.connection, given)
-            found = recursion.plan_statement(statement, describe, is_query=False)
-        if found is None:
-            yield statement, given
-            return
-        try:
-            with session.guard(statement), session.database.reading:
-                for name, node in found.sources:
-                    stream = execute.run(node, session.context(given))
-                    rows = pa.Table.from_batches(list(stream), stream.schema)
-                    rows = rows.rename_columns([c.name for c in node.schema])
-                    session.connection.register(name, rows)
-            rest = split(found.text)[0]
-            yield rest, recursion.numbered(found.text, given)
-        finally:
-            for name, _ in found.sources:
-                session.connection.unregister(name)
 
     def _change_plain(self, statement: Statement, given: Parameters) -> tuple[Result | None, int]:
         session = self.session
@@ -191,7 +159,7 @@ class Runner:
             text = view_text.without_materialized(statement.text)
             statement = dataclasses.replace(statement, text=text)
         if _is_table_as(statement) or statement.words[0] in ("DESCRIBE", "DESC", "SUMMARIZE"):
-            with self._recursions(statement, given) as (statement, given):
+            with recursions(self.session, statement, given) as (statement, given):
                 result, count = self._ddl(statement, given)
                 if result is not None:
                     result.buffer()  # it reads what is there for this block alone

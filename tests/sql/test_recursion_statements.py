@@ -338,3 +338,33 @@ def test_what_only_tidewheel_runs_is_not_prepared(
         con.execute(f"{start} {query}")
     assert what in str(caught.value)
     assert caught.value.place is not None
+
+
+COUNTED = "WITH RECURSIVE c(x) AS (SELECT 1 UNION SELECT x + 1 FROM c WHERE x < 9)"
+
+
+@pytest.mark.parametrize("transaction", [False, True])
+@pytest.mark.parametrize(
+    ("statement", "message", "place"),
+    [
+        (f"{COUNTED} INSERT INTO e(a, z) SELECT x, x FROM c", '"z"', "a, z)"),
+        (f"CREATE TABLE k AS {COUNTED} SELECT nope FROM c", '"nope"', "nope FROM"),
+        (f"INSERT INTO e(a) {COUNTED} SELECT x, 1, 2 FROM c", "3", "e(a)"),
+        (f"DELETE FROM nope WHERE a IN ({COUNTED} SELECT x FROM c)", "nope", "nope WHERE"),
+        (f"INSERT INTO e(a, b) {COUNTED} SELECT x, x FROM c WHERE 'x'::INT > x", "'x'", "::INT"),
+    ],
+)
+def test_what_fails_around_a_recursion_is_told_in_its_own_words(
+    con: tidewheel.Connection, transaction: bool, statement: str, message: str, place: str
+) -> None:
+    if transaction:  # which takes no statement after the failure, ours that tidy up included
+        con.execute("BEGIN")
+    with pytest.raises(tidewheel.Error) as caught:
+        con.execute(f"SELECT 1;\n{statement}")
+    assert message in caught.value.message
+    assert caught.value.source_line == statement
+    assert caught.value.column == statement.index(place) + 1
+    if transaction:
+        con.execute("ROLLBACK")
+    con.execute(f"{COUNTED} INSERT INTO e(a) SELECT x FROM c")
+    assert con.execute("SELECT count(*) FROM e").fetchall() == [(14,)]
