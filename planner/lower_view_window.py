@@ -57,8 +57,9 @@ def _window(low: ViewLowering, node: L.Window) -> Stream:
             stream = following
             continue
         placed, positions = low.columns_for(stream, window.args.get("partition_by") or [])
-        query = f"SELECT *, {', '.join(written(e) for e in same)} FROM {INPUT}"
         source = placed.arrow
+        settled = [_settled(e, source) for e in same] if low.circuit.depth else same
+        query = f"SELECT *, {', '.join(written(e) for e in settled)} FROM {INPUT}"
         evaluate, schema = low.bound(group_kernel, query, source)
         evaluate = in_arrays([e.expr for e in same], source, positions, schema, evaluate)
         op = Regroup(source, positions, evaluate, schema, positions, low.circuit.depth, "window")
@@ -130,14 +131,34 @@ def _in_order(named: L.Named, look: Looking, source: Schema) -> exp.Expr:
 
     (An answer among those that DuckDB may give: but the same each time, for the same rows.)
     """
-    window = named.expr
-    if not (look.reach.before or look.reach.after):
-        return window
-    window = window.copy()
+    window = named.expr.copy()
+    if look.reach.before or look.reach.after:
+        _without_ties(window, source)
+    return window
+
+
+_PLACES = (exp.RowNumber, exp.Ntile, exp.Lag, exp.Lead)
+
+
+def _settled(named: L.Named, source: Schema) -> L.Named:
+    """What a loop asks for again and again: where rows tie, it has to get the same each time."""
+    expression = named.expr.copy()
+    for window in expression.find_all(exp.Window):
+        spec = window.args.get("spec")
+        by_rows = spec is not None and spec.text("kind").upper() == "ROWS"
+        call = window.this
+        if isinstance(call, exp.IgnoreNulls | exp.RespectNulls):
+            call = call.this
+        if window.args.get("order") and (by_rows or isinstance(call, _PLACES)):
+            _without_ties(window, source)
+    return L.Named(named.column, expression)
+
+
+def _without_ties(window: exp.Expr, source: Schema) -> None:
+    """Order rows that are alike by all that they have."""
     window.args["order"].expressions.extend(
         exp.Ordered(this=column(name), nulls_first=False) for name in source.names
     )
-    return window
 
 
 @lowers(L.Filter)

@@ -14,6 +14,7 @@ from tidewheel.engine.quoting import quoted
 
 from ..planner.logical import Column, RecPart, RecRef
 from .recursion_tables import Cte, Scan, Span, With
+from .recursion_ties import open_orders
 
 
 @dataclass(frozen=True)
@@ -76,6 +77,8 @@ class Cutter:
         self.scan = scan
         self.splices: dict[Span, Splice] = {}
         self._number_parameters()
+        for end, text in open_orders(scan):
+            self.splices[Span(end, end)] = Splice(Span(end, end), text)
 
     def _number_parameters(self) -> None:
         """Write each ``?`` as ``$n``, for a part has some of a statement's parameters only."""

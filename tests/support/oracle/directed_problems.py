@@ -53,6 +53,20 @@ def levels(t: Tables) -> Rows:
 
 
 @problem("""
+WITH MUTUALLY RECURSIVE way (x {type}, cost INT, hops INT) AS (
+    SELECT DISTINCT ON (x) x, cost, hops FROM (
+        SELECT x, 0 AS cost, 0 AS hops FROM source
+        UNION ALL
+        SELECT b, cost, hops + 1 FROM way JOIN edge ON a = x
+    ) ORDER BY x, cost
+) SELECT x, hops FROM way
+""")
+def levels_of_free_ways(t: Tables) -> Rows:
+    """All ways cost the same: which of them is first is settled by what else is selected."""
+    return list(lengths(t.sources, t.after).items())
+
+
+@problem("""
 WITH RECURSIVE r (v, y) AS (
     SELECT n.x, s.x FROM node n, source s WHERE n.x <> s.x
     UNION
