@@ -217,6 +217,10 @@ class _Scanner:
         while True:
             read = self.cte(with_, i)
             if read is None:
+                if mutually:  # which is ours alone
+                    message = "this is no table of WITH MUTUALLY RECURSIVE"
+                    at = self.tokens[min(i, len(self.tokens) - 1)]
+                    raise self.refused(message, "Write name (column type, …) AS (query).", at, at)
                 del self.found.withs[kept[0] :]
                 del self.found.references[kept[1] :]
                 return None
@@ -225,6 +229,18 @@ class _Scanner:
             if self.word(i) != ",":
                 return with_, i
             i += 1
+
+    def refused(
+        self, message: str, hint: str, first: Token, last: Token
+    ) -> errors.ProgrammingError:
+        """The error of some tokens."""
+        return errors.ProgrammingError(
+            message,
+            hint=hint,
+            text=self.found.text,
+            position=first.start,
+            length=last.start + len(last.text) - first.start,
+        )
 
     def limit(self, i: int) -> Limit:
         """``(RETURN | ERROR AT RECURSION LIMIT n)`` at token `i`; other options are an error."""
@@ -235,15 +251,18 @@ class _Scanner:
             words = words[2:]
         if words[2:3] == ["="]:
             words.pop(2)
-        if words[:2] == ["RECURSION", "LIMIT"] and len(words) == 3 and words[2].isdecimal():
+        if (
+            words[:2] == ["RECURSION", "LIMIT"]
+            and len(words) == 3
+            and words[2].isdecimal()
+            and int(words[2])
+        ):
             return Limit(action, int(words[2]))
-        start = self.tokens[i].start
-        raise errors.ProgrammingError(
+        raise self.refused(
             "WITH MUTUALLY RECURSIVE has no such option",
-            hint="Write (RETURN AT RECURSION LIMIT n) or (ERROR AT RECURSION LIMIT n).",
-            text=self.found.text,
-            position=start,
-            length=self.end_of(min(end, len(self.tokens) - 1)) - start,
+            "Write (RETURN AT RECURSION LIMIT n) or (ERROR AT RECURSION LIMIT n), n at least 1.",
+            self.tokens[i],
+            self.tokens[min(end, len(self.tokens) - 1)],
         )
 
     def end_at(self, i: int) -> int:
@@ -296,14 +315,10 @@ class _Scanner:
         if types and len(types) != len(columns):
             return None
         for token in names if with_.recursive else ():
-            if token.kind == "word" and token.text.lower() in RESERVED:
-                raise errors.ProgrammingError(
-                    f'syntax error at or near "{token.text}"',
-                    hint=f'{token.text} is a keyword; as a name it is written "{token.text}"',
-                    text=self.found.text,
-                    position=token.start,
-                    length=len(token.text),
-                )
+            text = token.text
+            if token.kind == "word" and text.lower() in RESERVED:
+                hint = f'{text} is a keyword; as a name it is written "{text}"'
+                raise self.refused(f'syntax error at or near "{text}"', hint, token, token)
         cte = Cte(
             with_,
             label,
