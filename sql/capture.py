@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 
 from tidewheel.engine.arrow import array_from, array_of, pa
-from tidewheel.engine.kernels.duckdb import executed
+from tidewheel.engine.kernels.duckdb import execute, executed
 from tidewheel.engine.quoting import quoted
 from tidewheel.sql.capture_text import Text, cut_apart, named_parameters, used
 from tidewheel.sql.statements import tokens
@@ -134,14 +134,15 @@ class Capture:
 
     def _rows(self, text: str, params: dict[str, Any] | None, info: TableInfo) -> pa.Table:
         """The rows of the table, or beginning like them, that a statement gives."""
-        done = self.connection.execute(text, params)
-        if len(done.description or ()) == len(info.columns):
-            return info.fetched(done)
-        return executed(done)
+        execute(self.connection, text, params)
+        if len(self.connection.description or ()) == len(info.columns):
+            return info.fetched(self.connection)
+        return executed(self.connection)
 
-    def _run(self, text: str, params: dict[str, Any] | None) -> pa.Table | None:
-        relation = self.connection.sql(text, params=params)
-        return None if relation is None else relation.to_arrow_table()
+    def _run(self, text: str, params: dict[str, Any] | None) -> pa.Table:
+        """What a statement gives, under its own names."""
+        execute(self.connection, text, params)
+        return executed(self.connection)
 
     # -- the statements ---------------------------------------------------------------------
 
@@ -342,8 +343,6 @@ class Capture:
         now, names = f"SELECT {info.places}* FROM {info.name}", list(info.columns)
         gone = self._run(f"FROM {before} EXCEPT ALL {now}", None)
         come = self._run(f"{now} EXCEPT ALL FROM {before}", None)
-        assert gone is not None
-        assert come is not None
         return _replaced(gone.select(names), come.select(names))
 
     def _appended(self, text: str, params: Any, target: str, info: TableInfo) -> Outcome:

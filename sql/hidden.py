@@ -10,6 +10,7 @@ from typing import Any
 
 import duckdb
 
+from ..engine.arrow import pa
 from ..engine.kernels import duckdb as kernel
 from ..planner.context import Parameters
 
@@ -21,6 +22,12 @@ def execute(connection: duckdb.DuckDBPyConnection, sql: str, given: Parameters) 
     """`connection.execute(sql, given).fetchall()`."""
     kernel.execute(connection, sql, given)
     return connection.fetchall()
+
+
+def answer(connection: duckdb.DuckDBPyConnection, sql: str, given: Parameters) -> pa.Table:
+    """The rows of a statement, under its own names: a relation lets no two be the same."""
+    kernel.execute(connection, sql, given)
+    return kernel.executed(connection)
 
 
 def relation(

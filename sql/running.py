@@ -289,10 +289,13 @@ class Runner:
             with session.guard(statement):
                 if not statement.rows:
                     return None, self._count(statement, given)
-                relation = hidden.relation(session.connection, statement.text, given)
-                if relation is None:
-                    return None, -1
-                table = relation.to_arrow_table()
+                if statement.kind is Kind.CHANGE or statement.words[0] == "EXECUTE":
+                    table = hidden.answer(session.connection, statement.text, given)
+                else:
+                    relation = hidden.relation(session.connection, statement.text, given)
+                    if relation is None:
+                        return None, -1
+                    table = relation.to_arrow_table()
         finally:
             if statement.kind is Kind.OTHER:
                 session.catalog.changed()
