@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Iterator
 
 import pytest
 
@@ -10,11 +11,14 @@ from tidewheel.planner import view_fill
 
 
 @pytest.fixture(autouse=True)
-def _none_are_few(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+def _none_are_few(request: pytest.FixtureRequest) -> Iterator[None]:
     """Views over small tables get their first rows by DuckDB's statements, not by operators.
 
     So it is in all tests of these statements, which change what is many.
     """
     of_statements = request.node.path.stem in ("test_view_fill", "test_view_answers")
-    if of_statements or zlib.crc32(request.node.nodeid.encode()) & 1024:
-        monkeypatch.setattr(view_fill, "SOON", 1 << 60)
+    # (a patch of its own: one that tests share would outlive those of other fixtures)
+    with pytest.MonkeyPatch.context() as patch:
+        if of_statements or zlib.crc32(request.node.nodeid.encode()) & 1024:
+            patch.setattr(view_fill, "SOON", 1 << 60)
+        yield
