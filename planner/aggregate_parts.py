@@ -101,7 +101,9 @@ def part_of(named: L.Named) -> AggregatePart | None:
         argument = argument.expressions[0]
     if argument is not None and argument.find(exp.Order, exp.Distinct) is not None:
         return None
-    if (call.args.get("expressions") and not result) or (quantile is not None and distinct):
+    if call.args.get("expressions") and not result:
+        return None
+    if distinct and (quantile is not None or count > 1):
         return None
     if argument is None or isinstance(argument, exp.Star):
         if condition is None:
@@ -111,8 +113,6 @@ def part_of(named: L.Named) -> AggregatePart | None:
         argument = exp.Case(ifs=[exp.If(this=condition.copy(), true=argument.copy())])
     if function.startswith(("var", "stddev")):
         argument = exp.cast(argument.copy(), "DOUBLE")
-    if distinct and count > 1:
-        return None
     return AggregatePart(
         named, function, argument, distinct, quantile=quantile, result=result, count=count
     )

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from tidewheel.engine.operators.asked import Ask, asked_anew
 from tidewheel.engine.operators.collisions import check
 from tidewheel.engine.operators.join import counts_at
 from tidewheel.engine.operators.operator import Emission, Operator, emit
@@ -94,6 +95,7 @@ class Keyed(Operator):
         self.depth = depth
         self.name = name
         self.input = self._arrange(input_schema, key, depth)
+        self._group = input_schema.select(key)
         self.output = Arrangement(schema, output_key, depth, name=f"{name} output")
         self._asked: Spine | None = None  # what the present keys find of rows that wait
         self._agenda = Agenda()
@@ -155,6 +157,13 @@ class Keyed(Operator):
         if delta is not None and self.input.waiting:
             self._asked = self._ask(delta)
         return found[0] if len(found) == 1 else unique(np.concatenate(found))
+
+    def _from_tables(self, counters: Counters, delta: Delta, ask: Ask) -> list[Emission]:
+        """`step` where tables say what the output of touched groups is. Outside loops."""
+        cols = [delta.cols[i] for i in self.input.key.indices]
+        change = asked_anew(Delta(self._group, cols, delta.weights), ask, self.output)
+        self.output.insert(change, counters)
+        return emit(counters, change)
 
     def given(self, keys: Int64s) -> Delta:
         """The output by now for some keys (each once), in their order. Outside loops."""

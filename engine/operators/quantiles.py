@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tidewheel.engine.arrow import array_of
-from tidewheel.engine.operators.asked import Ask, asked_anew
+from tidewheel.engine.operators.asked import Ask
 from tidewheel.engine.operators.collisions import check
 from tidewheel.engine.operators.interpolation import Between, Doubles
 from tidewheel.engine.operators.keyed import Keyed
@@ -110,7 +110,6 @@ class Quantiles(Keyed):
         self._ranking = Ranking(input_schema, Order(self._value))
         key = range(self._value)
         super().__init__(input_schema, key, schema, key, 0, name)
-        self._keys = input_schema.select(key)
         self._columns = columns
         self._patience = 0.0
 
@@ -127,7 +126,13 @@ class Quantiles(Keyed):
         """New output − output so far, of all touched groups."""
         delta = deltas[0]
         if self.looks and self.tables is not None:
-            return [] if delta is None else self._from_tables(counters, delta, self.tables)
+            if delta is None:
+                return []
+            started = perf_counter()
+            change = self._from_tables(counters, delta, self.tables)
+            self._patience -= perf_counter() - started
+            self.looks = self._patience > 0
+            return change
         keys = self._touched(counters, delta)
         if not len(keys):
             return []
@@ -137,18 +142,9 @@ class Quantiles(Keyed):
             check((self.output.key, before), (self.input.key, delta))
         now = self._now(keys, known)
         self._asked = None
-        change = consolidate(concat([now, before.negate()]))
-        self.output.insert(change, counters)
-        return emit(counters, change)
-
-    def _from_tables(self, counters: Counters, delta: Delta, ask: Ask) -> list[Emission]:
-        started = perf_counter()
-        cols = [delta.cols[i] for i in self.input.key.indices]
-        change = asked_anew(Delta(self._keys, cols, delta.weights), ask, self.output)
-        self.output.insert(change, counters)
-        self._patience -= perf_counter() - started
-        self.looks = self._patience > 0
-        return emit(counters, change)
+        new = consolidate(concat([now, before.negate()]))
+        self.output.insert(new, counters)
+        return emit(counters, new)
 
     def _now(self, keys: Int64s, known: Sequence[Delta]) -> Delta:
         """The output of groups by now; `known` has the columns of them all."""
@@ -179,7 +175,7 @@ class Quantiles(Keyed):
         where = np.concatenate([spec.keys(delta.cols, len(delta)) for delta in known])
         distinct, first = np.unique(where, return_index=True)
         at = first[distinct.searchsorted(keys)]
-        kinds = self._keys.kinds
+        kinds = self._group.kinds
         sides = [[delta.cols[i] for delta in known] for i in spec.indices]
         together = [columns_.concat(s, kind) for s, kind in zip(sides, kinds, strict=True)]
         return [columns_.take(col, at) for col in together]

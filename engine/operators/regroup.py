@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from tidewheel.engine.operators.asked import Ask, asked_anew
+from tidewheel.engine.operators.asked import Ask
 from tidewheel.engine.operators.keyed import Keyed
-from tidewheel.engine.operators.operator import Emission, emit
+from tidewheel.engine.operators.operator import Emission
 from tidewheel.engine.state.arrangement import Counters
 from tidewheel.engine.state.delta import Delta, Int64s, Schema, consolidate
 
@@ -46,7 +46,6 @@ class Regroup(Keyed):
     ) -> None:
         super().__init__(input_schema, key, schema, output_key, depth, name)
         self._evaluate = evaluate
-        self._keys = input_schema.select(key)
         self._asks = self._crowded = False
 
     def look(self) -> None:
@@ -66,10 +65,7 @@ class Regroup(Keyed):
             return emissions
         if delta is None or not len(delta):
             return []
-        cols = [delta.cols[i] for i in self.input.key.indices]
-        change = asked_anew(Delta(self._keys, cols, delta.weights), self.tables, self.output)
-        self.output.insert(change, counters)
-        return emit(counters, change)
+        return self._from_tables(counters, delta, self.tables)
 
     def evaluate(self, keys: Int64s, rows: Delta) -> Delta:
         """One call of the function for all touched groups."""
