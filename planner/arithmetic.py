@@ -15,6 +15,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from tidewheel.engine.operators.linear import Predicate
+from tidewheel.engine.state.arrow_values import words
 from tidewheel.engine.state.columns import (
     Array,
     Col,
@@ -22,7 +23,6 @@ from tidewheel.engine.state.columns import (
     FloatType,
     Mask,
     is_null,
-    words,
 )
 from tidewheel.engine.state.delta import Int64s, Schema
 from tidewheel.engine.state.rowwise import ByRow, Row

@@ -18,7 +18,8 @@ from tidewheel.engine.operators import exact
 from tidewheel.engine.operators.accumulate import Accumulate
 from tidewheel.engine.operators.limbs import LimbColumns
 from tidewheel.engine.operators.running_sums import Sum, Totals
-from tidewheel.engine.state.columns import Col, column_type, from_arrow, words
+from tidewheel.engine.state.arrow_values import words
+from tidewheel.engine.state.columns import Col, column_type, from_arrow
 from tidewheel.engine.state.delta import Int64s, Schema
 from tidewheel.planner import view_doubles
 from tidewheel.planner.maintain import Queries

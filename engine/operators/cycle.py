@@ -14,8 +14,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from tidewheel.engine.state.columns import counted
 from tidewheel.engine.state.delta import Delta, consolidate
+from tidewheel.engine.state.python_values import counted
 from tidewheel.engine.state.rowwise import all_rows
 
 _FROM = 64  # most loops have ended by then

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from tidewheel.engine.state.columns import Col, FixedType, FloatType, is_null, words
+from tidewheel.engine.state.arrow_values import words
+from tidewheel.engine.state.columns import Col, FixedType, FloatType, is_null
 from tidewheel.engine.state.delta import Int64s, Schema
 
 _MIN, _MAX = np.iinfo(np.int64).min, np.iinfo(np.int64).max

@@ -19,7 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tidewheel.engine.arrow import numbers
-from tidewheel.engine.state.columns import canonical, python_values
+from tidewheel.engine.state.python_values import canonical, python_values
 
 Ints = npt.NDArray[np.int64]
 

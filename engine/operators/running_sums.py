@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from tidewheel.engine.operators.limbs import LimbColumns
 from tidewheel.engine.state import columns as columns_
+from tidewheel.engine.state.arrow_values import words
 from tidewheel.engine.state.columns import Col, Mask
 from tidewheel.engine.state.delta import Delta, Int64s, Schema
 
@@ -94,7 +95,7 @@ class Sum:
         if kind.dtype is not None:
             return kind.split(col)  # type: ignore[attr-defined, no-any-return]
         storage = col.storage if isinstance(col, pa.ExtensionArray) else col
-        return columns_.words(storage, 16), columns_.is_null(col)
+        return words(storage, 16), columns_.is_null(col)
 
 
 class Totals(Delta):

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import decimal
 import functools
-import math
 from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any, overload
@@ -21,10 +20,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidewheel.engine.arrow import array_from, array_of, hugeints, numbers, wide, with_leaves
+from tidewheel.engine.arrow import array_from, array_of, hugeints, numbers, wide
 from tidewheel.engine.state import hashing
+from tidewheel.engine.state.arrow_values import equal_arrow, hash_arrow, is_valid, loose
 from tidewheel.engine.state.hashing import U64
-from tidewheel.engine.state.nested import equal_nested, hash_nested
 
 _INT64 = pa.int64()
 _WIDEST = decimal.Context(prec=76)
@@ -51,7 +50,7 @@ class ColumnType:
     @functools.cached_property
     def loose(self) -> bool:
         """May values be equal and not look the same?"""
-        return _loose(self.arrow)
+        return loose(self.arrow)
 
     @functools.cached_property
     def comparable(self) -> bool:
@@ -125,13 +124,22 @@ class ColumnType:
     def hash(self, col: Col, exactly: bool = False) -> U64:
         """One hash per value."""
         array = col.storage if isinstance(col, pa.ExtensionArray) else col
-        return _hash_arrow(array, exactly)
+
+        def inner(of: pa.Array) -> U64:
+            return column_type(of.type).hash(from_arrow(of), exactly)
+
+        return hash_arrow(array, exactly, inner)
 
     def equal(self, a: Col, b: Col, exactly: bool = False) -> Mask:
         """Pairwise equality of two columns of one length."""
         x = a.storage if isinstance(a, pa.ExtensionArray) else a
         y = b.storage if isinstance(b, pa.ExtensionArray) else b
-        return _equal_arrow(x, y, exactly and self.loose)
+        exactly = exactly and self.loose
+
+        def inner(p: pa.Array, q: pa.Array) -> Mask:
+            return column_type(p.type).equal(from_arrow(p), from_arrow(q), exactly)
+
+        return equal_arrow(x, y, exactly, inner)
 
 
 class FixedType(ColumnType):
@@ -187,7 +195,7 @@ class FixedType(ColumnType):
         """Values (anything where NULL) and the mask of NULLs, or None where there are none."""
         if isinstance(col, np.ndarray):
             return col, None
-        return self._values(col), ~np.asarray(_valid(col))
+        return self._values(col), ~np.asarray(is_valid(col))
 
     def join(self, values: Array, nulls: Mask | None) -> Col:
         """What `split` has taken apart. (pa.array with a mask imports pandas.)"""
@@ -420,7 +428,7 @@ def is_null(col: Col) -> Mask | None:
     """Mask of NULLs, None where the column has none."""
     if isinstance(col, np.ndarray) or not (col.null_count or pa.types.is_union(col.type)):
         return None
-    mask = ~np.asarray(_valid(col))
+    mask = ~np.asarray(is_valid(col))
     return mask if mask.any() else None
 
 
@@ -430,179 +438,3 @@ def _extension(arrow: pa.DataType, storage: pa.Array) -> pa.Array:
 
 def _is_extension(arrow: pa.DataType) -> bool:
     return isinstance(arrow, pa.BaseExtensionType)
-
-
-def _valid(array: pa.Array) -> Array:
-    return numbers(pc.is_valid(array))
-
-
-@functools.cache
-def _apart(arrow: pa.DataType) -> bool:
-    """Is it a type of lists, structs or maps?"""
-    t = pa.types
-    return bool(
-        t.is_struct(arrow)
-        or t.is_list(arrow)
-        or t.is_large_list(arrow)
-        or t.is_fixed_size_list(arrow)
-        or t.is_map(arrow)
-    )
-
-
-@functools.cache
-def _loose(arrow: pa.DataType) -> bool:
-    t = pa.types
-    if _is_extension(arrow):
-        return _loose(arrow.storage_type)
-    if t.is_floating(arrow) or t.is_interval(arrow):
-        return True
-    return any(_loose(arrow.field(i).type) for i in range(arrow.num_fields))
-
-
-def _hash_arrow(array: pa.Array, exactly: bool) -> U64:
-    t = pa.types
-    kind = array.type
-    if t.is_null(kind):
-        return np.full(len(array), hashing.NULL_HASH)
-    if t.is_string(kind) or t.is_binary(kind):
-        h = _hash_binary(array, "i4")
-    elif t.is_large_string(kind) or t.is_large_binary(kind):
-        h = _hash_binary(array, "i8")
-    elif t.is_decimal128(kind) or (t.is_fixed_size_binary(kind) and kind.byte_width % 8 == 0):
-        h = hashing.hash_words(words(array, 16 if t.is_decimal128(kind) else kind.byte_width))
-    elif t.is_interval(kind):
-        h = hashing.hash_words(words(array, 16) if exactly else _interval(array))
-    elif _apart(kind):
-        h = hash_nested(array, lambda of: column_type(of.type).hash(from_arrow(of), exactly))
-    else:
-        texts = (repr(canonical(v, exactly)) for v in python_values(array))
-        h = np.fromiter((hashing.hash_text(x) for x in texts), np.uint64, len(array))
-    if array.null_count:
-        h = np.where(_valid(array), h, hashing.NULL_HASH)
-    return h
-
-
-def _hash_binary(array: pa.Array, offset_type: str) -> U64:
-    n = len(array)
-    if n == 0:
-        return np.empty(0, np.uint64)
-    _, offsets, data = array.buffers()
-    starts = np.frombuffer(offsets, offset_type, n + 1 + array.offset)[array.offset :]
-    letters = np.frombuffer(data, np.uint8) if data is not None else np.empty(0, np.uint8)
-    return hashing.hash_bytes(starts, letters)
-
-
-def words(array: pa.Array, width: int) -> U64:
-    """Values of `width` bytes as 64-bit words, shape (n, words per value), the lowest first."""
-    n = len(array)
-    if n == 0:
-        return np.empty((0, width // 8), np.uint64)
-    values = np.frombuffer(array.buffers()[1], np.uint64, (n + array.offset) * width // 8)
-    return values.reshape(-1, width // 8)[array.offset :]
-
-
-def _interval(array: pa.Array) -> U64:
-    """(days, nanoseconds) with a month counting 30 days, as DuckDB compares them."""
-    n = len(array)
-    if n == 0:
-        return np.empty((0, 2), np.uint64)
-    layout = np.dtype([("months", "i4"), ("days", "i4"), ("nanos", "i8")])
-    raw = np.frombuffer(array.buffers()[1], layout, n + array.offset)[array.offset :]
-    day = 86_400_000_000_000
-    days = raw["months"].astype(np.int64) * 30 + raw["days"] + raw["nanos"] // day
-    return np.stack([days, raw["nanos"] % day], axis=1).view(np.uint64)
-
-
-def _equal_arrow(a: pa.Array, b: pa.Array, exactly: bool) -> Mask:
-    t = pa.types
-    kind = a.type
-    # (mostly they are; 0.0 is -0.0 to Arrow)
-    if not (exactly and t.is_nested(kind)) and a.equals(b):
-        return np.ones(len(a), bool)
-    if t.is_interval(kind):
-        x, y = (words(c, 16) if exactly else _interval(c) for c in (a, b))
-        same = np.asarray((x == y).all(axis=1))
-    elif _apart(kind):
-        same = equal_nested(
-            a,
-            b,
-            lambda x, y: column_type(x.type).equal(from_arrow(x), from_arrow(y), exactly),
-        )
-    elif t.is_nested(kind) or t.is_dictionary(kind):
-        pairs = zip(python_values(a), python_values(b), strict=True)
-        alike = (repr(canonical(x, exactly)) == repr(canonical(y, exactly)) for x, y in pairs)
-        return np.fromiter(alike, bool, len(a))
-    else:
-        same = numbers(pc.equal(a, b))
-    if not a.null_count and not b.null_count:
-        return np.asarray(same)
-    x, y = _valid(a), _valid(b)
-    return np.where(x & y, same, x == y)
-
-
-def python_values(array: pa.Array) -> list[Any]:
-    """Python values; those of a UNION with their member, in which alone two may differ.
-
-    Dates and times are numbers: Python's have no infinity.
-    """
-    if _has_union(array.type):
-        return [_tagged(v) for v in array]
-    values: list[Any] = counted(array).to_pylist()
-    return values
-
-
-def counted(array: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
-    """Values with the numbers of dates and times in their places."""
-    kind = _counted(array.type)
-    return array if kind == array.type else array.cast(kind)
-
-
-@functools.cache
-def _counted(kind: pa.DataType) -> pa.DataType:
-    def leaf(t: pa.DataType) -> pa.DataType:
-        if not pa.types.is_temporal(t) or pa.types.is_interval(t):
-            return t
-        return pa.int32() if t.bit_width == 32 else pa.int64()
-
-    return with_leaves(kind, leaf)
-
-
-def _tagged(value: Any) -> Any:
-    if isinstance(value, pa.UnionScalar):
-        return (value.type_code, _tagged(value.value)) if value.is_valid else None
-    if not value.is_valid:
-        return None
-    if isinstance(value, pa.StructScalar):
-        return {name: _tagged(value[name]) for name in value}
-    if isinstance(value, pa.ListScalar):
-        return [_tagged(v) for v in value.values]
-    if pa.types.is_temporal(value.type) and not pa.types.is_interval(value.type):
-        return value.value
-    return value.as_py()
-
-
-@functools.cache
-def _has_union(kind: pa.DataType) -> bool:
-    return pa.types.is_union(kind) or any(
-        _has_union(kind.field(i).type) for i in range(kind.num_fields)
-    )
-
-
-def canonical(value: Any, exactly: bool = False) -> Any:
-    """A Python value such that equal SQL values (nested ones too) give equal results and `repr`.
-
-    `exactly`, such that those which look the same give an equal `repr`, and no others.
-    """
-    if isinstance(value, float):
-        return "nan" if math.isnan(value) else value if exactly else value + 0.0
-    if isinstance(value, dict):
-        return tuple((k, canonical(v, exactly)) for k, v in value.items())
-    if isinstance(value, pa.MonthDayNano):
-        months, days, nanos = value
-        if exactly:
-            return (months, days, nanos)
-        day = 86_400_000_000_000
-        return (months * 30 + days + nanos // day, nanos % day)
-    if isinstance(value, list | tuple):
-        return tuple(canonical(v, exactly) for v in value)
-    return value

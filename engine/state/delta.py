@@ -18,6 +18,7 @@ from tidewheel.engine.state.columns import Col, ColumnType, Index, Mask, column_
 from tidewheel.engine.state.memory import ensure
 from tidewheel.engine.state.order import Int64s as Int64s
 from tidewheel.engine.state.order import argsort, ascends, begins
+from tidewheel.engine.state.python_values import canonical
 from tidewheel.engine.state.rowwise import Row, RowColumns
 from tidewheel.engine.state.table_columns import TableColumns, nbytes
 
@@ -387,7 +388,7 @@ def _resolve_collisions(
         lists = [_numbered(array).to_pylist() for array in arrays]
         by_value: dict[str, list[int]] = {}
         for row, member in zip(zip(*lists, strict=True), members.tolist(), strict=True):
-            by_value.setdefault(repr(columns_.canonical(row, exactly)), []).append(member)
+            by_value.setdefault(repr(canonical(row, exactly)), []).append(member)
         place = start
         for same_rows in by_value.values():
             first[place] = True

@@ -15,8 +15,8 @@ import pytest
 from tidewheel.engine.operators.circuit import Circuit, Node
 from tidewheel.engine.operators.operator import Source
 from tidewheel.engine.operators.sink import Sink
-from tidewheel.engine.state.columns import canonical
 from tidewheel.engine.state.delta import Delta, Schema
+from tidewheel.engine.state.python_values import canonical
 
 Row = tuple[Any, ...]
 Wire = Callable[[Circuit, list[Node]], Node]

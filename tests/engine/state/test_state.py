@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from tidewheel.engine.state import columns, hashing, spine
 from tidewheel.engine.state.arrangement import Arrangement
 from tidewheel.engine.state.delta import Delta, Schema, consolidate
+from tidewheel.engine.state.python_values import canonical, python_values
 from tidewheel.engine.state.run import Layout
 from tidewheel.engine.state.sorting import sort_rows
 
@@ -77,7 +78,7 @@ VALUES: dict[str, tuple[pa.DataType, list[Any]]] = {
 
 
 def normal(row: tuple[Any, ...], exactly: bool = False) -> tuple[str, ...]:
-    return tuple(repr(columns.canonical(v, exactly)) for v in row)
+    return tuple(repr(canonical(v, exactly)) for v in row)
 
 
 def bag(rows: list[tuple[Any, ...]]) -> Counter[tuple[str, ...]]:
@@ -178,7 +179,7 @@ def test_equality_is_that_of_duckdb(name: str) -> None:
     assert ct.equal(left, right).tolist() == want
     hashes, exact = ct.hash(col), ct.hash(col, exactly=True)
     assert all((hashes[i] == hashes[j]) == same for (i, j), same in zip(pairs, want, strict=True))
-    texts = [normal((v,), exactly=True) for v in columns.python_values(ct.dump(col))]
+    texts = [normal((v,), exactly=True) for v in python_values(ct.dump(col))]
     alike = [texts[i] == texts[j] for i, j in pairs]
     assert ct.equal(left, right, exactly=True).tolist() == alike
     assert all((exact[i] == exact[j]) == same for (i, j), same in zip(pairs, alike, strict=True))
