@@ -10,8 +10,8 @@ from tidewheel.planner.view_plan import Incremental
 
 if TYPE_CHECKING:
     from tidewheel.engine.operators.circuit import Circuit
-    from tidewheel.planner.maintain import Run
     from tidewheel.planner.meaning import Meaning
+    from tidewheel.planner.plans import Run
 
 
 def drafted(sql: str, run: Run, rows_prefix: str, meaning: Meaning) -> tuple[Circuit | None, str]:

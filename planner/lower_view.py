@@ -29,8 +29,8 @@ from tidewheel.engine.state.arrangement import Arrangement
 from tidewheel.engine.state.delta import Delta, Schema
 from tidewheel.engine.state.rowwise import ByRow
 from tidewheel.planner import logical as L
-from tidewheel.planner.maintain import Run
 from tidewheel.planner.number import NeedsKernel, finished, finished_row
+from tidewheel.planner.plans import Run
 from tidewheel.planner.rewrites.merge_projects import fewer_steps
 from tidewheel.planner.structural import compile_predicate, compile_value
 from tidewheel.planner.structural_rows import predicate_by_row

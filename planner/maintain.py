@@ -12,140 +12,21 @@ every node of its query, else `Recompute`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING
 
 from tidewheel.engine.arrow import pa
 from tidewheel.engine.operators.shared import SharedArrangements
-from tidewheel.engine.quoting import quoted
 from tidewheel.engine.state.memory import AtMost, Excess
 from tidewheel.planner import view_choice
-from tidewheel.planner.iterations import History, Iterations
-from tidewheel.planner.meaning import Meaning
+from tidewheel.planner.iterations import History
+from tidewheel.planner.plans import Deltas, Home, Plan, Run
+from tidewheel.planner.recompute import change
 
 if TYPE_CHECKING:
-    from tidewheel.engine.operators.circuit import Circuit
     from tidewheel.engine.state.change import Change
     from tidewheel.engine.state.key_index import KeyIndex
-    from tidewheel.planner.logical import Node
-    from tidewheel.planner.rewrites.measured import Remembered
-
-WEIGHT = "weight"
-Deltas = Mapping[str, "Change"]
-Path = tuple[tuple[str, str], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Home:
-    """Where a view was made: what the names and the expressions of its query mean."""
-
-    path: Path = ()
-    """The schemas in which it looks for names, as (database, schema)."""
-    meaning: Meaning = ()
-
-
-class Queries(Protocol):
-    """Runs queries; views that they name are read at the epoch being made."""
-
-    def __call__(self, sql: str) -> pa.Table:
-        """The result of a query."""
-
-    def rows(self, sql: str) -> Sequence[Sequence[Any]]:
-        """The rows of a query that is DuckDB's, which is planned but once this way."""
-
-    def row(self, sql: str) -> Sequence[Any]:
-        """The only row of a query."""
-
-
-class Run(Queries, Protocol):
-    """The epoch's own transaction: what runs in it sees the changes."""
-
-    epoch: int
-    """The number of the last committed epoch."""
-    shared: SharedArrangements
-    """The arrangements that views share."""
-    ahead: bool
-    """Is the change not in the tables yet?"""
-    remembered: Remembered
-    """How many values columns had when a view was last filled."""
-
-    def __call__(self, sql: str, keys: pa.Table | None = None) -> pa.Table:
-        """The result of a query; views that it names are read at the epoch being made.
-
-        `keys` is a table for it (see `engine.operators.shared.Read`).
-        """
-
-    def rows(self, sql: str, keys: pa.Table | None = None) -> Sequence[Sequence[Any]]:
-        """The rows of a query that is DuckDB's, or of a statement that makes a table."""
-
-    def committed(self, sql: str, keys: pa.Table | None = None) -> pa.Table:
-        """The result of a query over base tables as they were before the epoch being made."""
-
-    def arrow(self, types: Sequence[str]) -> list[pa.DataType]:
-        """How results have columns of these types of DuckDB's."""
-
-    def bind(self, sql: str) -> Node:
-        """The logical plan of a view's query."""
-
-    def held(self, key: str) -> int | None:
-        """How many rows a table has, where a view that reads it knows."""
-
-    def of(self, view: MaintainedView) -> Run:
-        """The same for one view: its query means what it meant where it was made."""
-
-    def there(self) -> AbstractContextManager[None]:
-        """Be there for several queries: to go there and back may take longer than one."""
-
-
-class Plan(Protocol):
-    """How one view is kept up to date."""
-
-    reason: str
-    """Empty for an incremental plan, else why the view is recomputed."""
-
-    def looks(self, one: bool) -> bool:
-        """Must tables have a change before the view can take it? `one`: of a row that comes."""
-
-    @property
-    def circuit(self) -> Circuit | None:
-        """The operators, for a plan that has some."""
-
-    @property
-    def keeper(self) -> object | None:
-        """Who keeps the view's part of shared arrangements, if it has one."""
-
-    def held(self, key: str) -> int:
-        """Rows of a table or view that the view reads, as far as it knows; 0 if it does not."""
-
-    @property
-    def size(self) -> int:
-        """Rows of the view."""
-
-    @property
-    def pace(self) -> float:
-        """About how many seconds the operators take for a changed row, among many."""
-
-    def difference(self, old: pa.Table, new: pa.Table) -> pa.Table:
-        """`new` − `old` as a delta."""
-
-    def hydrate(self, run: Run) -> None:
-        """Compute the view from scratch, forgetting any earlier state."""
-
-    def step(self, changes: Deltas, run: Run) -> Change:
-        """The view's delta for the deltas of what it reads."""
-
-    def rows(self) -> pa.Table:
-        """The view's rows after the last step; a view of its schema, cheap to ask for again."""
-
-    def iterations(self) -> list[Iterations]:
-        """What the last step changed in recursive tables; asked once a step."""
-
-    def statistics(self) -> list[dict[str, Any]]:
-        """One record per vertex: vertex, kind, detail, rows and bytes held, rows_in, rows_out,
-        steps, seconds."""
-
 
 FAILED_VIEW = "in maintained view "
 """Begins the note on an error that says whose query failed on a change, not the user's own."""
@@ -172,101 +53,6 @@ class _Named:
     def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
         if isinstance(error, Exception):
             error.add_note(f"{FAILED_VIEW}{self._view.key}")
-
-
-def difference(old: pa.Table, new: pa.Table, run: Callable[..., pa.Table]) -> pa.Table:
-    """`new` − `old` as a delta; `run(sql, **tables)` executes SQL over registered tables."""
-    names = ", ".join(quoted(n) for n in new.column_names)
-    return run(
-        f"SELECT {names}, 1::BIGINT AS {WEIGHT} FROM (FROM __tw_new EXCEPT ALL FROM __tw_old) "
-        f"UNION ALL SELECT {names}, -1::BIGINT FROM (FROM __tw_old EXCEPT ALL FROM __tw_new)",
-        __tw_old=old,
-        __tw_new=new,
-    )
-
-
-def rounded(table: pa.Table, run: Callable[..., pa.Table]) -> pa.Table:
-    """`table` with floating-point columns to 12 significant digits.
-
-    A maintained sum is exact and rounded once, DuckDB's depends on the order of its additions; so
-    a comparison of both must leave the last digits out.
-    """
-    items = []
-    floating = False
-    for column in table.schema:
-        name = quoted(column.name)
-        if pa.types.is_floating(column.type):
-            floating = True
-            kind = "FLOAT" if pa.types.is_float32(column.type) else "DOUBLE"
-            digits = 5 if kind == "FLOAT" else 11
-            text = f"CAST(printf('%.{digits}e', {name}) AS {kind})"
-            items.append(f"CASE WHEN isfinite({name}) THEN {text} ELSE {name} END AS {name}")
-        else:
-            items.append(name)
-    return run(f"SELECT {', '.join(items)} FROM __tw_t", __tw_t=table) if floating else table
-
-
-def change(delta: pa.Table) -> Change:
-    """A delta in Arrow, for views to read."""
-    # Imported here: it takes long to load, and not everybody has views.
-    from tidewheel.engine.state.change import Change
-
-    return Change(delta)
-
-
-class Recompute:
-    """The fallback: run the query again and emit the difference. Always right, never fast."""
-
-    def __init__(self, sql: str, reason: str, scratch: Callable[..., pa.Table]) -> None:
-        self.sql = sql
-        self.reason = reason
-        self.circuit: Circuit | None = None
-        self.keeper: object | None = None
-        self._scratch = scratch
-        self._rows: pa.Table | None = None
-        self._seconds = 0.0
-        self._steps = self._in = self._out = 0
-
-    def hydrate(self, run: Run) -> None:
-        self._rows = run(self.sql)
-
-    def take_over(self, rows: pa.Table) -> None:
-        """What the view was before the next step, as another plan had it."""
-        self._rows = rows
-
-    def step(self, changes: Deltas, run: Run) -> Change:
-        started = perf_counter()
-        new, old = run(self.sql), self.rows()
-        delta = difference(old, new, self._scratch)
-        self._rows = new
-        self._steps += 1
-        self._in += sum(map(len, changes.values()))
-        self._out += delta.num_rows
-        self._seconds += perf_counter() - started
-        return change(delta)
-
-    def rows(self) -> pa.Table:
-        assert self._rows is not None
-        return self._rows
-
-    def iterations(self) -> list[Iterations]:
-        return []
-
-    def statistics(self) -> list[dict[str, Any]]:
-        held = self._rows
-        return [
-            {
-                "vertex": "recompute",
-                "kind": "recompute",
-                "detail": self.reason,
-                "rows": 0 if held is None else held.num_rows,
-                "bytes": 0 if held is None else held.nbytes,
-                "rows_in": self._in,
-                "rows_out": self._out,
-                "steps": self._steps,
-                "seconds": self._seconds,
-            }
-        ]
 
 
 @dataclass(slots=True, eq=False)
@@ -460,10 +246,10 @@ class Maintainer:
 
     def _follow(self, moved: Deltas) -> None:
         """Take the changes into the indexes; one of which most changes is made anew if need be."""
-        for key, change in moved.items() if self.indexes else ():
+        for key, delta in moved.items() if self.indexes else ():
             index = self.indexes.get(key)
-            if index is not None and len(change) <= max(view_choice.LARGE, len(index) // 2):
-                index.apply(change)
+            if index is not None and len(delta) <= max(view_choice.LARGE, len(index) // 2):
+                index.apply(delta)
             else:
                 self.indexes.pop(key, None)
 

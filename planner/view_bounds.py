@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from sqlglot import exp
 
-from tidewheel.planner.maintain import Queries
+from tidewheel.planner.plans import Queries
 from tidewheel.planner.rewrites.measured import Text
 from tidewheel.planner.text import OWN, to_sql
 

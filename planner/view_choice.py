@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 from tidewheel.engine.state.memory import LOOK
 
 if TYPE_CHECKING:
-    from tidewheel.planner.maintain import Deltas, MaintainedView
+    from tidewheel.planner.maintain import MaintainedView
+    from tidewheel.planner.plans import Deltas
 
 LARGE = 10_000
 """Below so many changed rows nobody asks."""

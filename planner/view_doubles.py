@@ -20,7 +20,7 @@ from tidewheel.engine.arrow import numbers
 from tidewheel.engine.operators import exact
 from tidewheel.engine.operators.running_sums import Sum
 from tidewheel.engine.state.delta import Int64s
-from tidewheel.planner.maintain import Queries
+from tidewheel.planner.plans import Queries
 from tidewheel.planner.text import OWN
 from tidewheel.planner.view_bounds import Known
 

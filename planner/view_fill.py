@@ -22,7 +22,7 @@ from tidewheel.engine.operators.shared import SharedArrangements
 from tidewheel.engine.operators.topk import Ordered, Wake
 from tidewheel.engine.state.delta import Delta, KeySpec, consolidate
 from tidewheel.planner import view_answers
-from tidewheel.planner.maintain import Queries
+from tidewheel.planner.plans import Queries
 from tidewheel.planner.text import OWN
 from tidewheel.planner.view_answers import Answer, Together, of_groups
 from tidewheel.planner.view_heads import First, Lists, Size, Whole

@@ -20,7 +20,7 @@ from tidewheel.engine.operators.tally import Tally
 from tidewheel.engine.operators.topk import Ordered
 from tidewheel.engine.state.delta import Delta, concat
 from tidewheel.planner import view_answers
-from tidewheel.planner.maintain import Run
+from tidewheel.planner.plans import Run
 from tidewheel.planner.view_fill import Contents
 from tidewheel.planner.view_reuse import Reusing, reusing
 from tidewheel.planner.view_statements import as_delta, behind, item, row_of

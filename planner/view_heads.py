@@ -21,7 +21,7 @@ from tidewheel.engine.operators.topk import Ordered, Rest
 from tidewheel.engine.state.columns import is_null, take
 from tidewheel.engine.state.delta import Delta, Int64s
 from tidewheel.engine.state.heads import Heads
-from tidewheel.planner.maintain import Queries
+from tidewheel.planner.plans import Queries
 from tidewheel.planner.text import OWN, identifier, to_sql
 from tidewheel.planner.view_sums import columns, groups_alike
 

@@ -36,8 +36,9 @@ from tidewheel.planner import (  # noqa: F401  (rules)
 from tidewheel.planner.iterations import Iterations
 from tidewheel.planner.lower_view import NoDeltaRule, ViewLowering
 from tidewheel.planner.lower_view_nodes import source_key
-from tidewheel.planner.maintain import Deltas, Recompute, Run, difference
 from tidewheel.planner.meaning import Meaning
+from tidewheel.planner.plans import Deltas, Run
+from tidewheel.planner.recompute import Recompute, difference
 from tidewheel.planner.rewrites.enum_places import enum_places
 from tidewheel.planner.rewrites.join_graph import join_graph
 from tidewheel.planner.rewrites.join_order import join_order

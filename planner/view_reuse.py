@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from tidewheel.engine.operators.shared import KEYS, Read
-from tidewheel.planner.maintain import Queries, Run
+from tidewheel.planner.plans import Queries, Run
 from tidewheel.planner.view_statements import COUNT, counting
 
 if TYPE_CHECKING:

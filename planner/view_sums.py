@@ -22,7 +22,7 @@ from tidewheel.engine.state.arrow_values import words
 from tidewheel.engine.state.columns import Col, column_type, from_arrow
 from tidewheel.engine.state.delta import Int64s, Schema
 from tidewheel.planner import view_doubles
-from tidewheel.planner.maintain import Queries
+from tidewheel.planner.plans import Queries
 from tidewheel.planner.rewrites.measured import Text
 from tidewheel.planner.text import OWN, identifier, to_sql
 from tidewheel.planner.view_bounds import Bounds, Known, known

@@ -12,7 +12,8 @@ from time import monotonic
 from typing import ClassVar
 from weakref import WeakSet, WeakValueDictionary
 
-from tidewheel.planner.maintain import Deltas, Maintainer
+from tidewheel.planner.maintain import Maintainer
+from tidewheel.planner.plans import Deltas
 from tidewheel.sql.errors import OperationalError
 
 LOCK_TIMEOUT = 60.0

@@ -18,7 +18,7 @@ from .search_path import lowered
 from .statements import Statement, makes_temporary, mentions_recursion, split
 
 if TYPE_CHECKING:
-    from tidewheel.planner.maintain import Home
+    from tidewheel.planner.plans import Home
 
     from ..planner import logical as L
     from .views import Views

@@ -11,7 +11,7 @@ from functools import cached_property
 import duckdb
 
 from tidewheel.engine.quoting import key_of, quoted
-from tidewheel.planner.maintain import Path
+from tidewheel.planner.plans import Path
 from tidewheel.sql import functions, introspection
 from tidewheel.sql.search_path import SearchPath, lowered, search_path
 from tidewheel.sql.statements import tokens

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import duckdb
 
-from tidewheel.planner.maintain import Path
+from tidewheel.planner.plans import Path
 
 _PLACE = """
 SELECT current_database(), current_schemas(false), current_schema(), current_setting('search_path')

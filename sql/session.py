@@ -36,9 +36,9 @@ from .views import Views, row_name
 from .write_behind import WriteBehind
 
 if TYPE_CHECKING:
-    from ..planner import maintain
     from ..planner.logical import Node
     from ..planner.meaning import Meaning
+    from ..planner.plans import Plan
     from .dbapi import Connection
 
 
@@ -459,7 +459,7 @@ _ROUNDS, _ROWS = 1_000, 10_000_000  # iterations of a naive evaluation, and rows
 _NO_BEGIN = (Kind.TRANSACTION, Kind.SETTING)
 
 
-def _plan_view(sql: str, meaning: Meaning, scratch: Callable[..., pa.Table]) -> maintain.Plan:
+def _plan_view(sql: str, meaning: Meaning, scratch: Callable[..., pa.Table]) -> Plan:
     """How a view is kept."""
     # Imported here: operators and sqlglot take long to load, and not everybody has views.
     from ..planner.view_plan import ViewPlan

@@ -15,7 +15,7 @@ from time import monotonic
 from typing import Any
 
 from tidewheel.engine.arrow import empty, pa
-from tidewheel.planner.maintain import WEIGHT
+from tidewheel.planner.recompute import WEIGHT
 from tidewheel.sql import errors
 from tidewheel.sql.convert import RowConverter
 from tidewheel.sql.database import Database, Epoch

@@ -14,8 +14,8 @@ import sqlglot
 from sqlglot import exp
 
 from tidewheel.planner.dialect import Tidewheel
-from tidewheel.planner.maintain import difference
 from tidewheel.planner.order_of_rows import by_ties, call_of, window_by_place
+from tidewheel.planner.recompute import difference
 from tidewheel.sql.bind_limit import limits
 
 Run = Callable[..., pa.Table]

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import duckdb
 
-from ..planner.maintain import Home
+from ..planner.plans import Home
 from .statements import Statement, split, tokens
 from .view_registry import SCHEMA, row_name
 from .view_text import is_name, unquoted

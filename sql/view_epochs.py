@@ -17,7 +17,7 @@ from tidewheel.engine.arrow import pa
 from tidewheel.engine.kernels.duckdb import roll_back
 from tidewheel.engine.operators.unkept import Unkept
 from tidewheel.engine.state.memory import Excess
-from tidewheel.planner import maintain
+from tidewheel.planner import maintain, recompute
 from tidewheel.sql import errors, view_text
 from tidewheel.sql.capture import Capture, Outcome, TableInfo
 from tidewheel.sql.statements import Statement
@@ -170,7 +170,7 @@ class Epochs(Reading):
             try:
                 watched = self._maintainer.watched() if self._changes else ()
                 merged = {
-                    key: maintain.change(pa.concat_tables(parts, promote_options="permissive"))
+                    key: recompute.change(pa.concat_tables(parts, promote_options="permissive"))
                     for key, parts in self._changes.items()
                     if parts and key in watched
                 }
@@ -317,9 +317,9 @@ class Epochs(Reading):
                 rows = old.plan.rows()
                 new = self._maintainer.heat(view.key, Maintenance(self)).plan
                 assert new is not None
-                delta = maintain.difference(rows, new.rows(), self._scratch)
+                delta = recompute.difference(rows, new.rows(), self._scratch)
                 if delta.num_rows:
-                    deltas[view.key] = maintain.change(delta)
+                    deltas[view.key] = recompute.change(delta)
         return deltas
 
     def _install(self) -> bool:

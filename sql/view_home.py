@@ -15,8 +15,9 @@ from tidewheel.engine.arrow import pa
 from tidewheel.engine.kernels.duckdb import arrow_types
 from tidewheel.engine.quoting import quoted
 from tidewheel.planner import meaning
-from tidewheel.planner.maintain import Home, MaintainedView
+from tidewheel.planner.maintain import MaintainedView
 from tidewheel.planner.meaning import Meaning
+from tidewheel.planner.plans import Home
 from tidewheel.sql import errors
 from tidewheel.sql.reads import Names, Relation
 from tidewheel.sql.search_path import is_said, place

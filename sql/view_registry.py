@@ -18,9 +18,9 @@ import duckdb
 
 from tidewheel.engine.arrow import Exchanged, pa
 from tidewheel.engine.quoting import key_of, parts_of_key, quoted
-from tidewheel.planner import maintain
-from tidewheel.planner.maintain import Home, MaintainedView, Maintainer
+from tidewheel.planner.maintain import MaintainedView, Maintainer
 from tidewheel.planner.meaning import Meaning
+from tidewheel.planner.plans import Home, Plan
 from tidewheel.sql import errors, functions
 from tidewheel.sql.capture import TableInfo
 from tidewheel.sql.database import Database
@@ -100,7 +100,7 @@ class Host(Protocol):
         """The session as a connection."""
 
 
-PlanFactory = Callable[[str, Meaning, Callable[..., "pa.Table"]], maintain.Plan]
+PlanFactory = Callable[[str, Meaning, Callable[..., "pa.Table"]], Plan]
 
 
 class Registry:

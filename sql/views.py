@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidewheel.engine.arrow import pa
 from tidewheel.engine.quoting import key_of, parts_of_key, quoted
-from tidewheel.planner import maintain, meaning
+from tidewheel.planner import meaning, recompute
 from tidewheel.planner.maintain import MaintainedView
 from tidewheel.sql import errors, view_ddl, view_text
 from tidewheel.sql.opening import default_threads
@@ -171,8 +171,8 @@ class Views(Drafts):
 
     def _compared(self, kept: pa.Table, fresh: pa.Table) -> pa.Table:
         scratch = self._scratch
-        left, right = maintain.rounded(kept, scratch), maintain.rounded(fresh, scratch)
-        return maintain.difference(left, right, scratch)
+        left, right = recompute.rounded(kept, scratch), recompute.rounded(fresh, scratch)
+        return recompute.difference(left, right, scratch)
 
     def _without_ties(self, view: MaintainedView, kept: pa.Table, found: pa.Table) -> pa.Table:
         """What differs from the answer of the same query in which no rows tie."""
@@ -186,12 +186,12 @@ class Views(Drafts):
             def answer(way: int) -> pa.Table:
                 other = replace(view, sql=ties.settled(sql, way, equal, told) or "")
                 rows = self._run_naively(other).rename_columns(kept.column_names)
-                return maintain.rounded(rows, self._scratch)
+                return recompute.rounded(rows, self._scratch)
 
             if ties.settled(sql, 0, equal, told) is None:
                 return False
             try:
-                return ties.accepted(maintain.rounded(kept, self._scratch), answer, self._scratch)
+                return ties.accepted(recompute.rounded(kept, self._scratch), answer, self._scratch)
             except errors.Interrupted:
                 raise
             except errors.Error:  # not every query can tell its rows so
@@ -280,7 +280,7 @@ def _difference(found: Comparison, schema: pa.Schema) -> pa.Table:
     more = [(*row, count) for count, row in found.only_right]
     rows = more + [(*row, -count) for count, row in found.only_left]
     columns = list(zip(*rows, strict=True)) or [()] * (len(schema) + 1)
-    fields = [*schema, pa.field(maintain.WEIGHT, pa.int64())]
+    fields = [*schema, pa.field(recompute.WEIGHT, pa.int64())]
     arrays = [_shown(c, f.type) for c, f in zip(columns, fields, strict=True)]
     return pa.table(arrays, names=[f.name for f in fields])
 

@@ -17,7 +17,7 @@ from sqlglot import exp
 from tidewheel.planner import logical as L
 from tidewheel.planner.enum_values import place, text_at, values_of
 from tidewheel.planner.lower_view import NoDeltaRule
-from tidewheel.planner.maintain import Queries
+from tidewheel.planner.plans import Queries
 from tidewheel.planner.rewrites.prune import prune
 from tidewheel.planner.text import cast_to, column, substituted, to_sql
 from tidewheel.planner.view_kernels import statements
