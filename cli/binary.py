@@ -6,7 +6,7 @@ from typing import BinaryIO
 
 from tidewheel.engine.arrow import pa
 
-from ..sql.dbapi import Cursor
+from ..sql.cursor import Cursor
 from ..sql.errors import NotSupportedError
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, TextIO
 
-from ..sql.dbapi import Cursor
+from ..sql.cursor import Cursor
 from ..sql.types import NUMBER
 
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")

@@ -16,7 +16,8 @@ import click
 from .parameters import collect
 
 if TYPE_CHECKING:
-    from ..sql.dbapi import Connection, Cursor
+    from ..sql.cursor import Cursor
+    from ..sql.dbapi import Connection
     from ..sql.errors import Error
 
 FORMATS = ("table", "csv", "json", "jsonl", "markdown", "parquet", "arrow")

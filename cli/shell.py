@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 
 from ..sql import errors
-from ..sql.dbapi import Connection, Cursor, connect
+from ..sql.cursor import Cursor
+from ..sql.dbapi import Connection, connect
 from ..sql.statements import tokens
 from . import render
 from .dot_commands import COMMANDS, OUTSIDE, Usage

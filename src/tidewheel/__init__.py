@@ -8,7 +8,8 @@ A module of Python's database interface (PEP 249):
 [(42,)]
 """
 
-from .sql.dbapi import Connection, Cursor, connect
+from .sql.cursor import Cursor
+from .sql.dbapi import Connection, connect
 from .sql.errors import (
     DatabaseError,
     DataError,
