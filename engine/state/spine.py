@@ -11,7 +11,7 @@ Arrangements" (VLDB 2020), section 4.2, for merging with fuel.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Final, cast
 
 import numpy as np
@@ -21,9 +21,10 @@ from tidewheel.engine.state.delta import Delta, Int64s
 from tidewheel.engine.state.dense import LEAST, Dense
 from tidewheel.engine.state.head import Head
 from tidewheel.engine.state.memory import ensure
+from tidewheel.engine.state.merge import Merge
 from tidewheel.engine.state.order import argsort, begins
 from tidewheel.engine.state.run import Layout, Rows, concat_rows, narrowed
-from tidewheel.engine.state.sorting import merge_runs, sort_by, sort_rows, sort_run
+from tidewheel.engine.state.sorting import sort_by, sort_rows, sort_run
 
 CACHED: Final = 1 << 16  # rows whose keys stay in the cache
 HEAD: Final = 64
@@ -34,44 +35,6 @@ _PART: Final = 16  # a batch of such a part of the largest run is worth a copy o
 _CROWD: Final = 16  # rows of a key that are compared with one that goes
 AT_ONCE: Final = 8192  # merges of so many rows are done at once
 FUEL: Final = 16  # rows merged per row added
-SLICE: Final = 1 << 15
-
-
-class Merge:
-    """Runs on their way to become one; readers use the runs until it is done."""
-
-    def __init__(self, runs: Sequence[Rows]) -> None:
-        self.runs = runs
-        self._at = [0] * len(runs)
-        self._done: list[Rows] = []
-
-    def __len__(self) -> int:
-        return sum(map(len, self.runs))
-
-    def work(self, fuel: int) -> None:
-        """Merge at least `fuel` rows, or all that is left."""
-        largest = self.runs[0]
-        while fuel > 0 and not self.complete:
-            end = min(self._at[0] + min(fuel, SLICE), len(largest))
-            if end == len(largest):
-                ends = [len(run) for run in self.runs]
-            else:
-                # Rows of one key stay in one piece.
-                boundary = largest.keys[end - 1]
-                ends = [int(run.keys.searchsorted(boundary, side="right")) for run in self.runs]
-            slices = zip(self.runs, self._at, ends, strict=True)
-            self._done.append(merge_runs([run.slice(begin, end) for run, begin, end in slices]))
-            fuel -= sum(ends) - sum(self._at)
-            self._at = ends
-
-    @property
-    def complete(self) -> bool:
-        """All rows merged?"""
-        return sum(self._at) == len(self)
-
-    def result(self) -> Rows:
-        """The merged run."""
-        return concat_rows(self._done)
 
 
 class Spine:

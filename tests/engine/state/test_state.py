@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidewheel.engine.state import columns, hashing, spine
+from tidewheel.engine.state import columns, hashing, merge, spine
 from tidewheel.engine.state.arrangement import Arrangement
 from tidewheel.engine.state.delta import Delta, Schema, consolidate
 from tidewheel.engine.state.python_values import canonical, python_values
@@ -227,7 +227,7 @@ def test_spine_holds_what_was_put_in(
     monkeypatch.setattr(spine, "LEAST", least)
     monkeypatch.setattr(spine, "HEAD", 4)
     monkeypatch.setattr(spine, "AT_ONCE", 64)
-    monkeypatch.setattr(spine, "SLICE", 128)
+    monkeypatch.setattr(merge, "SLICE", 128)
     monkeypatch.setattr(spine, "FUEL", 4)
     rng = np.random.default_rng(depth)
     schema = Schema(["k", "v"], [pa.int64(), pa.int64()])
