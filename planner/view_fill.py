@@ -19,12 +19,14 @@ from tidewheel.engine.operators.ranged import RangeJoin
 from tidewheel.engine.operators.regroup import Regroup
 from tidewheel.engine.operators.running_sums import Totals
 from tidewheel.engine.operators.shared import SharedArrangements
+from tidewheel.engine.operators.tally import Tally
 from tidewheel.engine.operators.topk import Ordered, Wake
 from tidewheel.engine.state.delta import Delta, KeySpec, consolidate
 from tidewheel.planner import view_answers
 from tidewheel.planner.plans import Queries
 from tidewheel.planner.text import OWN
 from tidewheel.planner.view_answers import Answer, Together, of_groups
+from tidewheel.planner.view_bounds import Known
 from tidewheel.planner.view_heads import First, Lists, Size, Whole
 from tidewheel.planner.view_reads import TableReads
 from tidewheel.planner.view_reuse import Reading, Reusing
@@ -36,7 +38,8 @@ from tidewheel.planner.view_statements import (
     named,
     sources,
 )
-from tidewheel.planner.view_sums import Sums, groups_alike
+from tidewheel.planner.view_sums import Sums, groups_alike, kept_of
+from tidewheel.planner.view_texts import alike
 
 MANY: Final = 100_000
 SOON: Final = 20
@@ -62,6 +65,8 @@ class Contents(TableReads):
         """About how many rows an operator gives."""
         self.asked: set[Node] = set()
         """Arrangements that wait until operators have what asks them for rows."""
+        self.found: dict[Node, int] = {}
+        """Rows that operators give, where they have been computed."""
         self._gets: dict[Node, Callable[[Reusing], Delta | None]] = {}
         self._answers: dict[Node, tuple[Answer, SharedArrangements]] = {}
         self._wakes: dict[Node, Wake] = {}
@@ -69,6 +74,9 @@ class Contents(TableReads):
         self._bounds: dict[Node, float] = {}
         self._lists = Lists()
         self._begun: dict[Node, Totals | None] = {}
+        self._kept: dict[Node, dict[int, Known]] = {}
+        self._grouped: dict[Node, Sequence[str]] = {}
+        """Operators whose groups are DuckDB's, with what they call the columns of their rows."""
 
     def asked_for(self, node: Node) -> None:
         """An operator asks the tables itself, also for its first rows."""
@@ -93,13 +101,13 @@ class Contents(TableReads):
             doubles = any(s.float for s in op.arguments)
             if self._few(source) or (doubles and self._many(source) < MANY // SOON):
                 return None
-            text = self.text(source) if many >= MANY else None
+            kept = self.known(node, run) if many >= MANY else {}
             query = None
             if together is not None and together.calls:
                 query = together.query() if all(map(self._begins, together.operators)) else None
             if query is None or together is None:
-                return Sums(op, named(given, names), names, text, many)(run)
-            sums = Sums(op, query, together.names(), text, many, together.calls)
+                return Sums(op, named(given, names), names, kept, many)(run)
+            sums = Sums(op, query, together.names(), kept, many, together.calls)
             totals = sums(run)
             if sums.others is not None:
                 run.found(together.statement(), sums.others)
@@ -110,6 +118,16 @@ class Contents(TableReads):
             self.total(node, named(given, names), names)
         elif self.given(source) is not None and (together is None or not together.calls):
             self.computed(node)
+            if alike(op) and self.tables(source) and not isinstance(source.op, Tally):
+                self._grouped[node] = names
+
+    def known(self, node: Node, run: Queries) -> dict[int, Known]:
+        """What DuckDB keeps of the columns that an `Accumulate` reads, by their places."""
+        if node not in self._kept:
+            text, op = self.text(node.inputs[0].node), node.op
+            assert isinstance(op, Accumulate)
+            self._kept[node] = {} if text is None else kept_of(op, text, run)
+        return self._kept[node]
 
     def first(
         self,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from tidewheel.engine.operators.accumulate import Accumulate
 from tidewheel.engine.operators.asof import AsofJoin
@@ -12,21 +12,27 @@ from tidewheel.engine.operators.circuit import Circuit, Node
 from tidewheel.engine.operators.collate import Collate
 from tidewheel.engine.operators.join import Arrange, Join
 from tidewheel.engine.operators.keyed import Keyed
+from tidewheel.engine.operators.linear import Map
 from tidewheel.engine.operators.quantiles import Quantiles
 from tidewheel.engine.operators.regroup import Regroup
 from tidewheel.engine.operators.running_sums import Totals
-from tidewheel.engine.operators.shared import Later
+from tidewheel.engine.operators.shared import Later, Read, SharedArrangements
 from tidewheel.engine.operators.tally import Tally
 from tidewheel.engine.operators.topk import Ordered
 from tidewheel.engine.state.delta import Delta, concat
 from tidewheel.planner import view_answers
 from tidewheel.planner.plans import Run
 from tidewheel.planner.view_fill import Contents
-from tidewheel.planner.view_reuse import Reusing, reusing
-from tidewheel.planner.view_statements import as_delta, behind, item, row_of
+from tidewheel.planner.view_reuse import Reading, Reusing, reusing
+from tidewheel.planner.view_statements import as_delta, behind, item, named, row_of, sought_alike
+from tidewheel.planner.view_sums import Sums, groups_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 GROUPS: Final = 10_000
-"""Groups whose sums DuckDB joins with others; more are kept by operators."""
+"""Groups whose sums DuckDB joins with others; more are kept by operators, or wait."""
+_GROUPED: Final = 3e-7  # seconds to read a row, add it to its group, and sort the groups, at least
 
 
 class Filling(Contents):
@@ -35,21 +41,93 @@ class Filling(Contents):
     def __init__(self) -> None:
         super().__init__()
         self._answered_by: dict[Node, Delta] = {}
+        self._registry: SharedArrangements | None = None
+        self._waits: set[Node] = set()
+        """Operators whose sums wait, as DuckDB computes what they give at first."""
+        self._computed: dict[Node, Delta] = {}
 
     def begin(self, run: Run, expected: Callable[[Node], float]) -> None:
         """Compute groups that DuckDB could join with others; it shall, if they are few.
 
-        Operators that begin with an answer do so where many rows are `expected`.
+        Operators that begin with an answer do so where many rows are `expected`. Many groups
+        wait, if their sums are DuckDB's.
         """
-        groups = (Accumulate, Keyed, Collate)
-        met = [n for n in self.outputs if isinstance(n.op, groups) and self._meets(n)]
+        self._registry = run.shared
         with reusing(run, []) as alone:
+            for node in self._grouped:
+                if self._many_groups(node, run, expected):
+                    self._compute(node, alone)
+            groups = (Accumulate, Keyed, Collate)
+            met = [n for n in self.outputs if isinstance(n.op, groups) and self._meets(n)]
             for node in sorted(met, key=lambda n: n.index):
+                if node in self._computed:
+                    continue
                 many = self._groups(node, alone, expected)
                 if many is None or many > GROUPS:
                     self.outputs.remove(node)
-                    for other in [n for n in self._gives if node in behind(n)]:
-                        del self._gives[other]
+                    self._by_operators(node)
+
+    def _by_operators(self, node: Node) -> None:
+        """DuckDB computes nothing that comes of a node."""
+        for other in [n for n in self._gives if node in behind(n)]:
+            del self._gives[other]
+
+    def _many_groups(self, node: Node, run: Run, expected: Callable[[Node], float]) -> bool:
+        """May an operator's groups wait, and are they many?"""
+        op, source = node.op, node.inputs[0].node
+        assert isinstance(op, Accumulate)
+        most = view_answers.MANY
+        if self._registry is None or self._most(source) < most:
+            return False
+        if not all(map(sought_alike, op.group.types)):
+            return False
+        if any(isinstance(reader.op, Collate) for reader, _, _ in node.readers[0]):
+            return False  # which asks for those of others' groups
+        return expected(source) >= most and groups_of(op, self.known(node, run)) > GROUPS
+
+    def _compute(self, node: Node, run: Reusing) -> None:
+        """Compute many groups, and what filters leave of them; DuckDB joins these, if few."""
+        end, between = node, {node}
+        while not _several(end) and isinstance((reader := end.readers[0][0][0]).op, Map):
+            if reader not in self._gives:
+                break
+            end = reader
+            between.add(end)
+        names = self._grouped[node]
+        given = named(self._gives[node.inputs[0].node], names)
+        groups = self.groups(node, given, names)
+        run.known(self._gives[node], groups)
+        output = as_delta(run(groups if end is node else self._gives[end]), end.op.schema)
+        self._waits.add(node)
+        self._computed[end] = output
+        self.outputs.discard(node)
+        if len(output) > GROUPS or not self._meets(end):
+            self._by_operators(node)
+            return
+        self.found[end] = len(output)
+        self.outputs.add(end)
+        for other in between - {end}:
+            del self._gives[other]
+
+    def _wait(self, node: Node) -> None:
+        """Let the sums of an operator wait."""
+        op, source, names = node.op, node.inputs[0].node, self._grouped[node]
+        registry = self._registry
+        assert isinstance(op, Accumulate)
+        assert registry is not None
+
+        def sums(read: Read, query: str, keys: pa.Table | None = None) -> Delta:
+            found = Sums(op, named(query, names), names, {})(Reading(read, keys))
+            assert found is not None  # there are no doubles
+            return found
+
+        def collect(read: Read) -> Delta:
+            return sums(read, self._gives[source])
+
+        def find(read: Read, keys: Delta) -> Delta:
+            return sums(read, *self.sought(source, op.key, keys))
+
+        op.wait(Later(registry, self, collect, find, self._many(source), row=_GROUPED))
 
     def _groups(self, node: Node, run: Reusing, expected: Callable[[Node], float]) -> int | None:
         """How many groups there are; None if operators have to say so."""
@@ -81,7 +159,6 @@ class Filling(Contents):
     def _fill(
         self, circuit: Circuit, served: set[Node], run: Reusing, known: dict[Node, Delta]
     ) -> None:
-
         def rows(node: Node) -> Delta:
             if node not in known:
                 query = self._gives[node]
@@ -121,6 +198,18 @@ class Filling(Contents):
             if node is None or not node.inputs:
                 continue
             op = node.op
+            if node in self._waits:
+                self._wait(node)
+            if node in self._computed:
+                output = self._computed.pop(node)
+                node.rows_out += len(output)
+                if node in served:
+                    known[node] = output
+                    run.computed(self._gives[node], output)
+                else:
+                    _push_on(circuit, node, output)
+            if node in self._waits or node in known:
+                continue
             ready = [(port, w.node) for port, w in enumerate(node.inputs) if w.node in served]
             if node in served and isinstance(op, Join):
                 op.begun = True
@@ -189,6 +278,10 @@ class Filling(Contents):
             op.look(self._many(source))
         node.rows_out += len(output)
         return output
+
+
+def _several(node: Node) -> bool:
+    return len(node.readers[0]) > 1
 
 
 def _push_on(circuit: Circuit, node: Node, output: Delta) -> None:

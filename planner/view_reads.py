@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from tidewheel.engine.operators.circuit import Node
 from tidewheel.engine.operators.join import Join
@@ -11,6 +12,9 @@ from tidewheel.engine.operators.tally import Tally
 from tidewheel.engine.state.delta import Delta, KeySpec
 from tidewheel.planner.view_statements import as_delta, each_once, grouped, sought_alike
 from tidewheel.planner.view_texts import Texts
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 class TableReads(Texts):
@@ -25,21 +29,23 @@ class TableReads(Texts):
 
     def find(self, node: Node, key: Sequence[int], read: Read, keys: Delta) -> Delta | None:
         """What `collect` gives, but with one of some keys in the columns `key`."""
-        schema, sought = node.op.schema, keys.schema
-        everywhere = KeySpec(sought, range(len(sought)))
-        alike = all(map(sought_alike, sought.types))
-        if not key or not alike:
+        if not key or not all(map(sought_alike, keys.schema.types)):
             return None
+        return as_delta(read(*self.sought(node, key, keys)), node.op.schema)
+
+    def sought(self, node: Node, key: Sequence[int], keys: Delta) -> tuple[str, pa.Table]:
+        """A statement for the rows that have one of some keys, which are the table behind it."""
+        everywhere = KeySpec(keys.schema, range(len(keys.schema)))
         # (joins ask for no NULLs)
         equal = "=" if everywhere.nulls(keys.cols) is None else "IS NOT DISTINCT FROM"
-        names = [f"c{i}" for i in range(len(schema))]
+        names = [f"c{i}" for i in range(len(node.op.schema))]
         table = keys.to_arrow(None).rename_columns([f"k{i}" for i in range(len(key))])
         on = " AND ".join(f"t.{names[i]} {equal} k.k{j}" for j, i in enumerate(key))
         # DuckDB would make all rows distinct before it looks for some
         once = isinstance(node.op, Tally)
         given = self._gives[node.inputs[0].node if once else node]
         query = f"SELECT {'DISTINCT ' if once else ''}* FROM ({given}) AS t({', '.join(names)})"
-        return as_delta(read(f"{query} SEMI JOIN {KEYS} AS k ON {on}", table), schema)
+        return f"{query} SEMI JOIN {KEYS} AS k ON {on}", table
 
     def collect(self, node: Node, read: Read) -> Delta:
         """What `node` gives of the rows that `read` finds in its tables."""

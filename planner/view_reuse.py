@@ -25,14 +25,15 @@ _NUMBERS: Final = itertools.count()
 class Reading(Queries):
     """Runs queries by `read`, over tables as they were before the present turn."""
 
-    def __init__(self, read: Read) -> None:
+    def __init__(self, read: Read, keys: pa.Table | None = None) -> None:
         self._read = read
+        self._keys = keys
 
     def __call__(self, sql: str) -> pa.Table:
-        return self._read(sql)
+        return self._read(sql, self._keys)
 
     def rows(self, sql: str) -> Sequence[Sequence[Any]]:
-        columns = [c.to_pylist() for c in self._read(sql).columns]
+        columns = [c.to_pylist() for c in self(sql).columns]
         return list(zip(*columns, strict=True))
 
     def row(self, sql: str) -> Sequence[Any]:

@@ -35,7 +35,7 @@ _MOST_DIGITS = 18  # behind the point, for DuckDB's products to fit
 class Sums:
     """What an `Accumulate` gets from the rows of `query`, whose columns are called `names`.
 
-    `text`: the same columns in terms of a table's, if they are. `rows`: as many as are expected.
+    `kept`: what is known of columns (see `kept_of`). `rows`: as many as are expected.
     `calls` are computed, too: `others` are the groups with these, once the sums are known.
     """
 
@@ -44,7 +44,7 @@ class Sums:
         op: Accumulate,
         query: str,
         names: Sequence[str],
-        text: Text | None,
+        kept: Mapping[int, Known],
         rows: float = math.inf,
         calls: Sequence[str] = (),
     ) -> None:
@@ -54,7 +54,7 @@ class Sums:
         self._query = query
         self._rows = min(rows, _ROWS_EXPECTED)
         self._names = [to_sql(identifier(n)) for n in names]
-        self._text = text
+        self._kept = kept
 
     @staticmethod
     def possible(op: Accumulate, types: Sequence[pa.DataType]) -> bool:
@@ -71,14 +71,13 @@ class Sums:
         op, names = self._op, self._names
         floats = [s for s in op.arguments if s.float]
         values = {s.argument: f"{names[s.argument]}::DOUBLE" for s in floats}
-        kept = self._kept(run)
-        sizes = view_doubles.guessed(run, self._query, values, kept) if floats else {}
-        rows, together = self._expected(kept), True
+        sizes = view_doubles.guessed(run, self._query, values, self._kept) if floats else {}
+        rows, together = self._expected(), True
         for _ in range(_TRIES):
             if sizes is None:
                 sizes = view_doubles.measured(run, self._query, values)
             terms = view_doubles.terms(floats, op.squares, sizes, rows)
-            found = None if terms is None else self._sums(run, sizes, terms, together, kept)
+            found = None if terms is None else self._sums(run, sizes, terms, together)
             if terms is None or found is None:
                 if all(size.most and size.least for size in sizes.values()):
                     return None
@@ -90,11 +89,9 @@ class Sums:
             rows, together = most, together and rows >= most
         return None
 
-    def _expected(self, kept: Mapping[int, Known]) -> float:
+    def _expected(self) -> float:
         """The rows that the largest group may well have."""
-        groups = 1.0
-        for i in self._op.key:
-            groups *= (kept[i].different if i in kept else None) or 1
+        groups = groups_of(self._op, self._kept)
         return max(1, min(self._rows, self._rows * _UNEVEN / groups))
 
     def _sums(
@@ -103,10 +100,9 @@ class Sums:
         sizes: Mapping[int, Size],
         terms: Sequence[Term],
         together: bool,
-        kept: Mapping[int, Known],
     ) -> Totals | None:
         """By one statement; None if a guess was wrong."""
-        op, query = self._op, self._query
+        op, query, kept = self._op, self._query, self._kept
         group = [self._names[i] for i in op.key]
         parts = [_ROWS]
         for s in op.arguments:
@@ -139,22 +135,6 @@ class Sums:
             return None
         at = [items.index(part) if part != _NONE else None for part in parts]
         return self._taken(table, at, [(term, bit) for _, term, bit in added])
-
-    def _kept(self, run: Queries) -> dict[int, Known]:
-        """What is known of the values of arguments, and of the columns of the group."""
-        if self._text is None:
-            return {}
-        columns_ = list(self._text.columns)
-        places = [*self._op.key, *(s.argument for s in self._op.arguments)]
-        names = {i: columns_[i] for i in places}
-        found = known(self._text, list(names.values()), run)
-        kept = {i: found[name] for i, name in names.items() if name in found}
-        for s in self._op.arguments:
-            term = self._text.columns[names[s.argument]]
-            if s.float and s.argument in kept and term.find(exp.Add, exp.Sub):
-                # doubles that cancel out leave more of their errors than of what they were
-                kept[s.argument] = kept[s.argument]._replace(ends=None)
-        return kept
 
     def _taken(
         self, table: pa.Table, at: Sequence[int | None], places: Sequence[tuple[int, int]]
@@ -190,6 +170,29 @@ class Sums:
             amounts.append(amount)
         limbs = LimbColumns(view_doubles.limbs(places, amounts))
         return Totals(op.group, keys, weights, limbs, sums)
+
+
+def kept_of(op: Accumulate, text: Text, run: Queries) -> dict[int, Known]:
+    """What is known of the values of arguments, and of the columns of the group, by their places.
+
+    `text`: the columns in terms of a table's.
+    """
+    columns_ = list(text.columns)
+    places = [*op.key, *(s.argument for s in op.arguments)]
+    names = {i: columns_[i] for i in places}
+    found = known(text, list(names.values()), run)
+    kept = {i: found[name] for i, name in names.items() if name in found}
+    for s in op.arguments:
+        term = text.columns[names[s.argument]]
+        if s.float and s.argument in kept and term.find(exp.Add, exp.Sub):
+            # doubles that cancel out leave more of their errors than of what they were
+            kept[s.argument] = kept[s.argument]._replace(ends=None)
+    return kept
+
+
+def groups_of(op: Accumulate, kept: Mapping[int, Known]) -> float:
+    """About how many groups there may be; columns of which nothing is known make no more."""
+    return math.prod((kept[i].different if i in kept else None) or 1 for i in op.key)
 
 
 def columns(table: pa.Table, schema: Schema) -> list[Col]:

@@ -33,6 +33,22 @@ _ALIKE: Final = ("count_star", "count", "sum", "bool_and", "bool_or")
 Step = L.Filter | L.Project | L.Unnest
 
 
+def alike(op: Accumulate) -> bool:
+    """Are all values DuckDB's?"""
+    return all(a.function in _ALIKE for a in op.aggregates) and not any(
+        s.float for s in op.arguments
+    )
+
+
+def _calls(op: Accumulate, names: Sequence[str]) -> list[str]:
+    return [
+        f"{OWN}count(*)"
+        if a.argument is None
+        else f"{OWN}{a.function}({to_sql(identifier(names[a.argument]))})"
+        for a in op.aggregates
+    ]
+
+
 class Only(NamedTuple):
     """A condition on the pairs of a join, and what it calls their columns."""
 
@@ -124,18 +140,18 @@ class Texts:
         assert isinstance(op, Accumulate)
         if op.key:
             return
-        if any(a.function not in _ALIKE for a in op.aggregates) or any(
-            s.float for s in op.arguments
-        ):
+        if not alike(op):
             self._totals.add(node)
-        calls = (
-            f"{OWN}count(*)"
-            if a.argument is None
-            else f"{OWN}{a.function}({to_sql(identifier(names[a.argument]))})"
-            for a in op.aggregates
-        )
-        self._gives[node] = f"SELECT {', '.join(calls)} FROM ({given})"
+        self._gives[node] = f"SELECT {', '.join(_calls(op, names))} FROM ({given})"
         self._reads[node] = self._reads.get(node.inputs[0].node, 1)
+
+    def groups(self, node: Node, given: str, names: Sequence[str]) -> str:
+        """The groups of `given`, with what DuckDB counts and sums up as an `Accumulate` does."""
+        op = node.op
+        assert isinstance(op, Accumulate)
+        keys = [to_sql(identifier(names[i])) for i in op.key]
+        items = ", ".join([*keys, *_calls(op, names)])
+        return f"SELECT {items} FROM ({given}) GROUP BY {', '.join(keys)}"
 
     def join(self, node: Node) -> None:
         """A join of what two arrangements get."""

@@ -110,7 +110,7 @@ class Sizes:
     def __call__(self, node: Node) -> float:
         """Counted where one large table is filtered; of joins, what keys of one side would give."""
         if node not in self._known:
-            self._known[node] = self._size(node)
+            self._known[node] = self._contents.found.get(node) or self._size(node)
         return self._known[node]
 
     def _size(self, node: Node) -> float:

@@ -22,7 +22,7 @@ from tidewheel.engine.operators.limbs import LaterRows
 from tidewheel.engine.operators.operator import Emission, Operator, emit
 from tidewheel.engine.operators.running_sums import SQUARED, Aggregate, Sum, Totals
 from tidewheel.engine.state import columns as columns_
-from tidewheel.engine.state.arrangement import Arrangement, Counters, times_of
+from tidewheel.engine.state.arrangement import Arrangement, Counters, Waiting, times_of
 from tidewheel.engine.state.columns import Mask
 from tidewheel.engine.state.delta import Delta, Int64s, Schema, concat, consolidate, unique
 from tidewheel.engine.state.run import Rows, concat_rows
@@ -101,7 +101,7 @@ class Accumulate(Operator):
     def step(self, counters: Counters, deltas: Sequence[Delta | None]) -> list[Emission]:
         """New aggregates − old ones, of all touched groups."""
         delta = deltas[0]
-        if self._by_row is not None:
+        if self._by_row is not None and not self.sums.waiting:
             if delta is not None and len(delta) == 1 and (rows := delta.rows) is not None:
                 self._agenda.clear()
                 return emit(counters, self._by_row.step(rows[0], int(delta.weights[0])))
@@ -128,11 +128,11 @@ class Accumulate(Operator):
         keys = touched[0] if len(touched) == 1 else unique(np.concatenate(touched))
         old: Delta | None = None
         if self.output is None:
-            before = self._at(self.sums, keys, counters)
             if self.terms is None and self.key:
                 self._begun = True
-                self._insert(sums, None)
+                before = self._exchanged(keys, sums, counters)
                 return emit(counters, self._changed(before, _plus(before, sums)))
+            before = self._at(self.sums, keys, counters)
             term_rows = self._at(self.terms, keys, counters) if self.terms is not None else None
             if self._begun or self.key:
                 old = self._finish(_groups(before), term_rows)
@@ -152,6 +152,25 @@ class Accumulate(Operator):
         if self.output is not None:
             self.output.insert(change, counters)
         return emit(counters, change)
+
+    def wait(self, rows: Waiting) -> None:
+        """Leave the sums of all groups to `rows` until a change asks. No doubles, no loop."""
+        self._begun = True
+        self.sums.wait(rows)
+
+    def _exchanged(self, keys: Int64s, sums: Rows | None, counters: Counters) -> Rows | None:
+        """The sums so far of the groups in `sums`, which are added to them."""
+        if sums is None or not self.sums.waiting:
+            before = self._at(self.sums, keys, counters)
+            self._insert(sums, None)
+            return before
+        self.sums.post(sums.delta())
+        found = self.sums.asked(sums.cols, self.sums.key, len(sums), after=False)
+        if found is None:  # all have been read, and what is posted is among them
+            gone = self.sums.layout.rows(sums.delta().negate())
+            return _plus(self._at(self.sums, keys, counters), sort_rows(gone))
+        rows = found.lookup(keys)
+        return None if rows is None else sort_rows(rows[1])
 
     def given(self, keys: Int64s) -> Delta:
         """The output by now for some keys (each once), in their order. Outside loops."""

@@ -46,8 +46,9 @@ class Later:
     """The rows of an arrangement that waits: `collect` reads them when somebody asks.
 
     Much fewer keys than `rows` are looked for by `find`, which goes through the tables: until that
-    took about as long as to read and sort all rows, as nobody knows whether they will be asked for
-    again. What is asked while the view is filled does not count. Some have no such `looks`.
+    took about as long as to read and sort all rows (`row` seconds each), as nobody knows whether
+    they will be asked for again. What is asked while the view is filled does not count. Some have
+    no such `looks`.
     """
 
     def __init__(
@@ -58,6 +59,7 @@ class Later:
         find: Callable[[Read, Delta], Delta | None],
         rows: float,
         looks: bool = True,
+        row: float | None = None,
     ) -> None:
         self._registry = registry
         self._reads = reads
@@ -66,7 +68,7 @@ class Later:
         self._begun = registry.turn
         self._rows = rows
         self._left = TIMES if looks else 0
-        self._seconds = rows * ROW
+        self._seconds = rows * (ROW if row is None else row)
 
     @property
     def nbytes(self) -> int:

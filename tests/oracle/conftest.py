@@ -9,7 +9,7 @@ import pytest
 
 from tidewheel.engine.operators import fixpoint, quantiles, regroup, shared, topk
 from tidewheel.engine.state import dense, order, radix, spine, table_columns
-from tidewheel.planner import view_answers
+from tidewheel.planner import view_answers, view_filling
 
 
 @pytest.fixture(autouse=True)
@@ -34,6 +34,8 @@ def _few_are_many(request: pytest.FixtureRequest) -> Iterator[None]:
             patch.setattr(shared, "FEWER", 1)
             patch.setattr(shared, "ROW", 1)
             patch.setattr(shared, "TIMES", chance >> 5 & 3)
+            if chance & 1024:  # sums, too
+                patch.setattr(view_filling, "GROUPS", 0)
         if chance & 128:  # or tables are asked for few groups, from the first change on or later
             patch.setattr(regroup, "LARGE", 5)
             patch.setattr(quantiles, "LARGE", 5)
