@@ -142,12 +142,14 @@ def _top_k(low: ViewLowering, node: L.TopK) -> Stream:
     keys = [k.expr for k in node.keys]
     source, positions = low.columns_for(low(node.input), keys)
     names = [source.schema[i].name for i in positions]
-    items = [
-        to_sql(ordered(L.SortKey(column(n), k.descending, k.nulls_first)))
-        for n, k in zip(names, node.keys, strict=True)
-    ]
+    named = zip(names, node.keys, strict=True)
+    by = {n: L.SortKey(column(n), k.descending, k.nulls_first) for n, k in reversed([*named])}
+    by = {n: by[n] for n in names}  # (of keys that come twice the first one counts)
     # Ties are cut by the whole row, so that the answer does not depend on the order of arrival.
-    items += [to_sql(column(c.name)) for c in source.schema if c.name not in names]
+    by |= {
+        c.name: L.SortKey(column(c.name), False, False) for c in source.schema if c.name not in by
+    }
+    items = [to_sql(ordered(key)) for key in by.values()]
     order = f" ORDER BY {', '.join(items)}"
     counts = []
     for word, expression in (("LIMIT", node.limit), ("OFFSET", node.offset)):
@@ -159,8 +161,8 @@ def _top_k(low: ViewLowering, node: L.TopK) -> Stream:
     evaluate, out = low.bound(group_kernel, query, schema)
     answer = by_kernel(query, schema.names, out)
     if node.limit is not None and None not in counts and node.keys:
-        first = node.keys[0]
-        place = Order(positions[0], first.descending, first.nulls_first)
+        at = {c.name: i for i, c in enumerate(source.schema)}
+        place, *further = (Order(at[n], k.descending, k.nulls_first) for n, k in by.items())
         wanted = sum(c or 0 for c in counts)
         if low.circuit.depth:
             raise NoDeltaRule("LIMIT inside of a recursion")
@@ -168,7 +170,9 @@ def _top_k(low: ViewLowering, node: L.TopK) -> Stream:
         table = not low.contents.origin(source.placed).inputs
         if plain and table and len(items) > 1 and rankable(schema.types[place.column]):
             answer = _cut(query, schema, place, wanted, out)
-        op: Any = Ordered(schema, [], place, wanted, evaluate, out, [], plain=plain)
+        op: Any = Ordered(
+            schema, [], place, wanted, evaluate, out, [], plain=plain, further=further
+        )
         placed = low.circuit.add(op, source.placed)
         low.contents.first(placed, source.placed, schema.names, low.shared, later=True)
     else:

@@ -186,14 +186,16 @@ def _first_rows(low: ViewLowering, node: L.Window, wanted: int) -> Stream | None
     items = [i for i in order.expressions if to_sql(i.this) not in same]
     if not items:
         return None
-    item = items[0]
     placed, positions = low.columns_for(low(node.input), [*keys, *(i.this for i in items)])
     source = placed.arrow
     group, by = positions[: len(keys)], positions[len(keys) :]
     value = by[0]
     if not rankable(source.types[value]):
         return None
-    place = Order(value, bool(item.args.get("desc")), bool(item.args.get("nulls_first")))
+    place, *further = (
+        Order(at, bool(i.args.get("desc")), bool(i.args.get("nulls_first")))
+        for at, i in zip(by, items, strict=True)
+    )
     number = to_sql(identifier(named.column.name))
     if any(kind.loose for kind in source.kinds):
         # DuckDB would put rows into arg_min, which gives 0.0 for -0.0; this it does not see through
@@ -208,7 +210,8 @@ def _first_rows(low: ViewLowering, node: L.Window, wanted: int) -> Stream | None
             answer, settles = by_tables(ask), True
             ranking = Ranking(source, place)
             evaluate = settling_first(evaluate, lambda k: op.settled(k, ask), ranking, group, by)
-    op = Ordered(source, group, place, wanted, evaluate, schema, group, "first of each group")
+    name = "first of each group"
+    op = Ordered(source, group, place, wanted, evaluate, schema, group, name, further=further)
     op.settles = settles
     stream = _with(low, placed, op, [named], answer)
     low.contents.first(stream.placed, placed.placed, source.names, low.shared)

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
-from tidewheel.engine.state.arrow_values import words
-from tidewheel.engine.state.columns import Col, FixedType, FloatType, is_null
+from tidewheel.engine.state.arrow_values import interval, words
+from tidewheel.engine.state.columns import (
+    Col,
+    ColumnType,
+    FixedType,
+    FloatType,
+    column_type,
+    is_null,
+)
 from tidewheel.engine.state.delta import Int64s, Schema
 
+_DAY = 86_400_000_000  # in microseconds
+_DAYS = 100_000_000
 _MIN, _MAX = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 
 
@@ -26,8 +35,6 @@ class Order:
 
 def rankable(kind: pa.DataType) -> bool:
     """Do values of this type have a place of their own? (Text has its first 7 bytes only.)"""
-    from tidewheel.engine.state.columns import column_type
-
     found = column_type(kind)
     return isinstance(found, FixedType) and kind != pa.uint64()
 
@@ -36,17 +43,27 @@ class Ranking:
     """Places of the first ORDER BY column, NULLs at the end that they belong to.
 
     Rows of equal place are told apart later; so a place may be coarse, but never out of order.
+    `further` columns count once places are `finer`.
     """
 
-    def __init__(self, schema: Schema, order: Order) -> None:
+    def __init__(self, schema: Schema, order: Order, further: Sequence[Order] = ()) -> None:
         self.schema = schema
         self.order = order
+        self.orders = (order, *further)
         self.kind = schema.kinds[order.column]
+        self.finer: Callable[[Sequence[Col], int], Int64s] | None = None
+
+    @property
+    def coarse(self) -> bool:
+        """May rows of one place differ in what they are ordered by?"""
+        return len(self.orders) > 1 or not whole(self.kind)
 
     def __call__(self, cols: Sequence[Col], n: int) -> Int64s:
         """The place of each row."""
+        if self.finer is not None:
+            return self.finer(cols, n)
         col = cols[self.order.column]
-        place = self._place(col, n)
+        place = place_of(self.kind, col, n)
         if self.order.descending:
             place = ~place
         nulls = is_null(col)
@@ -55,32 +72,57 @@ class Ranking:
             place[nulls] = _MIN if self.order.nulls_first else _MAX
         return place
 
-    def _place(self, col: Col, n: int) -> Int64s:
-        kind = self.kind
-        if isinstance(kind, FloatType):
-            values, _ = kind.split(col)
-            out: Int64s = kind.ordered(values)
-            out[np.isnan(values)] = _MAX  # DuckDB: NaN is greater than all others
-            return out
-        if isinstance(kind, FixedType):
-            values, _ = kind.split(col)
-            if values.dtype == np.uint64:
-                return np.asarray((values >> np.uint64(1)).astype(np.int64))
-            return np.asarray(values.astype(np.int64))
-        array = col.storage if isinstance(col, pa.ExtensionArray) else col
-        if pa.types.is_string(kind.arrow) or pa.types.is_binary(kind.arrow):
-            return _first_bytes(array)
-        if pa.types.is_decimal128(kind.arrow):
-            pairs = words(array, 16).view(np.int64)
-            low, high = pairs[:, 0], pairs[:, 1]
-            # What 64 bits do not hold shares the last place on its side.
-            return np.where(high == low >> 63, low, np.where(high < 0, _MIN, _MAX))
-        return np.zeros(n, np.int64)
+
+def whole(kind: ColumnType) -> bool:
+    """Do values of a type share a place only at its ends, or where they are equal?"""
+    return bool(rankable(kind.arrow) or pa.types.is_decimal128(kind.arrow) or kind.wide)
 
 
-def _first_bytes(texts: pa.Array) -> Int64s:
-    """The first seven bytes of each text, zeros where it is shorter: in the order of the texts."""
-    array = texts.cast(pa.large_binary())
+def is_text(kind: ColumnType) -> bool:
+    """Is the place of a value made of its first bytes?"""
+    return bool(pa.types.is_string(kind.arrow) or pa.types.is_binary(kind.arrow))
+
+
+def place_of(kind: ColumnType, col: Col, n: int) -> Int64s:
+    """The place of each value; anything where it is NULL."""
+    if isinstance(kind, FloatType):
+        values, _ = kind.split(col)
+        out: Int64s = kind.ordered(values)
+        out[np.isnan(values)] = _MAX  # DuckDB: NaN is greater than all others
+        return out
+    if isinstance(kind, FixedType):
+        values, _ = kind.split(col)
+        if values.dtype == np.uint64:
+            return np.asarray((values >> np.uint64(1)).astype(np.int64))
+        return np.asarray(values.astype(np.int64))
+    if is_text(kind):
+        return first_bytes(bytes_of(col))
+    array = col.storage if isinstance(col, pa.ExtensionArray) else col
+    unsigned = isinstance(kind.arrow, pa.OpaqueType) and kind.arrow.type_name == "uhugeint"
+    if pa.types.is_decimal128(kind.arrow) or kind.wide or unsigned:
+        pairs = words(array, 16).view(np.int64)
+        low, high = pairs[:, 0], pairs[:, 1]
+        # What 64 bits do not hold shares the last place on its side.
+        fits = (high == 0) & (low >= 0) if unsigned else high == low >> 63
+        return np.where(fits, low, np.where((high < 0) & ~np.bool_(unsigned), _MIN, _MAX))
+    if isinstance(kind.arrow, pa.UuidType):
+        leading: Int64s = (words(array, 16)[:, 0].byteswap() >> np.uint64(1)).view(np.int64)
+        return leading
+    if pa.types.is_interval(kind.arrow):
+        parts = interval(array).view(np.int64)
+        days = np.clip(parts[:, 0], -_DAYS, _DAYS)  # others share the first place, or the last
+        out = days * _DAY + parts[:, 1] // 1000
+        return np.where(parts[:, 0] > _DAYS, _MAX, np.where(parts[:, 0] < -_DAYS, _MIN, out))
+    return np.zeros(n, np.int64)
+
+
+def bytes_of(texts: Col) -> pa.Array:
+    """Texts or blobs as bytes."""
+    return texts.cast(pa.large_binary())
+
+
+def first_bytes(array: pa.Array, skip: int = 0) -> Int64s:
+    """Seven bytes of each text behind some, zeros where it is shorter: in the order of texts."""
     _, offsets, data = array.buffers()
     place = np.zeros(len(array), np.int64)
     if data is None or not data.size:
@@ -88,7 +130,7 @@ def _first_bytes(texts: pa.Array) -> Int64s:
     ends = np.frombuffer(offsets, np.int64)[array.offset : array.offset + len(array) + 1]
     there = np.frombuffer(data, np.uint8)
     for i in range(7):
-        at = ends[:-1] + i
+        at = ends[:-1] + (skip + i)
         place <<= 8
         place |= np.where(at < ends[1:], there.take(at, mode="clip"), 0)
     return place

@@ -9,6 +9,7 @@ import numpy as np
 
 from tidewheel.engine.operators.asked import Ask
 from tidewheel.engine.operators.collisions import Groups
+from tidewheel.engine.operators.finer import Finer
 from tidewheel.engine.operators.keyed import Keyed
 from tidewheel.engine.operators.operator import Emission
 from tidewheel.engine.operators.rank import Order, Ranking
@@ -34,6 +35,8 @@ _MIN, _MAX = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 _WORTH: Final = 1024  # looking at so many rows takes as long as reading one group
 _FEW: Final = 16  # groups that are read one by one
 _FIRST: Final = np.zeros(1, np.int64)
+_CROWD: Final = 1024
+_PER_ROW: Final = 16
 _KNOWN: Final = 4096  # groups whose last row wanted is remembered when many are read at once
 
 
@@ -61,9 +64,10 @@ class Ordered(Keyed):
         output_key: Sequence[int],
         name: str = "top-k",
         plain: bool = False,
+        further: Sequence[Order] = (),
     ) -> None:
-        """`plain`: the output is these rows, and nothing else."""
-        self.ranking = Ranking(input_schema, order)
+        """`plain`: the output is these rows, and nothing else. `further` orders follow `order`."""
+        self.ranking = Ranking(input_schema, order, further)
         super().__init__(input_schema, key, schema, output_key, 0, name)
         self.count = count
         self._evaluate = evaluate
@@ -75,6 +79,8 @@ class Ordered(Keyed):
         self._plain = plain
         self._plain_key = all(kind.plain for kind in self.input.key.kinds)
         self._wake: Wake | None = None
+        self._crowd = max(_CROWD, _PER_ROW * count)
+        """So many rows of one place ask for finer ones."""
 
     def _arrange(self, schema: Schema, key: Sequence[int], depth: int) -> Arrangement:
         return Arrangement(schema, key, depth, self.ranking, name=f"{self.name} input")
@@ -200,6 +206,25 @@ class Ordered(Keyed):
                 rows = self._firsts(keys)
         return rows
 
+    def _refined(self) -> bool:
+        """Give rows finer places, as a crowd of them shares one; False if there are none."""
+        if not self.ranking.coarse or self._asked is not None:
+            return False
+        runs = list(self.input.spine.runs())
+        if not runs:
+            return False
+        self._crowd *= 2  # it may come again: some are the same
+        rows = concat_rows(runs)
+        finer = Finer(self.input.schema, self.ranking.orders, rows.cols)
+        if self._heads is not None and not self._heads[0].move(finer.ends):
+            return False
+        self.ranking.finer = finer
+        self.input = self._arrange(self.input.schema, self.input.key.indices, 0)
+        self.input.insert(rows.delta())
+        self._last.clear()
+        self._of.clear()
+        return True
+
     def _deepen(self, heads: Heads, rest: Rest, short: Int64s) -> None:
         """Read what is missing at the heads that are too `short`."""
         assert self._present is not None
@@ -250,14 +275,18 @@ class Ordered(Keyed):
         starts = np.append(places.nonzero()[0], len(run))
         ends = starts[starts.searchsorted(low + counts - 1, side="right")]
         lengths = ends - low
+        if lengths.max(initial=0) > self._crowd and self._refined():
+            return self._firsts(keys)
         offsets = lengths.cumsum() - lengths
         index = np.arange(lengths.sum()) + (low - offsets).repeat(lengths)
         return sort_rows(run.take(index)).delta()
 
     def _end(self, key: int) -> Rows | None:
         """The first rows of a group: at least `count` if it has so many."""
-        wanted = max(4 * self.count, 16)
+        wanted = few = max(4 * self.count, 16)
         while True:
+            if wanted > self._crowd and self._refined():
+                wanted = few
             parts, bound = self._stored.first(key, wanted)
             if not parts:
                 self._last.pop(key, None)

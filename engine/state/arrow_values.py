@@ -57,7 +57,7 @@ def hash_arrow(array: pa.Array, exactly: bool, of: Callable[[pa.Array], U64]) ->
     elif t.is_decimal128(kind) or (t.is_fixed_size_binary(kind) and kind.byte_width % 8 == 0):
         h = hashing.hash_words(words(array, 16 if t.is_decimal128(kind) else kind.byte_width))
     elif t.is_interval(kind):
-        h = hashing.hash_words(words(array, 16) if exactly else _interval(array))
+        h = hashing.hash_words(words(array, 16) if exactly else interval(array))
     elif _apart(kind):
         h = hash_nested(array, of)
     else:
@@ -87,7 +87,7 @@ def words(array: pa.Array, width: int) -> U64:
     return values.reshape(-1, width // 8)[array.offset :]
 
 
-def _interval(array: pa.Array) -> U64:
+def interval(array: pa.Array) -> U64:
     """(days, nanoseconds) with a month counting 30 days, as DuckDB compares them."""
     n = len(array)
     if n == 0:
@@ -109,7 +109,7 @@ def equal_arrow(
     if not (exactly and t.is_nested(kind)) and a.equals(b):
         return np.ones(len(a), bool)
     if t.is_interval(kind):
-        x, y = (words(c, 16) if exactly else _interval(c) for c in (a, b))
+        x, y = (words(c, 16) if exactly else interval(c) for c in (a, b))
         same = np.asarray((x == y).all(axis=1))
     elif _apart(kind):
         same = equal_nested(a, b, of)

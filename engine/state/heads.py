@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import numpy as np
@@ -36,6 +36,15 @@ class Heads:
             np.add.at(self.behind, at, weights[other])
             self.last[at[self.behind[at] == 0]] = _MAX  # what is kept is the group
         return ~other
+
+    def move(self, ends: Callable[[Int64s], Int64s | None]) -> bool:
+        """Rows have other places now: `ends` of the old ones, if they are known."""
+        whole = self.last == _MAX
+        moved = ends(self.last[~whole])
+        if moved is None:
+            return False
+        self.last[~whole] = moved
+        return True
 
     def others(self, keys: Int64s, ranks: Int64s) -> Mask:
         """Which rows are not kept?"""

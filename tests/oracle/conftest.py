@@ -41,6 +41,9 @@ def _few_are_many(request: pytest.FixtureRequest) -> Iterator[None]:
             patch.setattr(quantiles, "LARGE", 5)
         elif chance & 256:
             patch.setattr(regroup, "FEW", 0)
+        if chance & 2048:  # few rows of one place are a crowd
+            patch.setattr(topk, "_CROWD", 2)
+            patch.setattr(topk, "_PER_ROW", 1)
         if chance & 512:  # quantiles are sought in groups of any size
             patch.setattr(quantiles, "_WORTH", 0)
         yield
