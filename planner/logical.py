@@ -355,7 +355,8 @@ class Binding:
     this meaning, whether it ends or not. `afterwards`: no other variable needs it before the loop
     is over, and it is what its step gives then. `together`: the step says something of the last
     step's rows as a whole, so that it is not the sum of what it says of each. `of_none`: it may
-    have rows where there are none yet.
+    have rows where there are none yet. `by_turns`: it reads all rows so far in a way that may give
+    others when the same rows are found in other iterations.
     """
 
     variable: str
@@ -371,6 +372,7 @@ class Binding:
     afterwards: bool = False
     together: bool = False
     of_none: bool = False
+    by_turns: bool = False
 
     @property
     def label(self) -> str:

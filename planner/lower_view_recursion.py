@@ -318,6 +318,8 @@ def _check(b: L.Binding) -> None:
         )
     if b.kind == "using_key":
         raise NoDeltaRule("USING KEY, where a later row replaces an earlier one")
+    if b.by_turns:
+        raise NoDeltaRule("recurring rows in a step whose result depends on when they were found")
     if b.together and b.kind == "union_all":
         raise NoDeltaRule("a step of UNION ALL that may have rows where the last step has none")
     if b.together or (b.kind == "union" and any(_summed(s, b.variable) for s in b.steps)):

@@ -165,6 +165,29 @@ def of_none(scanned: Scan, split: Parts, group: Sequence[Cte]) -> bool:
     return any(gives_of_none(parsed(scanned, b.span), names) for b in split.steps)
 
 
+def by_turns(scanned: Scan, split: Parts, group: list[Cte]) -> bool:
+    """Does a step read all rows so far, and may it count in which iteration they were found?
+
+    It does not where a step under UNION reads nothing else of the group, and more rows of it never
+    take a row of the step away: then the answer is the least fixpoint.
+    """
+    return any(_by_turns(scanned, step, split.operator, group) for step in split.steps)
+
+
+def _by_turns(scanned: Scan, step: Branch, operator: str | None, group: list[Cte]) -> bool:
+    inside = [
+        r for r in scanned.references if step.span.holds(r.name) and scanned.resolve(r) in group
+    ]
+    if not any(r.recurring for r in inside):
+        return False
+    if operator != "union" or not all(r.recurring for r in inside):
+        return True
+    tables = [c for w in scanned.withs for c in w.ctes if step.span.holds(c.definition)]
+    if any(c.body.holds(r.name) for c in tables for r in inside):
+        return True
+    return not all(u.monotone for u in _climbed(scanned, step.span, inside, False))
+
+
 def enough(scanned: Scan, cte: Cte) -> int | None:
     """How many rows of a recursive table a query can look at; None: perhaps all.
 
@@ -268,11 +291,24 @@ def _uses(
     query = parsed(scanned, span)
     references = _back(scanned, span, cte, group)
     indirect = _count(scanned, span, cte, group) > len(references)
+    found = _climbed(scanned, span, references, top_aggregates)
+    if query is not None and (not references or indirect):
+        # The group is read through tables of the query's own WITH clause.
+        found.extend(_through_local(scanned, span, cte, group, query, top_aggregates, seen))
+    return found
+
+
+def _climbed(
+    scanned: Scan, span: Span, references: Sequence[Reference], top_aggregates: bool
+) -> list[Use]:
+    """How a query depends on these references in it."""
+    query = parsed(scanned, span)
     if query is None:
         return [Use(False, False, "it cannot be analysed", span.start)]
     by_start = {}
     for table in query.find_all(exp.Table):
-        start = table.this.meta.get("start") if table.this is not None else None
+        first = table.args.get("db") or table.this  # recurring.name, or name
+        start = first.meta.get("start") if first is not None else None
         if start is not None:
             by_start[span.start + start] = table
     found = []
@@ -282,9 +318,6 @@ def _uses(
             found.append(Use(False, False, "it cannot be analysed", reference.name.start))
         else:
             found.append(climb(node, query, span.start, top_aggregates))
-    if not references or indirect:
-        # The group is read through tables of the query's own WITH clause.
-        found.extend(_through_local(scanned, span, cte, group, query, top_aggregates, seen))
     return found
 
 

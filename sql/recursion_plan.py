@@ -395,6 +395,7 @@ class Planner:
             same=same,
             together=style.together,
             of_none=check.of_none(self.scan, found, group),
+            by_turns=check.by_turns(self.scan, found, group),
         )
 
     def declared(self, members: list[Member]) -> None:
