@@ -26,6 +26,7 @@ _WAYS = ("hash(concat(hash({}), '/{}'))", "~hash(concat(hash({}), '/{}'))")
 # A row by the name of its FROM item, unless a column is called like it; by its place, where the
 # item is a table; by all its values, which QUALIFY does not take.
 TOLD = ("{}", "{}.rowid", "*COLUMNS(*)")
+_PICKING = ("firstvalue", "lastvalue", "nthvalue", "first", "last")
 _COMPARED = 6
 _MOST = 30
 
@@ -66,6 +67,7 @@ def settled(sql: str, way: int, equal: bool = False, told: str = TOLD[0]) -> str
     which, number = _WAYS[way % 2], way // 2
     for select in list(tree.find_all(exp.Select)):
         _name_subqueries(select)
+        _write_out_windows(select)
         rows, groups = (
             [sqlglot.parse_one(which.format(text, number), dialect=Tidewheel) for text in texts]
             for texts in (_rows(select, told), _groups(select, told))
@@ -135,8 +137,19 @@ def _groups(select: exp.Select, told: str) -> list[str]:
     group = select.args.get("group")
     if group is None:
         return _rows(select, told)
-    plain = [e for e in group.expressions if not isinstance(e, exp.Literal)]
-    return [e.sql(dialect=Tidewheel) for e in plain]
+    keys, several = [], False
+    nested = [e for e in group.expressions if not isinstance(e, exp.Literal)]
+    while nested:
+        key = nested.pop(0)
+        sets = isinstance(key, exp.Rollup | exp.Cube | exp.GroupingSets)
+        if sets or (several and isinstance(key, exp.Tuple | exp.Paren)):
+            several = True
+            nested = [*([key.this] if key.this else key.expressions), *nested]
+        else:
+            keys.append(key.sql(dialect=Tidewheel))
+    # A NULL that a set leaves out is not the NULL of a row.
+    keys = list(dict.fromkeys(keys))
+    return [*keys, *(f"GROUPING({key})" for key in keys)] if several else keys
 
 
 def _items(select: exp.Select) -> list[exp.Expr]:
@@ -168,31 +181,47 @@ def _orders(select: exp.Select) -> Iterator[exp.Expr]:
     order = select.args.get("order")
     if order is not None and (on or (limits(select) and distinct is None)):
         yield order
-    windows = [w for w in select.find_all(exp.Window) if w.parent_select is select]
-    for window in windows:
+    for window in _windows(select):
         order = window.args.get("order")
-        name = window.this.name if isinstance(window.this, exp.Identifier) else ""
-        users = [w for w in windows if w.text("alias") == name] if name else [window]
-        if order is not None and all(map(_by_row, users)):
+        if order is not None and _by_row(window):
             yield order
 
 
 def _picked(select: exp.Select) -> Iterator[exp.Expr]:
     """An order in each call that picks a row of a frame: more in OVER would make other frames."""
-    windows = [w for w in select.find_all(exp.Window) if w.parent_select is select]
-    named = {w.this.name: w for w in windows if isinstance(w.this, exp.Identifier)}
-    for window in windows:
-        over = window if window.args.get("order") else named.get(window.text("alias"), window)
-        if not _picks(window, over) or over.args.get("order") is None:
+    for window in _windows(select):
+        if not _picks(window) or window.args.get("order") is None:
             continue
         call = call_of(window.this)
         order = call.find(exp.Order)
         if order is None:
             last = "offset" if call.args.get("offset") is not None else "this"
-            items = [item.copy() for item in over.args["order"].expressions]
+            items = [item.copy() for item in window.args["order"].expressions]
             order = exp.Order(this=call.args[last], expressions=items)
             call.set(last, order)
         yield order
+
+
+def _windows(select: exp.Select) -> list[exp.Window]:
+    """The windows of a SELECT, not of those in it."""
+    return [w for w in select.find_all(exp.Window) if w.parent_select is select]
+
+
+def _write_out_windows(select: exp.Select) -> None:
+    """Let each OVER say what the window that it names says: other calls may settle ties else."""
+    named = {w.this.name.lower(): w for w in select.args.get("windows") or ()}
+    for window in _windows(select):
+        while window.text("alias"):
+            meant = named.get(window.text("alias").lower())
+            if meant is None or meant is window:
+                return  # DuckDB says what is wrong
+            window.set("alias", meant.args.get("alias") and meant.args["alias"].copy())
+            for part in ("partition_by", "order", "spec"):
+                given = meant.args.get(part)
+                if given and not window.args.get(part):
+                    copies = [e.copy() for e in given] if isinstance(given, list) else given.copy()
+                    window.set(part, copies)
+    select.set("windows", None)
 
 
 def _within(select: exp.Select) -> Iterator[exp.Expr]:
@@ -214,17 +243,17 @@ def _by_row(window: exp.Window) -> bool:
     """Does the function tell rows apart that tie? (One over RANGE does not, most of the time.)"""
     alone = window.copy()
     alone.set("order", None)
-    return window_by_place(alone) and not _picks(window, window)
+    return window_by_place(alone) and not _picks(window)
 
 
-def _picks(window: exp.Expr, over: exp.Expr) -> bool:
+def _picks(window: exp.Window) -> bool:
     """Does it give the value of one row of a frame that peers enter and leave together?"""
-    spec = over.args.get("spec")
+    spec = window.args.get("spec")
     if spec is not None and spec.text("kind").upper() == "ROWS":
         ends = {str(spec.args.get(k)).upper() for k in ("start", "end")}
         if ends != {"UNBOUNDED"} or spec.text("exclude").upper() not in ("GROUP", "TIES"):
             return False
-    return call_of(window.this).key in ("firstvalue", "lastvalue", "nthvalue")
+    return call_of(window.this).key in _PICKING
 
 
 def accepted(kept: pa.Table, answer: Callable[[int], pa.Table], run: Run) -> bool:
