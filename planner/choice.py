@@ -32,7 +32,7 @@ from tidewheel.planner.logical import Block
 from tidewheel.planner.text import numbered_parameters
 
 FIRST = 0.04
-"""Seconds for the first try, where the tables are small."""
+"""Seconds for the first try, where the tables are small; LONGEST where the loop is `slow`."""
 SMALL = 20_000
 """Rows of all tables together."""
 LONGEST = 0.5
@@ -55,12 +55,14 @@ class Choice:
     """What is known of the two ways to run `query`; kept with its plan.
 
     `limited`: the loop may have no end but its bounds, where DuckDB stops at a LIMIT. `ends`: no
-    recursion can go on for ever. `steady`: its answer depends on nothing but tables.
+    recursion can go on for ever. `slow`: each iteration of the loop takes as long as hundreds of
+    DuckDB's may. `steady`: its answer depends on nothing but tables.
     """
 
     query: Block
     limited: bool = False
     ends: bool = False
+    slow: bool = False
     steady: bool = False
     whole: float | None = None  # seconds that DuckDB took
     loop: float | None = None
@@ -82,7 +84,7 @@ class Choice:
         if self.loop is None and self.whole is None:
             if self.limited:
                 return LIMITED
-            return FIRST if _rows(self.query.scans, context) <= SMALL else 0
+            return self.first if _rows(self.query.scans, context) <= SMALL else 0
         if self.whole is not None and self.alone:
             if self.ends or (self.ended is not None and self.ended == self._state(context)):
                 return math.inf
@@ -92,13 +94,18 @@ class Choice:
         return 0
 
     @property
+    def first(self) -> float:
+        """Seconds for the first try."""
+        return LONGEST if self.slow else FIRST
+
+    @property
     def alone(self) -> bool:
         """Is DuckDB known to be the better one?"""
         if self.whole is None:
             return False
         if self.loop is None:
             few = self.spent < PLANNING
-            return few or self.limited or self.whole <= _CHEAP
+            return few or self.limited or self.slow or self.whole <= _CHEAP
         again = (_SOON if self.cold else _AGAIN) * self.loop
         return self.whole <= self.loop and (self.limited or self.spent < again)
 
@@ -190,10 +197,11 @@ class Choice:
         elif self.loop is None and self.whole is None:
             known.append(
                 f"where its tables have up to {SMALL:,} rows DuckDB is asked for the whole answer "
-                f"first, for {FIRST * 1000:.0f} ms"
+                f"first, for {self.first * 1000:.0f} ms"
             )
         elif self.alone:
-            until = self.loop is None and not self.limited and (self.whole or 0) > _CHEAP
+            tried = self.loop is not None or self.limited or self.slow
+            until = not tried and (self.whole or 0) > _CHEAP
             most = ", the loop is tried after some runs"
             known.append("DuckDB runs it alone" + (most if until else ""))
         else:

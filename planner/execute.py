@@ -82,6 +82,7 @@ def physical(node: Node, settings: Settings, known: Choice | None = None) -> Phy
     if isinstance(node, LetRec) and node.whole is not None and settings.fusion:
         choice = known or Choice(node.whole)
         choice.limited, choice.ends = node.limited, node.ends
+        choice.slow = any(b.kind == "using_key" for b in node.bindings)
     flow = lower(node, settings.fusion)
     kernels = tuple(fuse(flow, settings.fusion))
     return Physical(flow, kernels, labels, choice=choice)

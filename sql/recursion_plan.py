@@ -352,7 +352,7 @@ class Planner:
         if not labels >= {k.strip('"').lower() for k in style.keys}:
             raise Native  # DuckDB says that there is no such column
         alone = len(members) == 1 and not member.is_typed
-        same = alone and style.native and style.kind in ("union", "union_all")
+        same = alone and style.native
         if same and any("VARCHAR" in c.type for c in member.columns) and self.collates():
             raise Native
         anchor: Node | None = None

@@ -98,6 +98,16 @@ def test_the_loop_is_tried_again(con) -> None:
     assert runs == 20
 
 
+def test_the_loop_of_using_key_is_not_tried_while_duckdb_ends(con) -> None:
+    keyed = (
+        "WITH RECURSIVE t (k, n) USING KEY (k) AS"
+        " (SELECT 1, 0 UNION SELECT k, n + 1 FROM t WHERE n < 3000) FROM t"
+    )
+    for _ in range(4):
+        assert con.execute(keyed).fetchall() == [(1, 3000)]
+    assert explained(con, keyed).endswith("DuckDB runs it alone")
+
+
 def test_the_first_run_of_the_loop_is_soon_tried_again(con) -> None:
     found = Choice(Block("SELECT 1", (), (), (), ""), ends=True)
     context = Context(None, Settings())  # type: ignore[arg-type]
