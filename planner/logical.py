@@ -356,7 +356,8 @@ class Binding:
     is over, and it is what its step gives then. `together`: the step says something of the last
     step's rows as a whole, so that it is not the sum of what it says of each. `of_none`: it may
     have rows where there are none yet. `by_turns`: it reads all rows so far in a way that may give
-    others when the same rows are found in other iterations.
+    others when the same rows are found in other iterations. `every`: the step after one of
+    `using_key` reads all of its rows (UNION ALL), and not only those that changed something.
     """
 
     variable: str
@@ -373,6 +374,7 @@ class Binding:
     together: bool = False
     of_none: bool = False
     by_turns: bool = False
+    every: bool = False
 
     @property
     def label(self) -> str:

@@ -412,6 +412,7 @@ def _spec(binding: Binding, i: int, wanted: Sequence[tuple[int, Part]]) -> Varia
         binding.key,
         binding.merge,
         keep,
+        changes_only=not binding.every,
         from_nothing=binding.together or binding.of_none,
     )
 

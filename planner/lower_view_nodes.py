@@ -216,4 +216,4 @@ def _one_row(node: L.Node) -> bool:
 
 
 def _whole_number(expression: exp.Expr) -> bool:
-    return isinstance(expression, exp.Literal) and not expression.is_string
+    return isinstance(expression, exp.Literal) and expression.is_int

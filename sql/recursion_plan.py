@@ -396,6 +396,7 @@ class Planner:
             together=style.together,
             of_none=check.of_none(self.scan, found, group),
             by_turns=check.by_turns(self.scan, found, group),
+            every=style.kind == "using_key" and found.operator == "union_all",
         )
 
     def declared(self, members: list[Member]) -> None:

@@ -37,7 +37,7 @@ class KeyedRows:
         return self._take(self._at)
 
     def replace(self, arrived: pa.Table, changes_only: bool) -> pa.Table:
-        """Rows that replace those of their keys, the last of a key; where wanted, what differs."""
+        """Rows that replace those of their keys, the last of a key. What differs, or all rows."""
         slots = self._open(arrived)
         distinct, first = np.unique(slots, return_index=True)
         _, last = np.unique(slots[::-1], return_index=True)
@@ -48,7 +48,9 @@ class KeyedRows:
         known = np.flatnonzero(old >= 0)
         before = self._take(old[known])
         self._put(distinct, rows)
-        if not changes_only or not len(known):
+        if not changes_only:
+            return arrived
+        if not len(known):
             return rows
         now = _picked(rows, known)
         same = np.ones(len(known), bool)
