@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from tidewheel.planner import logical as L
+from tidewheel.planner.derived_aggregates import FOURTH, THIRD
 from tidewheel.planner.first_rows import Taken, count_of, first_in_order, taken
 from tidewheel.planner.quantiles import Call, quantile_of
 from tidewheel.planner.text import OWN, to_sql
@@ -24,8 +25,13 @@ _SUMS: dict[type[exp.Expr], str] = {
     exp.StddevSamp: "stddev_samp",
     exp.StddevPop: "stddev_pop",
 }
+_COVARIANT: dict[type[exp.Expr], str] = {
+    exp.CovarSamp: "covar_samp",
+    exp.CovarPop: "covar_pop",
+}
 _NAMED = {"mean": "avg", "fsum": "sum", "kahan_sum": "sum", "sumkahan": "sum", "favg": "avg"}
 """Functions that are others to sums which are exact, but for the type of their result."""
+_MOMENTS = {THIRD: "third", FOURTH: "fourth"}
 ENDS = ("min", "max", "arg_min", "arg_max", "first", "last")
 
 
@@ -34,7 +40,8 @@ class AggregatePart:
     """One aggregate taken apart: `argument` with its FILTER folded in, None for count(*).
 
     `result`: the call, of `{}`, that has its type. `taken`: how arg_min, first and their kin
-    choose it. `quantile`: which one it is. `count`: rows that it takes, like max(x, 3).
+    choose it. `quantile`: which one it is. `count`: rows that it takes, like max(x, 3). `other`:
+    the second argument of a covariance, NULL where the first one is (see `derived_aggregates`).
     """
 
     named: L.Named
@@ -45,6 +52,7 @@ class AggregatePart:
     quantile: Call | None = None
     result: str = ""
     count: int = 1
+    other: exp.Expr | None = None
 
     def call(self, argument: str, by: str = "") -> str:
         """The text of one that takes rows by an order, of other columns."""
@@ -70,6 +78,12 @@ def part_of(named: L.Named) -> AggregatePart | None:
     if chosen is not None:
         function, value = chosen.function, chosen.value
         return AggregatePart(named, function, value, False, chosen, count=chosen.rows)
+    if type(call) in _COVARIANT:
+        function = _COVARIANT[type(call)]
+        return AggregatePart(named, function, call.this, False, other=call.expression)
+    if isinstance(call, exp.Anonymous) and call.name in _MOMENTS:
+        (argument,), function = call.expressions, _MOMENTS[call.name]
+        return AggregatePart(named, function, argument, False, result="var_pop({})")
     if isinstance(call, exp.Filter):
         condition = call.expression.this
         call = call.this

@@ -42,6 +42,7 @@ from tidewheel.planner.number import (
     hold,
     largest,
 )
+from tidewheel.planner.text import own_call
 
 
 def compile_number(
@@ -76,10 +77,17 @@ def compile_number(
         return extreme(expression, operand)
     if isinstance(expression, exp.Coalesce):
         return first_known(expression, operand)
+    call = own_call(expression)
+    if call is not None:
+        one = operand(call.expressions[0]) if call.name == "sqrt" else None
+        return None if one is None else _root(as_double(one))
     part = compile_part(expression, schema, operand)
     if part is not None:
         return part
     if type(expression) is exp.Cast:
+        special = _special(expression)
+        if special is not None:
+            return special
         one = operand(expression.this)
         to = expression.args["to"]  # (a type by a name that sqlglot does not know is none)
         return None if one is None or not isinstance(to, exp.DataType) else _cast(one, to)
@@ -155,10 +163,20 @@ def _zero(like: Number) -> Number:
     )
 
 
+def _special(cast: exp.Cast) -> Number | None:
+    """A DOUBLE that is written as a text, as it is no number."""
+    text, to = cast.this, cast.args["to"]
+    double = isinstance(to, exp.DataType) and to.this is exp.DataType.Type.DOUBLE
+    if not double or not isinstance(text, exp.Literal) or text.this not in ("nan", "inf"):
+        return None
+    constant = np.full(1, float(text.this))
+    return Number(lambda cols, n: (constant, None), None)
+
+
 def _cast(number: Number, to: exp.DataType) -> Number | None:
-    """An integer as one of another type, or an exact number as a DOUBLE."""
+    """An integer as one of another type, or any number as a DOUBLE."""
     kind = to.this
-    if kind is exp.DataType.Type.DOUBLE and number.scale is not None:
+    if kind is exp.DataType.Type.DOUBLE:
         return as_double(number)
     bits = INTEGER_BITS.get(kind)
     if bits is None or not number.integer:
@@ -244,6 +262,18 @@ _OPERATIONS: dict[type[exp.Expr], Callable[[Any, Any], Any]] = {
     exp.Mod: _remainder,
     exp.Div: operator.truediv,
 }
+
+
+def _root(of: Number) -> Number:
+    """The square root; what has none is DuckDB's error."""
+
+    def compute(cols: Sequence[Col], n: int) -> tuple[Array, Mask | None]:
+        values, nulls = of.run(cols, n)
+        if (values < 0).any():
+            raise NeedsKernel
+        return np.sqrt(values), nulls
+
+    return Number(compute, None)
 
 
 def _doubles(kind: type[exp.Expr], left: Number, right: Number) -> Number:

@@ -10,6 +10,7 @@ from sqlglot import exp
 from tidewheel.engine.operators.linear import Predicate
 from tidewheel.engine.state.columns import Array, Col, Mask
 from tidewheel.planner.number import NeedsKernel, Number, Run, as_double, scaled
+from tidewheel.planner.text import own_call
 
 
 def case_of(
@@ -82,7 +83,7 @@ def extreme(
 def first_known(
     expression: exp.Coalesce, operand: Callable[[exp.Expr | None], Number | None]
 ) -> Number | None:
-    """COALESCE; `error(…)` may be its last argument, which DuckDB then is to tell of."""
+    """COALESCE; its last argument may be one that only fails, which DuckDB then is to tell of."""
     parts = [expression.this, *expression.expressions]
     fails = is_error(parts[-1])
     given = [a for a in map(operand, parts[:-1] if fails else parts) if a is not None]
@@ -108,8 +109,9 @@ def first_known(
 
 
 def is_error(expression: exp.Expr) -> bool:
-    """Is it a call of DuckDB's error()?"""
-    return isinstance(expression, exp.Anonymous) and expression.name.lower() == "error"
+    """Is it a call of DuckDB's error(), or of an aggregate of a list that does not allow it?"""
+    call = own_call(expression) or expression
+    return isinstance(call, exp.Anonymous) and call.name.lower() in ("error", "list_aggregate")
 
 
 def _one_of(arms: Sequence[Number], scale: int | None, compute: Run) -> Number:

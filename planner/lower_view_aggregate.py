@@ -30,6 +30,7 @@ from tidewheel.engine.operators.topk import Ordered, extreme
 from tidewheel.engine.state.delta import KeySpec, Schema
 from tidewheel.planner import logical as L
 from tidewheel.planner.aggregate_parts import ENDS, AggregatePart, by_argument, part_of
+from tidewheel.planner.derived_aggregates import derived
 from tidewheel.planner.first_rows import a_sort_key, as_sort_keys, chosen_as_it_is
 from tidewheel.planner.lower_view import (
     NoDeltaRule,
@@ -50,9 +51,19 @@ from tidewheel.planner.view_sums import groups_alike
 def _aggregate(low: ViewLowering, node: L.Aggregate) -> Stream:
     if node.sets is not None:
         return _grouping_sets(low, node)
+    simpler = derived(node, low.fresh)
+    if simpler is not None:
+        kept, exprs = simpler
+        found = _in_parts(low, kept)
+        return _regroup(low, node) if found is None else extended(found, exprs)
+    return _in_parts(low, node) or _regroup(low, node)
+
+
+def _in_parts(low: ViewLowering, node: L.Aggregate) -> Stream | None:
+    """Each aggregate by an operator that keeps what it needs; None where one has none."""
     parts = [part_of(a) for a in node.aggregates]
     if any(p is None for p in parts):
-        return _regroup(low, node)
+        return None
     taken = [p for p in parts if p is not None]
     source = low(node.input)
     ends = [p for p in taken if p.function in ENDS]
@@ -62,7 +73,7 @@ def _aggregate(low: ViewLowering, node: L.Aggregate) -> Stream:
     quantiles = by_argument([p for p in taken if p.quantile is not None])
     # (in loops there is no Collate)
     if low.circuit.depth and (ends or quantiles or bool(plain) + len(distinct) > 1):
-        return _regroup(low, node)
+        return None
     names, begun = [c.name for c in source.columns], len(low.circuit.nodes)
 
     def text(exprs: Sequence[L.Named]) -> str | None:
@@ -85,7 +96,7 @@ def _aggregate(low: ViewLowering, node: L.Aggregate) -> Stream:
         for added in reversed(low.circuit.nodes[begun:]):
             assert added is not None
             low.circuit.remove(added)
-        return _regroup(low, node)
+        return None
     return _beside(low, made, node)
 
 
@@ -111,6 +122,8 @@ def _result_types(
     calls = []
     for part, name in zip(parts, names, strict=True):
         call = "count(*)" if part.argument is None else part.result or f"{part.function}({{}})"
+        if part.other is not None:
+            call = f"{part.function}({{0}}, {{0}})"
         calls.append(call.format(to_sql(identifier(name))))
     _, schema = low.bound(group_kernel, f"SELECT {', '.join(calls)} FROM {INPUT}", source)
     return list(schema.types)  # (of the kernel itself nobody has need)
@@ -124,7 +137,8 @@ def _accumulate(
     distinct: bool,
 ) -> Stream | None:
     keys = together.keys
-    arguments = {to_sql(p.argument): p.argument for p in parts if p.argument is not None}
+    given = [a for p in parts for a in (p.argument, p.other) if a is not None]
+    arguments = {to_sql(a): a for a in given}
     named = {text: together.argument(a) for text, a in arguments.items()}
     at = {text: argument.column.name for text, argument in named.items()}
     stream = _keyed(low, source, keys, list(named.values()))
@@ -139,13 +153,14 @@ def _accumulate(
         stream = Stream(low.circuit, placed, stream.schema)
     names = ["" if p.argument is None else at[to_sql(p.argument)] for p in parts]
     places = [schema.index(name) if name else None for name in names]
+    others = [None if p.other is None else schema.index(at[to_sql(p.other)]) for p in parts]
     for p, place in zip(parts, places, strict=True):
         if not supports(p.function, None if place is None else schema.types[place]):
             return None
     types = _result_types(low, schema, parts, names)
     aggregates = [
-        Aggregate(p.function, place, kind)  # type: ignore[arg-type]
-        for p, place, kind in zip(parts, places, types, strict=True)
+        Aggregate(p.function, place, kind, other)  # type: ignore[arg-type]
+        for p, place, kind, other in zip(parts, places, types, others, strict=True)
     ]
     key = list(range(len(keys)))
     columns = (*(k.column for k in keys), *(p.named.column for p in parts))

@@ -29,6 +29,7 @@ from tidewheel.planner.constants import constant
 from tidewheel.planner.enum_values import compile_place
 from tidewheel.planner.moments import compile_moment, compile_moments
 from tidewheel.planner.number import NeedsKernel, Number, aligned, as_double, either
+from tidewheel.planner.text import own_call
 
 Truth = Callable[[Sequence[Col], int], Mask]
 _COMPARE: dict[type[exp.Expr], tuple[str, Any]] = {
@@ -91,6 +92,9 @@ def compile_predicate(expression: exp.Expr, schema: Schema) -> Predicate | None:
         return None
     if isinstance(expression, exp.Like):
         return _like(expression, schema)
+    call = own_call(expression)
+    if call is not None and call.name == "isfinite":
+        return _finite(call.expressions[0], schema)
     if type(expression) in _COMPARE:
         return _comparison(expression, schema)
     if isinstance(expression, exp.Between) and not expression.args.get("symmetric"):
@@ -127,6 +131,19 @@ def _null_test(expression: exp.Expr, schema: Schema, wanted: bool) -> Predicate 
             return np.full(n, not wanted)
         nulls = numbers(pc.is_null(col))
         return nulls if wanted else ~nulls
+
+    return test
+
+
+def _finite(expression: exp.Expr, schema: Schema) -> Predicate | None:
+    number = compile_number(expression, schema, lambda e: compile_predicate(e, schema))
+    if number is None or number.scale is not None:
+        return None
+
+    def test(cols: Sequence[Col], n: int) -> Mask:
+        values, nulls = number.run(cols, n)
+        mask = np.broadcast_to(np.isfinite(values), n)
+        return mask if nulls is None else mask & ~nulls
 
     return test
 

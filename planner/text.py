@@ -134,6 +134,15 @@ def paired(kind: type[exp.Connector], parts: Iterable[exp.Expr]) -> exp.Expr:
     return level[0]
 
 
+def own_call(expression: exp.Expr) -> exp.Anonymous | None:
+    """The call of a function that has `OWN` before its name."""
+    if not isinstance(expression, exp.Dot) or not isinstance(expression.this, exp.Dot):
+        return None
+    call, before = expression.expression, expression.this
+    own = isinstance(call, exp.Anonymous) and f"{before.this.name}.{before.expression.name}." == OWN
+    return call if own else None
+
+
 def shallow(tree: exp.Expr) -> None:
     """Make long chains of AND or OR in a query of pairs: what walks the tree goes down by calls."""
     for node in list(tree.find_all(exp.And, exp.Or)):

@@ -8,17 +8,18 @@ DuckDB keeps of a column or from some rows; whether a value is not so is compute
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 
 from tidewheel.engine.arrow import numbers
 from tidewheel.engine.operators import exact
-from tidewheel.engine.operators.running_sums import Sum
+from tidewheel.engine.operators.running_sums import Factors, Sum
 from tidewheel.engine.state.delta import Int64s
 from tidewheel.planner.plans import Queries
 from tidewheel.planner.text import OWN
@@ -27,8 +28,9 @@ from tidewheel.planner.view_bounds import Known
 _DIGITS: Final = 53  # of a double, in bits
 EXACT: Final = 53  # bits of a sum that is exact
 _MOST_PARTS: Final = 12
-_MOST_SQUARED: Final = 6  # parts whose products are added up, each by each
-_HALF: Final = exact.DOUBLE_LIMB  # bits of two numbers whose product is exact
+_FACTORS: Final = {1: (_DIGITS, _MOST_PARTS), 2: (exact.DOUBLE_LIMB, 6), 3: (16, 6), 4: (13, 8)}
+"""By how many of their parts are multiplied, each by each: the bits of parts, and most of these."""
+_HALF: Final = exact.DOUBLE_LIMB  # bits of the lower part of a product
 _RADIX: Final = f"{float(1 << _HALF)!r}::DOUBLE"
 _LEAST: Final = -1074  # the bit of the smallest double
 _SOME: Final = 2048  # rows to guess from
@@ -41,7 +43,7 @@ class Size:
     """The largest and the smallest of some doubles, by size, but 0; None: all are 0.
 
     `most` and `least` say whether all are `finite` and no larger, and no smaller but 0: else that
-    is a guess.
+    is a guess. `whole`: all are integers; that is a guess, too, unless `least`.
     """
 
     high: float | None
@@ -49,11 +51,12 @@ class Size:
     most: bool = True
     least: bool = True
     finite: bool = True
+    whole: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """A sum of doubles: its number in `Accumulate`, a column, and that of the squares.
+    """A sum of doubles: its number in `Accumulate`, and a column.
 
     `bits` says of what powers of two parts are whole numbers, of `width` bits; the highest first.
     """
@@ -63,37 +66,11 @@ class Term:
     size: Size
     bits: Sequence[int]
     width: int
-    square: int | None
-
-    @property
-    def _products(self) -> list[tuple[int, int]]:
-        """The pairs of parts that make up the squares."""
-        parts = range(0 if self.square is None else len(self.bits))
-        return [(i, j) for i in parts for j in parts if i <= j]
-
-    @property
-    def _squares(self) -> dict[int, list[str]]:
-        """What makes up the sum of squares, of the columns that `cut` makes, by its bit."""
-        x, found = self.column, dict[int, list[str]]()
-        for i, j in self._products:
-            bit, times = self.bits[i] + self.bits[j], "" if i == j else "2 * "
-            low = f"({x}_{i}_{j}_product - {x}_{i}_{j} * {_RADIX})"
-            found.setdefault(bit, []).append(f"{times}{low}")
-            found.setdefault(bit + _HALF, []).append(f"{times}{x}_{i}_{j}")
-        return found
 
     def sums(self, together: bool) -> list[tuple[str, int, int]]:
-        """What is added up, as SQL, with the term and the bit that one of it is worth.
-
-        `together`: what belongs to one bit of the squares is added up first, row by row.
-        """
-        x = self.column
-        found = [(f"{x}_{i}", self.term, bit) for i, bit in enumerate(self.bits)]
-        if self.square is not None:
-            for bit, parts in self._squares.items():
-                for part in [" + ".join(parts)] if together else parts:
-                    found.append((part, self.square, bit))
-        return found
+        """What is added up, as SQL, with the term and the bit that one of it is worth."""
+        parts = enumerate(self.bits)
+        return [(_sum(f"{self.column}_{i}"), self.term, bit) for i, bit in parts]
 
     @property
     def wrong(self) -> str | None:
@@ -108,11 +85,10 @@ class Term:
 
     def most(self, together: bool) -> int:
         """The rows of a group up to which sums are exact."""
-        squares = max((2 * len(p) for p in self._squares.values()), default=1)
-        return (1 << (EXACT - self.width)) // (squares if together else 1)
+        return 1 << (EXACT - self.width)
 
     def cut(self, query: str) -> str:
-        """A column of the query for each part, and two for each product of two."""
+        """A column of the query for each part."""
         x, last = self.column, len(self.bits) - 1
         for i, bit in enumerate(self.bits):
             unit, inverse = f"{math.ldexp(1.0, bit)!r}::DOUBLE", 1 / math.ldexp(1.0, bit)
@@ -123,13 +99,127 @@ class Term:
                 break
             query = f"SELECT *, {OWN}trunc({quotient}) AS {x}_{i} FROM ({query})"
             query = f"SELECT * REPLACE ({x} - {x}_{i} * {unit} AS {x}) FROM ({query})"
-        products = self._products
-        if not products:
-            return query
-        made = (f"{x}_{i} * {x}_{j} AS {x}_{i}_{j}_product" for i, j in products)
+        return query
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """A sum of products of two values that are cut already: of each two of their parts one.
+
+    Such a product is exact; of it there are two columns, for its lower 26 bits and for the others.
+    """
+
+    term: int
+    one: Term
+    other: Term
+    wrong: None = None
+
+    @property
+    def _pairs(self) -> list[tuple[int, int, str]]:
+        """Pairs of parts, those of a square once, with what their columns are called."""
+        places = itertools.product(range(len(self.one.bits)), range(len(self.other.bits)))
+        square = self.one is self.other
+        return [(i, j, f"__tw_p{self.term}_{i}_{j}") for i, j in places if not square or i <= j]
+
+    @property
+    def _by_bit(self) -> dict[int, list[str]]:
+        """What makes up the sum, of the columns that `cut` makes, by the bit that it is worth."""
+        found: dict[int, list[str]] = {}
+        for i, j, high in self._pairs:
+            bit = self.one.bits[i] + self.other.bits[j]
+            times = "2 * " if self.one is self.other and i != j else ""
+            low = f"({high}_product - {high} * {_RADIX})"
+            found.setdefault(bit, []).append(f"{times}{low}")
+            found.setdefault(bit + _HALF, []).append(f"{times}{high}")
+        return found
+
+    def sums(self, together: bool) -> list[tuple[str, int, int]]:
+        """As those of `Term`. `together`: what belongs to one bit is added up first, row by row."""
+        found = []
+        for bit, parts in self._by_bit.items():
+            for text in [" + ".join(parts)] if together else parts:
+                found.append((_sum(text), self.term, bit))
+        return found
+
+    def most(self, together: bool) -> int:
+        """The rows of a group up to which sums are exact."""
+        most = max(2 * len(parts) for parts in self._by_bit.values()) if together else 1
+        return (1 << (EXACT - _HALF)) // most
+
+    def cut(self, query: str) -> str:
+        """Two columns of the query for each pair."""
+        (x, y), pairs = (self.one.column, self.other.column), self._pairs
+        made = (f"{x}_{i} * {y}_{j} AS {high}_product" for i, j, high in pairs)
         query = f"SELECT *, {', '.join(made)} FROM ({query})"
-        highs = (f"{OWN}trunc({x}_{i}_{j}_product / {_RADIX}) AS {x}_{i}_{j}" for i, j in products)
+        highs = (f"{OWN}trunc({high}_product / {_RADIX}) AS {high}" for _, _, high in pairs)
         return f"SELECT *, {', '.join(highs)} FROM ({query})"
+
+
+@dataclass(frozen=True, slots=True)
+class Powers:
+    """Sums of squares, cubes and perhaps fourth powers of values that are cut already.
+
+    The parts of a value are the coefficients of a polynomial in 2 ** -width, and so are those of
+    its powers: whole numbers that doubles are exact for up to cubes, as parts have 16 bits, or 13.
+    Those of fourth powers are BIGINTs, and sums are HUGEINTs.
+    """
+
+    terms: Sequence[int]
+    of: Term
+    wrong: None = None
+
+    def sums(self, together: bool) -> list[tuple[str, int, int]]:
+        """As those of `Term`: each in three parts of 26 bits."""
+        found, low = [], (1 << _HALF) - 1
+        for power, term in enumerate(self.terms, 2):
+            for i in range(power * (len(self.of.bits) - 1) + 1):
+                bit = power * self.of.bits[0] - self.of.width * i
+                total = _sum(f"{self._column(power, i)}::BIGINT")
+                found.append((f"({total} & {low})::BIGINT", term, bit))
+                found.append((f"(({total} >> {_HALF}) & {low})::BIGINT", term, bit + _HALF))
+                found.append((f"({total} >> {2 * _HALF})::BIGINT", term, bit + 2 * _HALF))
+        return found
+
+    def most(self, together: bool) -> int:
+        """The rows of a group up to which sums are exact."""
+        return 1 << EXACT
+
+    def cut(self, query: str) -> str:
+        """A column of the query for each coefficient of each power."""
+        query = f"SELECT *, {self._multiplied(1, 1)} FROM ({query})"
+        query = f"SELECT *, {self._multiplied(2, 1)} FROM ({query})"
+        if len(self.terms) < 3:
+            return query
+        squares = (self._column(2, i) for i in range(2 * len(self.of.bits) - 1))
+        whole = ", ".join(f"{s}::BIGINT AS {s}" for s in squares)
+        query = f"SELECT * REPLACE ({whole}) FROM ({query})"
+        return f"SELECT *, {self._multiplied(2, 2)} FROM ({query})"
+
+    def _multiplied(self, one: int, other: int) -> str:
+        """The coefficients of a product of two powers."""
+        last = len(self.of.bits) - 1
+        once: dict[int, list[str]] = {}
+        twice: dict[int, list[str]] = {}
+        for i, j in itertools.product(range(one * last + 1), range(other * last + 1)):
+            if one != other or i <= j:
+                found = twice if one == other and i < j else once
+                pair = f"{self._column(one, i)} * {self._column(other, j)}"
+                found.setdefault(i + j, []).append(pair)
+        made = []
+        for i in range((one + other) * last + 1):
+            parts = [*once.get(i, []), *([f"2 * ({' + '.join(twice[i])})"] if i in twice else [])]
+            made.append(f"{' + '.join(parts)} AS {self._column(one + other, i)}")
+        return ", ".join(made)
+
+    def _column(self, power: int, i: int) -> str:
+        return f"{self.of.column}_{i}" if power == 1 else f"__tw_p{self.terms[0]}_{power}_{i}"
+
+
+Cut = Term | Product | Powers
+
+
+def _sum(part: str) -> str:
+    return f"coalesce({OWN}sum({part}), 0)"
 
 
 def column(s: Sum) -> str:
@@ -138,31 +228,46 @@ def column(s: Sum) -> str:
 
 
 def terms(
-    floats: Sequence[Sum], squares: Mapping[int, int], sizes: Mapping[int, Size], rows: float
-) -> list[Term] | None:
+    floats: Sequence[Sum], products: Mapping[Factors, int], sizes: Mapping[int, Size], rows: float
+) -> list[Cut] | None:
     """The sums of doubles to be made of groups of so many rows; None if some have too many parts.
 
-    `squares`: by argument, the number of the sum of its squares.
+    `products`: by arguments, the numbers of the sums of their products.
     """
-    found: list[Term] = []
+    found: dict[int, Term] = {}
     for s in floats:
-        size, square = sizes[s.argument], squares.get(s.argument)
+        size = sizes[s.argument]
         if size.high is None or size.low is None:
             continue
+        of = [factors for factors in products if s.argument in factors]
+        factors = max(map(len, of), default=1)
         width = EXACT - math.ceil(math.log2(min(max(rows, 1), 1 << EXACT - 1)))
-        width = width if square is None else min(width, _HALF)
-        margin = _MARGIN if square is None else _NARROW
+        widest, most = _FACTORS[factors]
+        width = min(width, widest)
+        margin = _NARROW if of else _MARGIN
         first = math.frexp(size.high)[1] + (0 if size.most else margin)
         digits = 24 if pa.types.is_float32(s.kind) else _DIGITS
         last = math.frexp(size.low)[1] - digits - (0 if size.least else margin)
+        last = max(last, 0) if size.whole else last
         parts = -((last - first) // width)
-        if size.least:  # the fewer bits, the more rows
+        # the fewer bits, the more rows; but products of two columns share their bits
+        if size.least and all(len({*f}) == 1 for f in of):
             width = -((last - first) // parts)
-        if parts > (_MOST_PARTS if square is None else _MOST_SQUARED):
+        if parts > most or (factors > 2 and first - width * parts < _LEAST):
             return None
         bits = [max(first - width * (i + 1), _LEAST) for i in range(parts)]
-        found.append(Term(s.term, column(s), size, list(dict.fromkeys(bits)), width, square))
-    return found
+        found[s.argument] = Term(s.term, column(s), size, list(dict.fromkeys(bits)), width)
+    made: list[Cut] = []
+    for argument, term in found.items():
+        powers = [number for factors, number in products.items() if {*factors} == {argument}]
+        if len(powers) > 1:
+            made.append(Powers(powers, term))
+        elif powers:
+            made.append(Product(powers[0], term, term))
+    for (one, *_, other), number in products.items():
+        if one != other and one in found and other in found:
+            made.append(Product(number, found[one], found[other]))
+    return [*found.values(), *made]
 
 
 def guessed(
@@ -185,16 +290,16 @@ def guessed(
     if open_:
         items = [item for a in open_ for item in _ends(values[a], "")]
         some = run.row(f"SELECT {', '.join(items)} FROM (FROM ({query}) LIMIT {_SOME})")
-        for i, argument in enumerate(open_):
-            high, low = some[2 * i : 2 * i + 2]
+        for argument, (high, low, whole) in zip(open_, _threes(some), strict=True):
             size = found.get(argument)
             if low is None or not math.isfinite(high):
                 if size is None:
                     return None
                 continue
-            found[argument] = (
-                Size(high, low, False, False) if size is None else replace(size, low=low)
-            )
+            if size is None:
+                found[argument] = Size(high, low, False, False, whole=whole)
+            else:
+                found[argument] = replace(size, low=low, whole=whole)
     fits = (s.high is None or (s.high < 1e300 and (s.low or 1) > 1e-300) for s in found.values())
     return found if all(fits) else None
 
@@ -202,21 +307,33 @@ def guessed(
 def measured(run: Queries, query: str, values: Mapping[int, str]) -> dict[int, Size]:
     """How large doubles are, by argument."""
     finite = [True] * len(values)
-    found: list[float | None] = []
+    found: list[tuple[float | None, float | None, bool | None]] = []
     for every in (True, False):
         items = [item for x in values.values() for item in _ends(x, "" if every else _finite(x))]
-        found = list(run.row(f"SELECT {', '.join(items)} FROM ({query})"))
-        if all(v is None or math.isfinite(v) for v in found):
+        found = _threes(run.row(f"SELECT {', '.join(items)} FROM ({query})"))
+        if all(v is None or math.isfinite(v) for ends in found for v in ends):
             break
-        finite = [high is None or math.isfinite(high) for high in found[::2]]
-    each = zip(values, found[::2], found[1::2], finite, strict=True)
-    return {a: Size(high or None, low, finite=whole) for a, high, low, whole in each}
+        finite = [high is None or math.isfinite(high) for high, _, _ in found]
+    each = zip(values, found, finite, strict=True)
+    return {
+        a: Size(high or None, low, finite=all_, whole=bool(whole))
+        for a, (high, low, whole), all_ in each
+    }
 
 
 def _ends(x: str, finite: str) -> list[str]:
     where = f"FILTER ({x} <> 0{finite})"
     largest = f"{OWN}max({OWN}abs({x}))"
-    return [f"{largest} {where}" if finite else largest, f"{OWN}min({OWN}abs({x})) {where}"]
+    whole = f"{OWN}bool_and({x} = {OWN}trunc({x}))"
+    return [
+        f"{largest} {where}" if finite else largest,
+        f"{OWN}min({OWN}abs({x})) {where}",
+        f"{whole} {where}" if finite else whole,
+    ]
+
+
+def _threes(row: Sequence[Any]) -> list[tuple[Any, Any, Any]]:
+    return [(row[i], row[i + 1], row[i + 2]) for i in range(0, len(row), 3)]
 
 
 def _finite(x: str) -> str:

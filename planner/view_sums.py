@@ -26,7 +26,7 @@ from tidewheel.planner.plans import Queries
 from tidewheel.planner.rewrites.measured import Text
 from tidewheel.planner.text import OWN, identifier, to_sql
 from tidewheel.planner.view_bounds import Bounds, Known, known
-from tidewheel.planner.view_doubles import Size, Term
+from tidewheel.planner.view_doubles import Cut, Size, Term
 
 _MASK = (1 << exact.LIMB) - 1
 _MOST_DIGITS = 18  # behind the point, for DuckDB's products to fit
@@ -71,12 +71,16 @@ class Sums:
         op, names = self._op, self._names
         floats = [s for s in op.arguments if s.float]
         values = {s.argument: f"{names[s.argument]}::DOUBLE" for s in floats}
-        sizes = view_doubles.guessed(run, self._query, values, self._kept) if floats else {}
+        sizes: dict[int, Size] | None = {}
+        if floats and len(op.products) < _WORTH_A_LOOK:
+            sizes = view_doubles.guessed(run, self._query, values, self._kept)
+        elif floats:
+            sizes = None
         rows, together = self._expected(), True
         for _ in range(_TRIES):
             if sizes is None:
                 sizes = view_doubles.measured(run, self._query, values)
-            terms = view_doubles.terms(floats, op.squares, sizes, rows)
+            terms = view_doubles.terms(floats, op.products, sizes, rows)
             found = None if terms is None else self._sums(run, sizes, terms, together)
             if terms is None or found is None:
                 if all(size.most and size.least for size in sizes.values()):
@@ -98,7 +102,7 @@ class Sums:
         self,
         run: Queries,
         sizes: Mapping[int, Size],
-        terms: Sequence[Term],
+        terms: Sequence[Cut],
         together: bool,
     ) -> Totals | None:
         """By one statement; None if a guess was wrong."""
@@ -108,18 +112,18 @@ class Sums:
         for s in op.arguments:
             finite = s.float and sizes[s.argument].finite
             parts += _parts(self._names[s.argument], s, finite, kept.get(s.argument, _UNKNOWN))
+        cut = {term.column for term in terms if isinstance(term, Term)}
         for s in op.arguments:
-            mine = [t for t in terms if s.float and t.column == view_doubles.column(s)]
-            if not mine:
+            if not s.float or view_doubles.column(s) not in cut:
                 continue
             value = f"{self._names[s.argument]}::DOUBLE"
             if not sizes[s.argument].finite:
                 value = f"CASE WHEN {OWN}isfinite({value}) THEN {value} ELSE 0 END"
             query = f"SELECT *, {value} AS {view_doubles.column(s)} FROM ({query})"
-            for term in mine:
-                query = term.cut(query)
+        for term in terms:
+            query = term.cut(query)
         added = [part for term in terms for part in term.sums(together)]
-        parts += [f"coalesce({OWN}sum({part}), 0)" for part, _, _ in added]
+        parts += [part for part, _, _ in added]
         # (in a CASE around a part it would take as long as the part's sum)
         tests = [f"{OWN}max({term.wrong})" for term in terms if term.wrong]
         wrong = [f"coalesce({test}, false)::UTINYINT" for test in tests]
@@ -217,6 +221,8 @@ _UNKNOWN = Known(None, False)
 _ROWS_EXPECTED = float(1 << 27)  # at most
 _UNEVEN = 4  # so many times the rows that groups have on average the largest may well have
 _TRIES = 5
+_WORTH_A_LOOK = 2
+"""Sums of products that take so much longer than to look how large all values are."""
 
 
 def _copy(into: Int64s, column: pa.ChunkedArray) -> None:

@@ -1,4 +1,4 @@
-"""Aggregates that are running sums: count, sum, avg, variance and their kin.
+"""Aggregates that are running sums: count, sum, avg, variances, covariances and their kin.
 
 State per group is a handful of integers, whatever the size of the group. Sums are exact, so an
 insert and its delete leave no trace (see `exact.py`).
@@ -20,7 +20,7 @@ from tidewheel.engine.operators.join import counts_at
 from tidewheel.engine.operators.keyed import Agenda
 from tidewheel.engine.operators.limbs import LaterRows
 from tidewheel.engine.operators.operator import Emission, Operator, emit
-from tidewheel.engine.operators.running_sums import SQUARED, Aggregate, Sum, Totals
+from tidewheel.engine.operators.running_sums import Aggregate, Factors, Sum, Totals
 from tidewheel.engine.state import columns as columns_
 from tidewheel.engine.state.arrangement import Arrangement, Counters, Waiting, times_of
 from tidewheel.engine.state.columns import Mask
@@ -53,24 +53,23 @@ class Accumulate(Operator):
         self.key = tuple(key)
         self.aggregates = tuple(aggregates)
         self._sums: dict[int, Sum] = {}
-        self.squares: dict[int, int] = {}  # by argument, where the sum of its squares lies
+        self.products: dict[Factors, int] = {}  # where the sums of products of arguments lie
         terms = 0
         self.width = 1
         for a in self.aggregates:
-            if a.argument is None:
-                continue
-            kind = input_schema.types[a.argument]
-            if a.argument not in self._sums:
-                counted = all(
-                    b.function == "count" for b in self.aggregates if b.argument == a.argument
-                )
-                s = Sum(a.argument, kind, self.width, terms, counted)
-                self._sums[a.argument] = s
+            for argument in a.arguments:
+                if argument in self._sums:
+                    continue
+                of = [b.function for b in self.aggregates if argument in b.arguments]
+                counted = all(function == "count" for function in of)
+                s = Sum(argument, input_schema.types[argument], self.width, terms, counted)
+                self._sums[argument] = s
                 self.width += s.width
                 terms += 1
-            if a.function in SQUARED and a.argument not in self.squares:
-                self.squares[a.argument] = terms
-                terms += 1
+            for factors in a.products:
+                if factors not in self.products:
+                    self.products[factors] = terms
+                    terms += 1
         self.group = input_schema.select(self.key)
         positions = range(len(self.key))
         self.sums = Arrangement(self.group, positions, depth, name=f"{name} sums")
@@ -80,7 +79,7 @@ class Accumulate(Operator):
             schema_ = Schema(names, (*self.group.types, pa.int16(), pa.int16()))
             self.terms = Arrangement(schema_, positions, depth, name=f"{name} limbs")
         self._finish = Finish(
-            self.group, self.aggregates, schema, self._sums, self.squares, self.width
+            self.group, self.aggregates, schema, self._sums, self.products, self.width
         )
         self.output = (
             Arrangement(schema, positions, depth, name=f"{name} output") if depth else None
@@ -252,13 +251,15 @@ class Accumulate(Operator):
         weights[:, 0] = w
         group = [delta.cols[i] for i in self.key]
         term_parts: list[tuple[Int64s, Int64s, Int64s, int]] = []
+        finite: dict[int, Any] = {}
         for s in self._sums.values():
             values, nulls = s.values(delta.cols[s.argument])
             weights[:, s.count_part] = w if nulls is None else np.where(nulls, 0, w)
             if s.counted:
                 continue
             if s.float:
-                self._float(s, values, nulls, w, weights, term_parts)
+                values = finite[s.argument] = self._finite(s, values, nulls, w, weights)
+                term_parts.append((*exact.split_doubles(values), s.term))
                 continue
             if values.ndim == 2:
                 limbs = exact.split_wide(values)
@@ -269,6 +270,8 @@ class Accumulate(Operator):
             for part, limb in zip(s.parts, limbs, strict=True):
                 product = limb * w
                 weights[:, part] = product if nulls is None else np.where(nulls, 0, product)
+        for factors, term in self.products.items():
+            term_parts.append((*exact.split_products([finite[f] for f in factors]), term))
         if not self.key:
             weights, n = weights.sum(axis=0, keepdims=True), 1
         times = times_of(n, counters)
@@ -281,8 +284,8 @@ class Accumulate(Operator):
             return sums, None
         limb = np.concatenate([p[1] for p in term_parts]).astype(np.int16)
         amount = np.concatenate([p[2] for p in term_parts]) * w[at]
-        term = np.concatenate([np.full(len(p[0]), p[3], np.int16) for p in term_parts])
-        cols = [*(columns_.take(c, at) for c in group), term, limb]
+        terms = np.concatenate([np.full(len(p[0]), p[3], np.int16) for p in term_parts])
+        cols = [*(columns_.take(c, at) for c in group), terms, limb]
         rows = self.terms.layout.rows(
             Delta(self.terms.schema, cols, amount), times_of(len(at), counters)
         )
@@ -297,15 +300,9 @@ class Accumulate(Operator):
             return sums, None
         return sums, sort_rows(self.terms.layout.rows(terms, times_of(len(terms), counters)))
 
-    def _float(
-        self,
-        s: Sum,
-        values: Any,
-        nulls: Mask | None,
-        w: Int64s,
-        weights: Int64s,
-        out: list[tuple[Int64s, Int64s, Int64s, int]],
-    ) -> None:
+    @staticmethod
+    def _finite(s: Sum, values: Any, nulls: Mask | None, w: Int64s, weights: Int64s) -> Any:
+        """Doubles, 0 in place of what is not finite: that is counted in `weights`."""
         values = values.astype(np.float64)
         finite = np.isfinite(values)
         if nulls is not None:
@@ -317,9 +314,7 @@ class Accumulate(Operator):
             weights[:, s.special + 1] = np.where(values == math.inf, present, 0)
             weights[:, s.special + 2] = np.where(values == -math.inf, present, 0)
             values = np.where(finite, values, 0.0)
-        out.append((*exact.split_doubles(values), s.term))
-        if s.argument in self.squares:
-            out.append((*exact.split_squares(values), self.squares[s.argument]))
+        return values
 
     def due(self) -> Iterable[Counters]:
         """Interesting times, and the first one where there is no key."""

@@ -10,6 +10,7 @@ Source for the doubles: Neal, "Fast exact summation using small and large supera
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 
@@ -24,7 +25,7 @@ LIMB = 32
 _LOW = np.int64((1 << LIMB) - 1)
 DOUBLE_LIMB = 26  # products of two, and sums of 2 ** 27 of them, are exact in a double: DuckDB adds
 _DOUBLE_LOW = np.int64((1 << DOUBLE_LIMB) - 1)
-BIAS = 88  # limb b weighs 2 ** (26 * (b - BIAS)): the smallest square is some 2 ** -2252
+BIAS = 88  # limb b weighs 2 ** (26 * (b - BIAS)); b may be negative
 
 
 def split_integers(values: Array) -> list[Int64s]:
@@ -74,33 +75,42 @@ def _within(values: Int64s, bound: int) -> bool:
 
 def split_doubles(values: npt.NDArray[np.float64]) -> tuple[Int64s, Int64s, Int64s]:
     """Finite doubles as (position of the value, limb number, signed limb), zeros left out."""
+    return split_products([values])
+
+
+def split_products(factors: Sequence[npt.NDArray[np.float64]]) -> tuple[Int64s, Int64s, Int64s]:
+    """The exact products of finite doubles, row by row, in the form of `split_doubles`.
+
+    The limbs of a number have one sign, so those of sizes are multiplied, by hand.
+    """
+    first, limbs, sign = _sized(factors[0])
+    for values in factors[1:]:
+        number, others, other_sign = _sized(values)
+        first, sign = first + number - BIAS, sign * other_sign
+        limbs = _multiplied(limbs, others)
+    return _present([first + i for i in range(len(limbs))], [limb * sign for limb in limbs])
+
+
+def _sized(values: npt.NDArray[np.float64]) -> tuple[Int64s, list[Int64s], Int64s]:
+    """The number of the lowest limb, the limbs of the size, and the sign."""
     mantissa, exponent = np.frexp(values)
     whole = np.ldexp(mantissa, 53).astype(np.int64)
     first, limbs = _limbs(np.abs(whole), exponent.astype(np.int64) - 53)
-    sign = np.sign(whole)
-    return _present([first, first + 1, first + 2], [limb * sign for limb in limbs])
+    return first, limbs, np.sign(whole)
 
 
-def split_squares(values: npt.NDArray[np.float64]) -> tuple[Int64s, Int64s, Int64s]:
-    """The exact squares of finite doubles, in the form of `split_doubles`.
-
-    The limbs of a number have one sign, so all products of two are positive.
-    """
-    mantissa, exponent = np.frexp(values)
-    whole = np.abs(np.ldexp(mantissa, 53)).astype(np.int64)
-    first, limbs = _limbs(whole, exponent.astype(np.int64) - 53)
-    words = [limb.view(np.uint64) for limb in limbs]
-    places: list[Int64s] = []
-    parts: list[Int64s] = []
-    for i, one in enumerate(words):
-        for j, other in enumerate(words[i:], i):
+def _multiplied(some: Sequence[Int64s], others: Sequence[Int64s]) -> list[Int64s]:
+    """Limbs of products; all limbs are positive, and of no more bits than they should have."""
+    out = [np.zeros(len(some[0]), np.int64) for _ in range(len(some) + len(others))]
+    for i, one in enumerate(some):
+        for j, other in enumerate(others, i):
             product = one * other
-            low, high = product & np.uint64(_DOUBLE_LOW), product >> np.uint64(DOUBLE_LIMB)
-            times = 1 if i == j else 2
-            place = 2 * first + (i + j - BIAS)
-            places += [place, place + 1]
-            parts += [low.view(np.int64) * times, high.view(np.int64) * times]
-    return _present(places, parts)
+            out[j] += product & _DOUBLE_LOW
+            out[j + 1] += product >> DOUBLE_LIMB
+    for limb, above in itertools.pairwise(out):
+        above += limb >> DOUBLE_LIMB
+        limb &= _DOUBLE_LOW
+    return out
 
 
 def _limbs(size: Int64s, exponent: Int64s) -> tuple[Int64s, list[Int64s]]:

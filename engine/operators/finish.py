@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 
 from tidewheel.engine.operators import exact
-from tidewheel.engine.operators.doubles import AtOnce, Doubles, OneByOne
+from tidewheel.engine.operators.doubles import AtOnce, Doubles, Kept, OneByOne
 from tidewheel.engine.operators.limbs import LimbColumns, LimbRows
-from tidewheel.engine.operators.running_sums import Aggregate, Sum
+from tidewheel.engine.operators.running_sums import Aggregate, Factors, Sum
 from tidewheel.engine.state import columns as columns_
 from tidewheel.engine.state.columns import Array, Col, Mask
 from tidewheel.engine.state.delta import Delta, Int64s, Schema
@@ -24,8 +24,8 @@ _EXACT: Final = 1 << 53
 class Finish:
     """The rows of `schema` (`group`, then `aggregates`) for groups with their sums.
 
-    `sums` and `squares` by argument; `width`: parts of a weight. Limbs of doubles are rows of their
-    own, see `Totals`.
+    `sums` by argument, `products` by arguments; `width`: parts of a weight. Limbs of doubles are
+    rows of their own, see `Totals`.
     """
 
     def __init__(
@@ -34,16 +34,16 @@ class Finish:
         aggregates: Sequence[Aggregate],
         schema: Schema,
         sums: Mapping[int, Sum],
-        squares: Mapping[int, int],
+        products: Mapping[Factors, int],
         width: int,
     ) -> None:
         self._group = group
         self._aggregates = aggregates
         self._schema = schema
         self._sums = sums
-        self._squares = squares
+        self._kept = Kept(sums, products)
         self._width = width
-        self._terms = [s.term for s in sums.values() if s.float] + list(squares.values())
+        self._terms = [s.term for s in sums.values() if s.float] + list(products.values())
 
     def __call__(
         self,
@@ -77,11 +77,11 @@ class Finish:
     def _doubles(self, sums: Rows | None, terms: Rows | LimbColumns | None, count: int) -> Doubles:
         """What finishes aggregates of doubles."""
         if isinstance(terms, LimbColumns):
-            return AtOnce(terms, self._squares)
+            return AtOnce(terms, self._kept)
         if terms is None or not len(terms) or not self._terms:
             if count >= MANY:
-                return AtOnce(LimbColumns([]), self._squares)
-            return OneByOne({t: [0] * count for t in self._terms}, 1, self._squares)
+                return AtOnce(LimbColumns([]), self._kept)
+            return OneByOne({t: [0] * count for t in self._terms}, 1, self._kept)
         if sums is None or not len(self._group):
             group = np.zeros(len(terms), np.int64)
         else:
@@ -90,7 +90,7 @@ class Finish:
             return self._one_by_one(group, terms, count)
         there = (group >= 0).nonzero()[0]
         term, limb = (col[there] for col in terms.cols[-2:])
-        return AtOnce(LimbRows(group[there], term, limb, terms.weights[there]), self._squares)
+        return AtOnce(LimbRows(group[there], term, limb, terms.weights[there]), self._kept)
 
     def _one_by_one(self, group: Int64s, terms: Rows, count: int) -> OneByOne:
         totals = {t: [0] * count for t in self._terms}
@@ -106,7 +106,7 @@ class Finish:
             if g >= 0:
                 totals[term][g] += amount << (exact.DOUBLE_LIMB * (limb - lowest))
         one = 1 << (exact.DOUBLE_LIMB * (exact.BIAS - lowest))
-        return OneByOne(totals, one, self._squares)
+        return OneByOne(totals, one, self._kept)
 
     def _group_of(self, sums: Rows, terms: Rows) -> Int64s:
         """For each term row the position of its group in `sums`, -1 where the group is gone."""
@@ -158,7 +158,7 @@ class Finish:
             value = false == 0 if a.function == "bool_and" else false < count
             return pa.array(value, pa.bool_(), mask=~valid).cast(a.type)
         if s.float:
-            values, nulls = doubles(a.function, s, weights)
+            values, nulls = doubles(a, weights)
             return _dumped(values, nulls, a.type)
         sums = exact.join_limbs([weights[:, p] for p in s.parts])
         if a.function == "sum":

@@ -25,6 +25,8 @@ _LOW: Final = np.int64((1 << BITS) - 1)
 _ROOM: Final = 61  # bits: more than a double has, so that the last one can tell of all below
 _EXPONENT: Final = 52  # where a double has it, and what it is for 0.5
 _HALF: Final = 1022
+Places = tuple[list[Int64s], int]
+"""Numbers, and the place of their lowest limb."""
 _NORMAL: Final = float(np.finfo(np.float64).tiny)
 
 
@@ -61,24 +63,56 @@ def finer(limbs: Sequence[Int64s], by: int) -> tuple[list[Int64s], int]:
     return [np.zeros_like(limbs[0])] * more + list(limbs), more
 
 
-def spread(
-    x: Sequence[Int64s], low: int, squares: Sequence[Int64s], low_square: int, n: Int64s
-) -> tuple[list[Int64s], int]:
-    """n Σx² − (Σx)², not carried, and the place of its lowest limb.
+def whole(limbs: Sequence[Int64s], low: int) -> Places:
+    """The same numbers, carried such that the last limb is small, too."""
+    return carried(carried(limbs)), low
 
-    `x` and `squares` are carried twice, such that the last limb is small, too; `n` < `MOST`.
+
+def central(sums: Sequence[Places], n: Int64s) -> Places:
+    """What central moments are multiples of, carried; see `doubles`. `sums` are `whole`.
+
+    Of x, y and their products; or of x, again x, and its powers from the second. `n` < `MOST`.
     """
-    low_out = min(2 * low, low_square)
-    size = max(2 * (low + len(x)), low_square + len(squares)) - low_out
-    out = [np.zeros(len(n), np.int64) for _ in range(size)]
-    for i, limb in enumerate(squares, low_square - low_out):
-        out[i] += limb * n
-    for i, one in enumerate(x):
-        at = 2 * (low + i) - low_out
-        out[at] -= one * one
-        for j, other in enumerate(x[i + 1 :], 1):
-            out[at + j] -= 2 * one * other
-    return out, low_out
+    x, y, *others = sums
+    xy = _multiplied(x, y)
+    if len(others) == 1:
+        return _together([(1, _by(others[0], n)), (-1, xy)])
+    x2 = others[0]
+    parts = [(1, _by(others[1], n, n)), (-3, _by(_multiplied(x2, x), n)), (2, _multiplied(xy, x))]
+    if len(others) > 2:
+        parts = [
+            (1, _by(others[2], n, n, n)),
+            (-4, _by(_multiplied(others[1], x), n, n)),
+            (6, _by(_multiplied(x2, xy), n)),
+            (-3, _multiplied(xy, xy)),
+        ]
+    return _together(parts)
+
+
+def _by(number: Places, *counts: Int64s) -> Places:
+    limbs, low = number
+    for n in counts:
+        limbs = carried(carried([limb * n for limb in limbs]))
+    return limbs, low
+
+
+def _multiplied(one: Places, other: Places) -> Places:
+    (some, low), (others, low_other) = one, other
+    out = [np.zeros(len(some[0]), np.int64) for _ in range(len(some) + len(others) - 1)]
+    for i, a in enumerate(some):
+        for j, b in enumerate(others, i):
+            out[j] += a * b
+    return carried(carried(out)), low + low_other
+
+
+def _together(parts: Sequence[tuple[int, Places]]) -> Places:
+    low = min(at for _, (_, at) in parts)
+    size = max(at + len(limbs) for _, (limbs, at) in parts) - low
+    out = [np.zeros(len(parts[0][1][0][0]), np.int64) for _ in range(size)]
+    for factor, (limbs, at) in parts:
+        for limb, into in zip(limbs, out[at - low :], strict=False):
+            into += factor * limb
+    return carried(out), low
 
 
 def rounded(limbs: Sequence[Int64s], exponent: int, rest: Mask) -> tuple[Array, Mask]:

@@ -25,18 +25,47 @@ Function = Literal[
     "var_pop",
     "stddev_samp",
     "stddev_pop",
+    "covar_samp",
+    "covar_pop",
+    "third",
+    "fourth",
 ]
+"""`third` and `fourth` are central moments: the means of (x - mean)³ and (x - mean)⁴."""
 FUNCTIONS: tuple[str, ...] = Function.__args__  # type: ignore[attr-defined]
 SQUARED = ("var_samp", "var_pop", "stddev_samp", "stddev_pop")
+COVARIANT = ("covar_samp", "covar_pop")
+_DEGREES = {"third": 3, "fourth": 4}
+CENTRAL = (*SQUARED, *COVARIANT, *_DEGREES)
+"""Functions of how far values lie from their mean: of doubles, by sums of products of these."""
+Factors = tuple[int, ...]
+"""Arguments whose products are summed up, one of them perhaps several times, in ascending order."""
 
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """One aggregate: its function, the position of its argument (None for count(*)), its type."""
+    """One aggregate: its function, the position of its argument (None for count(*)), its type.
+
+    `other`: the second argument of a covariance, NULL where the first one is.
+    """
 
     function: Function
     argument: int | None
     type: pa.DataType
+    other: int | None = None
+
+    @property
+    def arguments(self) -> Sequence[int]:
+        """Both arguments, or as many as there are."""
+        return [a for a in (self.argument, self.other) if a is not None]
+
+    @property
+    def products(self) -> Sequence[Factors]:
+        """The products whose sums it takes, those of fewer factors first."""
+        if self.argument is None or self.function not in CENTRAL:
+            return []
+        if self.other is not None:
+            return [(min(self.argument, self.other), max(self.argument, self.other))]
+        return [(self.argument,) * i for i in range(2, _DEGREES.get(self.function, 2) + 1)]
 
 
 def supports(function: str, argument: pa.DataType | None) -> bool:
@@ -51,7 +80,7 @@ def supports(function: str, argument: pa.DataType | None) -> bool:
     truth = t.is_boolean(argument) or isinstance(argument, pa.Bool8Type)
     if function in ("bool_and", "bool_or") or (truth and function == "sum"):
         return bool(truth)
-    if function in SQUARED:
+    if function in CENTRAL:
         return bool(t.is_float64(argument))
     number = t.is_integer(argument) or t.is_decimal128(argument) or t.is_floating(argument)
     return bool(number or _is_huge(argument))

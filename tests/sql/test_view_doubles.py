@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import tidewheel
 from tidewheel.engine.operators.accumulate import Accumulate
-from tidewheel.planner import view_doubles, view_fill
+from tidewheel.planner import derived_aggregates, view_doubles, view_fill
 from tidewheel.planner.view_doubles import Size, limbs, terms
 
 SUMS = {
@@ -83,6 +83,56 @@ def test_whatever_comes_behind_what_was_looked_at(
         assert con.execute("FROM v ORDER BY g").fetchall() == expected(rows[1::2])
         con.execute("DELETE FROM t")
         assert con.execute("FROM v").fetchall() == []
+        assert kept(con) == 0
+
+
+def moments(rows: list[tuple[float | None, float | None]]) -> list[Any]:
+    """The covariance of pairs, and third and fourth central moments of the first values."""
+    pairs = [(Fraction(x), Fraction(y)) for x, y in rows if x is not None and y is not None]
+    values = [Fraction(x) for x, _ in rows if x is not None]
+    found: list[Any] = [None]
+    if pairs:
+        x, y = (sum((p[i] for p in pairs), Fraction(0)) / len(pairs) for i in (0, 1))
+        found = [float(sum((a - x) * (b - y) for a, b in pairs) / len(pairs))]
+    for power in (3, 4):
+        mean = sum(values, Fraction(0)) / max(1, len(values))
+        sums = sum(((v - mean) ** power for v in values), Fraction(0))
+        found.append(float(sums / len(values)) if values else None)
+    return found
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    rows=st.lists(
+        st.tuples(
+            st.integers(0, 1),
+            st.none() | ALIKE | st.sampled_from([0.0, 5e-324, -1e70, 2.0**-60, 3.0]),
+            st.none() | ALIKE | st.sampled_from([0.0, 1e200, 7.0]),
+        ),
+        max_size=8,
+    )
+)
+def test_products_of_two_and_more(rows: list[tuple[int, float | None, float | None]]) -> None:
+    """Filled by a statement or by operators, and of what is left behind a change."""
+    with tidewheel.connect() as con, pytest.MonkeyPatch.context() as patch:
+        # the shape of values is a quotient of moments
+        patch.setitem(derived_aggregates._SINGLE, "skewness", "m3")
+        patch.setitem(derived_aggregates._SINGLE, "kurtosis", "m4")
+        con.execute("CREATE TABLE t (i INTEGER, g INTEGER, x DOUBLE, y DOUBLE)")
+        if rows:
+            given_ = [(i, *r) for i, r in enumerate(rows)]
+            con.executemany("INSERT INTO t VALUES (?, ?, ?, ?)", given_)
+        con.execute(
+            "CREATE MATERIALIZED VIEW v AS SELECT g, covar_pop(y, x) AS c, skewness(x) AS s, "
+            "kurtosis(x) AS k FROM t GROUP BY g"
+        )
+        for left in (rows, rows[1::2], []):
+            found = con.execute("FROM v ORDER BY g").fetchall()
+            assert found == [
+                (g, *moments([(x, y) for of, x, y in left if of == g]))
+                for g in sorted({g for g, _, _ in left})
+            ]
+            con.execute("DELETE FROM t WHERE i % 2 = 0" if left is rows else "DELETE FROM t")
         assert kept(con) == 0
 
 

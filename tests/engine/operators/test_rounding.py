@@ -16,20 +16,21 @@ from hypothesis import strategies as st
 
 from tidewheel.engine.operators import finish
 from tidewheel.engine.operators.accumulate import Accumulate
-from tidewheel.engine.operators.doubles import AtOnce
+from tidewheel.engine.operators.doubles import AtOnce, Kept
 from tidewheel.engine.operators.limbs import LimbColumns, LimbRows
-from tidewheel.engine.operators.running_sums import SQUARED, Aggregate, Function, Sum
+from tidewheel.engine.operators.running_sums import CENTRAL, SQUARED, Aggregate, Function, Sum
 from tidewheel.engine.state.delta import Delta, Schema
 
 DBL = pa.float64()
 ROWS = Schema(["g", "x"], [pa.int64(), DBL])
-FUNCTIONS: tuple[Function, ...] = ("sum", "avg", *SQUARED)
+POWERS: dict[str, int] = {"third": 3, "fourth": 4}
+FUNCTIONS: tuple[Function, ...] = ("sum", "avg", *SQUARED, "third", "fourth")
 AGGREGATES = [Aggregate(f, 1, DBL) for f in FUNCTIONS]
 OUTPUT = Schema(["g", *FUNCTIONS], [pa.int64(), *[DBL] * len(FUNCTIONS)])
 
 ANY = st.floats(allow_nan=False, allow_infinity=False)
 TAME = st.floats(-1e6, 1e6)
-POWERS = st.builds(math.ldexp, st.sampled_from([1.0, -1.0]), st.integers(-1074, 1023))
+POWERS_OF_TWO = st.builds(math.ldexp, st.sampled_from([1.0, -1.0]), st.integers(-1074, 1023))
 LARGEST = 1.7976931348623157e308
 SMALL = [0.0, -0.0, 5e-324, -5e-324, 2.0**-1022, 2.0**-1023, 2.0**-53]
 EDGES = st.sampled_from([*SMALL, 2.0**1023, LARGEST, -LARGEST, 2.0**53, 2.0**53 + 2, 1.0, 0.1])
@@ -57,8 +58,8 @@ def cancelled(values: list[float]) -> list[float | None]:
 GROUP: st.SearchStrategy[list[float | None]] = st.one_of(
     st.lists(ANY, min_size=1, max_size=5),
     st.lists(TAME, min_size=1, max_size=9),
-    st.lists(st.one_of(POWERS, EDGES), min_size=1, max_size=5),
-    st.lists(st.one_of(POWERS, EDGES, SPECIAL), min_size=1, max_size=5),
+    st.lists(st.one_of(POWERS_OF_TWO, EDGES), min_size=1, max_size=5),
+    st.lists(st.one_of(POWERS_OF_TWO, EDGES, SPECIAL), min_size=1, max_size=5),
     st.lists(ANY, min_size=1, max_size=4).map(cancelled),
     ties(),
     st.builds(lambda x, n: [x] * n, st.one_of(TAME, EDGES), st.integers(1, 12)),
@@ -83,11 +84,14 @@ def expected(function: Function, group: Sequence[float | None]) -> float | None:
         return None
     if n == 1 and function in SQUARED:
         return 0.0
-    if any(map(math.isnan, values)) or len(ends) == 2 or (ends and function in SQUARED):
+    if any(map(math.isnan, values)) or len(ends) == 2 or (ends and function in CENTRAL):
         return math.nan
     if ends:
         return ends.pop()
     exact = [Fraction(v) for v in values]
+    if function in POWERS:
+        center = sum(exact) / n
+        return rounded(sum((v - center) ** POWERS[function] for v in exact) / n)
     if function not in SQUARED:
         return rounded(sum(exact) / (n if function == "avg" else 1))
     mean = sum(exact) / n
@@ -120,6 +124,37 @@ def test_many_groups_have_the_bits_of_few(some: list[list[float | None]]) -> Non
     many = finished([(g, v) for g in range(finish.MANY) for v in some[g % len(some)]])
     for g, values in many.items():
         assert list(map(bits, values)) == list(map(bits, few[g % len(some)])), some[g % len(some)]
+
+
+PAIRED: tuple[Function, ...] = ("covar_pop", "covar_samp")
+PAIRS = st.lists(
+    st.tuples(st.one_of(TAME, POWERS_OF_TWO, EDGES), st.one_of(TAME, EDGES)), max_size=5
+)
+
+
+def covariances(pairs: Sequence[tuple[float, float]]) -> list[float | None]:
+    n, exact = len(pairs), [(Fraction(x), Fraction(y)) for x, y in pairs]
+    if not n:
+        return [None, None]
+    means = [sum(p[i] for p in exact) / n for i in (0, 1)]
+    moment = sum((x - means[0]) * (y - means[1]) for x, y in exact)
+    return [rounded(moment / n), rounded(moment / (n - 1)) if n > 1 else None]
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(some=st.lists(PAIRS, min_size=1, max_size=20))
+def test_covariances_have_the_bits_of_fractions(some: list[list[tuple[float, float]]]) -> None:
+    rows = Schema(["g", "x", "y"], [pa.int64(), DBL, DBL])
+    out = Schema(["g", *PAIRED], [pa.int64(), DBL, DBL])
+    for count in (len(some), finish.MANY):
+        aggregates = [Aggregate(f, 2, DBL, 1) for f in PAIRED]
+        op = Accumulate(rows, [0], aggregates, out)
+        given_ = [(g, *pair, 1) for g in range(count) for pair in some[g % len(some)]]
+        given_ += [(g, None, None, 1) for g in range(count)]
+        found = op.step((), [Delta.from_pylist(rows, given_)])
+        for row in (r for _, _, delta in found for r in delta.to_pylist()):
+            pairs = some[row[0] % len(some)]
+            assert list(map(bits, row[1:3])) == list(map(bits, covariances(pairs))), pairs
 
 
 def number(limbs: dict[int, int]) -> Fraction:
@@ -163,7 +198,8 @@ def test_any_amounts_in_limbs(sums: list[tuple[dict[int, int], int]], columns: b
     weights = np.zeros((len(sums), 5), np.int64)
     weights[:, s.count_part] = [n for _, n in sums]
     for function in ("sum", "avg"):
-        values, nulls = AtOnce(limbs, {})(function, s, weights)  # type: ignore[arg-type]
+        at_once = AtOnce(limbs, Kept({0: s}, {}))
+        values, nulls = at_once(Aggregate(function, 0, DBL), weights)  # type: ignore[arg-type]
         assert not nulls.any()
         for (parts, n), value in zip(sums, values.tolist(), strict=True):
             want = rounded(number(parts) / (n if function == "avg" else 1))
@@ -176,7 +212,8 @@ def test_what_is_left_of_a_quotient_counts() -> None:
     s = Sum(0, DBL, 1, 0, False)
     weights = np.zeros((len(n), 5), np.int64)
     weights[:, s.count_part] = n
-    means, _ = AtOnce(LimbColumns([(0, 88, np.ones(len(n), np.int64))]), {})("avg", s, weights)
+    at_once = AtOnce(LimbColumns([(0, 88, np.ones(len(n), np.int64))]), Kept({0: s}, {}))
+    means, _ = at_once(Aggregate("avg", 0, DBL), weights)
     assert (means == 1.0 / n).all()
 
 

@@ -403,6 +403,7 @@ class Queries:
                 (1, lambda: f"avg({e('int')})"),
                 (1, lambda: f"median({e('double')})"),
                 (0.5, lambda: f"var_pop({e('int')})"),
+                (0.5, lambda: f"round({self._statistic(e)}, 6)"),
                 (0.5, lambda: f"quantile_disc({e('double')}, 0.25)"),
                 (0.5, lambda: f"quantile_cont({e('int')}, [0.1, 0.9])[2]"),
                 (0.5, lambda: f"max({e('double')}, 2)[2]"),
@@ -422,6 +423,13 @@ class Queries:
         if kind == "bool":
             return f"{self.rng.choice(['bool_and', 'bool_or'])}({self.predicate(scope, 1)})"
         return f"{self.rng.choice(['min', 'max'])}({e('date')})"
+
+    def _statistic(self, e: Callable[[str], str]) -> str:
+        """A function of how integers lie together."""
+        pairs = ["covar_pop", "covar_samp", "corr", "regr_slope", "regr_avgx", "regr_r2"]
+        function = self.rng.choice([*pairs, "sem", "skewness", "kurtosis_pop"])
+        arguments = [e("int") for _ in range(2 if function in pairs else 1)]
+        return f"{function}({', '.join(arguments)})"
 
     def _grouped(
         self, source: str, scope: Scope, where: str, kinds: Sequence[str]
