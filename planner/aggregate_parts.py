@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from tidewheel.planner import logical as L
-from tidewheel.planner.derived_aggregates import FOURTH, THIRD
+from tidewheel.planner.derived_aggregates import ENTROPY, FOURTH, THIRD
 from tidewheel.planner.first_rows import Taken, count_of, first_in_order, taken
 from tidewheel.planner.quantiles import Call, quantile_of
 from tidewheel.planner.text import OWN, to_sql
@@ -31,7 +31,11 @@ _COVARIANT: dict[type[exp.Expr], str] = {
 }
 _NAMED = {"mean": "avg", "fsum": "sum", "kahan_sum": "sum", "sumkahan": "sum", "favg": "avg"}
 """Functions that are others to sums which are exact, but for the type of their result."""
-_MOMENTS = {THIRD: "third", FOURTH: "fourth"}
+_MOMENTS = {THIRD: "third", FOURTH: "fourth", **ENTROPY}
+COUNTED = ("histogram", *ENTROPY.values())
+"""Functions of how often each value is there."""
+LISTED = "listed"
+"""What stands for texts and lists of the DISTINCT values of a column, in their order."""
 ENDS = ("min", "max", "arg_min", "arg_max", "first", "last")
 
 
@@ -71,6 +75,21 @@ def by_argument(parts: Sequence[AggregatePart]) -> dict[str, list[AggregatePart]
     return found
 
 
+def _listed(call: exp.Expr) -> exp.Expr | None:
+    """The argument of list(DISTINCT x ORDER BY x), or of a text put together so."""
+    distinct = call.this if isinstance(call, exp.ArrayAgg | exp.GroupConcat) else None
+    order = distinct if isinstance(distinct, exp.Order) else None
+    distinct = order.this if order is not None else distinct
+    if order is None:
+        order = call.find(exp.Order)
+    if not isinstance(distinct, exp.Distinct) or order is None:
+        return None
+    (argument, *more), by = distinct.expressions, [o.this for o in order.expressions]
+    columns = {id(c) for a in (argument, *by) for c in a.find_all(exp.Column)}
+    others = any(id(c) not in columns for c in call.find_all(exp.Column))
+    return None if more or others or by != [argument] else argument
+
+
 def part_of(named: L.Named) -> AggregatePart | None:
     """An aggregate that operators know by itself; None for one that takes all rows of a group."""
     call, condition = named.expr, None
@@ -84,6 +103,9 @@ def part_of(named: L.Named) -> AggregatePart | None:
     if isinstance(call, exp.Anonymous) and call.name in _MOMENTS:
         (argument,), function = call.expressions, _MOMENTS[call.name]
         return AggregatePart(named, function, argument, False, result="var_pop({})")
+    listed = _listed(call)
+    if listed is not None:
+        return AggregatePart(named, LISTED, listed, True)
     if isinstance(call, exp.Filter):
         condition = call.expression.this
         call = call.this
@@ -101,6 +123,10 @@ def part_of(named: L.Named) -> AggregatePart | None:
         function, result = "sum", "count_if({})"
     elif type(call) in _SUMS:
         function = _SUMS[type(call)]
+    elif isinstance(call, exp.Anonymous) and call.name.lower() == "histogram":
+        if len(call.expressions) != 1 or call.find(exp.Distinct) is not None:
+            return None
+        function, argument, result = "histogram", call.expressions[0], "histogram({})"
     elif isinstance(call, exp.Anonymous) and call.name.lower() in _NAMED:
         if len(call.expressions) != 1:
             return None

@@ -63,8 +63,17 @@ _SINGLE: Final = {
 }
 """The same of one argument, which is y."""
 
+_OF_VALUES: Final = {
+    "entropy": f"CASE WHEN different > 1 THEN {OWN}log2(there) - logs / there ELSE 0::DOUBLE END"
+}
+"""The same of how often each value is there.
+
+With n of c occurrences each, the sum of n / c times log2(c / n), as DuckDB has it, is
+log2(c) - (sum of n log2 n) / c: what a change adds to does not depend on c.
+"""
 THIRD: Final = "__tw_third"
 FOURTH: Final = "__tw_fourth"
+ENTROPY: Final = {"__tw_logs": "logs", "__tw_there": "occurrences", "__tw_values": "values"}
 _Make = Callable[[exp.Expr, exp.Expr], exp.Expr]
 _PARTS: Final[dict[str, tuple[str, _Make]]] = {
     "n": ("BIGINT", lambda y, x: exp.Count(this=y)),
@@ -78,8 +87,11 @@ _PARTS: Final[dict[str, tuple[str, _Make]]] = {
     "cs": ("DOUBLE", lambda y, x: exp.CovarSamp(this=y, expression=x)),
     "m3": ("DOUBLE", lambda y, x: exp.Anonymous(this=THIRD, expressions=[y])),
     "m4": ("DOUBLE", lambda y, x: exp.Anonymous(this=FOURTH, expressions=[y])),
+    "logs": ("DOUBLE", lambda y, x: exp.Anonymous(this="__tw_logs", expressions=[y])),
+    "there": ("BIGINT", lambda y, x: exp.Anonymous(this="__tw_there", expressions=[y])),
+    "different": ("BIGINT", lambda y, x: exp.Anonymous(this="__tw_values", expressions=[y])),
 }
-"""What `Accumulate` keeps, with its type; the last two are central moments."""
+"""What operators keep, with its type: m3 and m4 are central moments, the last three of values."""
 
 
 def derived(
@@ -130,18 +142,25 @@ def _taken(call: exp.Expr) -> tuple[str, exp.Expr, exp.Expr] | None:
     if function in _SINGLE and len(values) == 1:
         y = _double(values[0], None, condition)
         return _SINGLE[function], y, y
+    if function in _OF_VALUES and len(values) == 1:
+        y = _where(values[0], None, condition)
+        return _OF_VALUES[function], y, y
     return None
 
 
 def _double(value: exp.Expr, other: exp.Expr | None, condition: exp.Expr | None) -> exp.Expr:
-    """A value as DOUBLE; NULL where another one is, and where a condition does not hold."""
+    return exp.cast(_where(value, other, condition), "DOUBLE")
+
+
+def _where(value: exp.Expr, other: exp.Expr | None, condition: exp.Expr | None) -> exp.Expr:
+    """A value; NULL where another one is, and where a condition does not hold."""
     tests = [] if condition is None else [condition.copy()]
     if other is not None:
         given = other.copy() if isinstance(other, exp.Column) else exp.paren(other.copy())
         tests.append(exp.Not(this=exp.Is(this=given, expression=exp.Null())))
     if tests:
         value = exp.Case(ifs=[exp.If(this=exp.and_(*tests), true=value.copy())])
-    return exp.cast(value.copy(), "DOUBLE")
+    return value.copy()
 
 
 @functools.cache

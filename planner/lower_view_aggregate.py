@@ -3,7 +3,8 @@
 Aggregate ─┬─ sums, counts, averages … ─▶ Accumulate ──────────────┐
            ├─ one per DISTINCT argument ─▶ distinct ─▶ Accumulate ─┤─▶ Collate
            ├─ one per min, max, arg_min, first … ─▶ Ordered ────────┤
-           ├─ one per argument of quantiles ─▶ Quantiles ──────────┘
+           ├─ one per argument of quantiles ─▶ Quantiles ──────────┤
+           ├─ of values, their counts or lists: `lower_view_counts` ┘
            ├─ with any other aggregate: Regroup, all of them in one statement
            └─ with one that follows the order of the rows: see `lower_view_asked`
 """
@@ -29,7 +30,14 @@ from tidewheel.engine.operators.ties import Settling
 from tidewheel.engine.operators.topk import Ordered, extreme
 from tidewheel.engine.state.delta import KeySpec, Schema
 from tidewheel.planner import logical as L
-from tidewheel.planner.aggregate_parts import ENDS, AggregatePart, by_argument, part_of
+from tidewheel.planner.aggregate_parts import (
+    COUNTED,
+    ENDS,
+    LISTED,
+    AggregatePart,
+    by_argument,
+    part_of,
+)
 from tidewheel.planner.derived_aggregates import derived
 from tidewheel.planner.first_rows import a_sort_key, as_sort_keys, chosen_as_it_is
 from tidewheel.planner.lower_view import (
@@ -40,11 +48,14 @@ from tidewheel.planner.lower_view import (
     lowers,
 )
 from tidewheel.planner.lower_view_asked import asked, settled, settled_in_place
+from tidewheel.planner.lower_view_counts import counted, listed
 from tidewheel.planner.order_of_rows import by_place, by_ties, goes_by
 from tidewheel.planner.text import cast_to, column, identifier, to_sql
 from tidewheel.planner.view_answers import Together, by_kernel, by_tables
 from tidewheel.planner.view_kernels import INPUT, group_kernel, statements
 from tidewheel.planner.view_sums import groups_alike
+
+_VALUE = L.Column("__tw_value", "__tw_value", "")
 
 
 @lowers(L.Aggregate)
@@ -67,12 +78,16 @@ def _in_parts(low: ViewLowering, node: L.Aggregate) -> Stream | None:
     taken = [p for p in parts if p is not None]
     source = low(node.input)
     ends = [p for p in taken if p.function in ENDS]
-    sums = [p for p in taken if p.function not in ENDS and p.quantile is None]
+    counts = [p for p in taken if p.function in COUNTED]
+    lists = [p for p in taken if p.function == LISTED]
+    apart = (*ENDS, *COUNTED, LISTED)
+    sums = [p for p in taken if p.function not in apart and p.quantile is None]
     plain = [p for p in sums if not p.distinct]
     distinct = by_argument([p for p in sums if p.distinct])
     quantiles = by_argument([p for p in taken if p.quantile is not None])
     # (in loops there is no Collate)
-    if low.circuit.depth and (ends or quantiles or bool(plain) + len(distinct) > 1):
+    alone = bool(plain) + len(distinct) == 1 and not counts and not lists
+    if low.circuit.depth and (ends or quantiles or (taken and not alone)):
         return None
     names, begun = [c.name for c in source.columns], len(low.circuit.nodes)
 
@@ -87,10 +102,14 @@ def _in_parts(low: ViewLowering, node: L.Aggregate) -> Stream | None:
     if plain or not taken:
         streams.append(_accumulate(low, source, together, plain, distinct=False))
     for group in distinct.values():
-        alone = Together(node.keys, text, rows)
-        streams.append(_accumulate(low, source, alone, group, distinct=True))
+        others = Together(node.keys, text, rows)
+        streams.append(_accumulate(low, source, others, group, distinct=True))
     streams.extend(_end(low, source, node, p, together) for p in ends)
     streams.extend(_quantiles(low, source, group, together) for group in quantiles.values())
+    for make, of in ((counted, counts), (listed, lists)):
+        for group in by_argument(of).values():
+            value = L.Named(_VALUE, cast(exp.Expr, group[0].argument))
+            streams.extend(make(low, _keyed(low, source, node.keys, [value]), group))
     made = [s for s in streams if s is not None]
     if len(made) < len(streams):
         for added in reversed(low.circuit.nodes[begun:]):

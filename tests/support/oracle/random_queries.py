@@ -404,6 +404,7 @@ class Queries:
                 (1, lambda: f"median({e('double')})"),
                 (0.5, lambda: f"var_pop({e('int')})"),
                 (0.5, lambda: f"round({self._statistic(e)}, 6)"),
+                (0.3, lambda: f"round(entropy({e(self.rng.choice(list(TYPES)))}), 6)"),
                 (0.5, lambda: f"quantile_disc({e('double')}, 0.25)"),
                 (0.5, lambda: f"quantile_cont({e('int')}, [0.1, 0.9])[2]"),
                 (0.5, lambda: f"max({e('double')}, 2)[2]"),
@@ -419,6 +420,8 @@ class Queries:
                 (1, lambda: f"min({e('text')})"),
                 (1, lambda: (lambda x: f"string_agg({x}, ',' ORDER BY {x})")(e("text"))),
                 (0.5, lambda: (lambda x: f"list({x} ORDER BY {x})::VARCHAR")(e("int"))),
+                (0.5, lambda: (lambda x: f"string_agg(DISTINCT {x}, ',' ORDER BY {x})")(e("text"))),
+                (0.5, lambda: f"histogram({e('int')})::VARCHAR"),
             )
         if kind == "bool":
             return f"{self.rng.choice(['bool_and', 'bool_or'])}({self.predicate(scope, 1)})"
