@@ -25,6 +25,11 @@ _SUMS: dict[type[exp.Expr], str] = {
     exp.StddevSamp: "stddev_samp",
     exp.StddevPop: "stddev_pop",
 }
+_BITS: dict[type[exp.Expr], str] = {
+    exp.BitwiseAndAgg: "bit_and",
+    exp.BitwiseOrAgg: "bit_or",
+    exp.BitwiseXorAgg: "bit_xor",
+}
 _COVARIANT: dict[type[exp.Expr], str] = {
     exp.CovarSamp: "covar_samp",
     exp.CovarPop: "covar_pop",
@@ -123,6 +128,8 @@ def part_of(named: L.Named) -> AggregatePart | None:
         function, result = "sum", "count_if({})"
     elif type(call) in _SUMS:
         function = _SUMS[type(call)]
+    elif type(call) in _BITS and not isinstance(argument, exp.Distinct):
+        function = _BITS[type(call)]
     elif isinstance(call, exp.Anonymous) and call.name.lower() == "histogram":
         if len(call.expressions) != 1 or call.find(exp.Distinct) is not None:
             return None

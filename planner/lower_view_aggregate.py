@@ -24,7 +24,7 @@ from tidewheel.engine.operators.linear import Concat
 from tidewheel.engine.operators.quantiles import Quantiles
 from tidewheel.engine.operators.rank import Order, rankable
 from tidewheel.engine.operators.regroup import Evaluate, Regroup
-from tidewheel.engine.operators.running_sums import Aggregate, supports
+from tidewheel.engine.operators.running_sums import BITS, Aggregate, supports
 from tidewheel.engine.operators.tally import Tally
 from tidewheel.engine.operators.ties import Settling
 from tidewheel.engine.operators.topk import Ordered, extreme
@@ -82,11 +82,12 @@ def _in_parts(low: ViewLowering, node: L.Aggregate) -> Stream | None:
     lists = [p for p in taken if p.function == LISTED]
     apart = (*ENDS, *COUNTED, LISTED)
     sums = [p for p in taken if p.function not in apart and p.quantile is None]
-    plain = [p for p in sums if not p.distinct]
+    bits = [p for p in sums if p.function in BITS]
+    plain = [p for p in sums if not p.distinct and p.function not in BITS]
     distinct = by_argument([p for p in sums if p.distinct])
     quantiles = by_argument([p for p in taken if p.quantile is not None])
     # (in loops there is no Collate)
-    alone = bool(plain) + len(distinct) == 1 and not counts and not lists
+    alone = bool(plain) + len(distinct) == 1 and not (counts or lists or bits)
     if low.circuit.depth and (ends or quantiles or (taken and not alone)):
         return None
     names, begun = [c.name for c in source.columns], len(low.circuit.nodes)
@@ -101,9 +102,9 @@ def _in_parts(low: ViewLowering, node: L.Aggregate) -> Stream | None:
     streams: list[Stream | None] = []
     if plain or not taken:
         streams.append(_accumulate(low, source, together, plain, distinct=False))
-    for group in distinct.values():
+    for group in (*([bits] if bits else []), *distinct.values()):
         others = Together(node.keys, text, rows)
-        streams.append(_accumulate(low, source, others, group, distinct=True))
+        streams.append(_accumulate(low, source, others, group, distinct=group is not bits))
     streams.extend(_end(low, source, node, p, together) for p in ends)
     streams.extend(_quantiles(low, source, group, together) for group in quantiles.values())
     for make, of in ((counted, counts), (listed, lists)):

@@ -248,6 +248,10 @@ def _parts(value: str, s: Sum, finite: bool, kept: Known) -> list[str]:
     count, ends = _ROWS if kept.filled else _whole(f"{OWN}count({value})"), kept.ends
     if s.counted:
         return [count]
+    if s.bits:
+        bits = len(s.parts) if ends is None or ends[0] < 0 else int(ends[1]).bit_length()
+        each = [_whole(f"{OWN}sum(({value} >> {i}) & 1)") for i in range(bits)]
+        return [count, *each, *[_NONE] * (len(s.parts) - bits)]
     if s.truth:
         return [count, _whole(f"{OWN}count(*) FILTER (NOT {value})")]
     if s.float and finite:

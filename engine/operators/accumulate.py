@@ -20,7 +20,7 @@ from tidewheel.engine.operators.join import counts_at
 from tidewheel.engine.operators.keyed import Agenda
 from tidewheel.engine.operators.limbs import LaterRows
 from tidewheel.engine.operators.operator import Emission, Operator, emit
-from tidewheel.engine.operators.running_sums import Aggregate, Factors, Sum, Totals
+from tidewheel.engine.operators.running_sums import BITS, Aggregate, Factors, Sum, Totals
 from tidewheel.engine.state import columns as columns_
 from tidewheel.engine.state.arrangement import Arrangement, Counters, Waiting, times_of
 from tidewheel.engine.state.columns import Mask
@@ -62,7 +62,8 @@ class Accumulate(Operator):
                     continue
                 of = [b.function for b in self.aggregates if argument in b.arguments]
                 counted = all(function == "count" for function in of)
-                s = Sum(argument, input_schema.types[argument], self.width, terms, counted)
+                bits = all(function in BITS for function in of)
+                s = Sum(argument, input_schema.types[argument], self.width, terms, counted, bits)
                 self._sums[argument] = s
                 self.width += s.width
                 terms += 1
@@ -265,6 +266,8 @@ class Accumulate(Operator):
                 limbs = exact.split_wide(values)
             elif s.truth:
                 limbs = [(values == 0).astype(np.int64)]  # counts what is false
+            elif s.bits:
+                limbs = exact.split_bits(values)
             else:
                 limbs = exact.split_integers(values)
             for part, limb in zip(s.parts, limbs, strict=True):

@@ -13,6 +13,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -39,6 +40,19 @@ def split_integers(values: Array) -> list[Int64s]:
         ]
     values = values.astype(np.int64, copy=False)
     return [values & _LOW, values >> LIMB]
+
+
+def split_bits(values: Array) -> list[Int64s]:
+    """The bits of integers, 0 or 1, the lowest first."""
+    return [((values >> i) & 1).astype(np.int64) for i in range(8 * values.dtype.itemsize)]
+
+
+def join_bits(bits: Sequence[npt.NDArray[np.bool_]], kind: np.dtype[Any]) -> Array:
+    """Integers of a type, from their bits."""
+    out = np.zeros(len(bits[0]), np.uint64)
+    for i, bit in enumerate(bits):
+        out |= bit.astype(np.uint64) << np.uint64(i)
+    return out.astype(f"u{kind.itemsize}").view(kind)
 
 
 def split_wide(pairs: npt.NDArray[np.uint64], signed: bool = True) -> list[Int64s]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -157,6 +157,12 @@ class Finish:
                 return exact.integers_to_arrow(count - false, valid, a.type)
             value = false == 0 if a.function == "bool_and" else false < count
             return pa.array(value, pa.bool_(), mask=~valid).cast(a.type)
+        if s.bits:
+            parts = [weights[:, p] for p in s.parts]
+            bits = [_BITS[a.function](part, count) for part in parts]
+            dtype = columns_.column_type(a.type).dtype
+            assert dtype is not None
+            return pa.array(exact.join_bits(bits, dtype), a.type, mask=~valid)
         if s.float:
             values, nulls = doubles(a, weights)
             return _dumped(values, nulls, a.type)
@@ -167,6 +173,13 @@ class Finish:
             return exact.integers_to_arrow(sums, valid, a.type)
         scale = 10**s.kind.scale if pa.types.is_decimal128(s.kind) else 1
         return _dumped(*_means(sums, count, scale), a.type)
+
+
+_BITS: Final[dict[str, Callable[[Int64s, Int64s], Mask]]] = {
+    "bit_and": lambda part, count: part == count,
+    "bit_or": lambda part, count: part > 0,
+    "bit_xor": lambda part, count: (part & 1) == 1,
+}
 
 
 def _dumped(values: Array, nulls: Mask, kind: pa.DataType) -> pa.Array:

@@ -29,6 +29,9 @@ Function = Literal[
     "covar_pop",
     "third",
     "fourth",
+    "bit_and",
+    "bit_or",
+    "bit_xor",
 ]
 """`third` and `fourth` are central moments: the means of (x - mean)³ and (x - mean)⁴."""
 FUNCTIONS: tuple[str, ...] = Function.__args__  # type: ignore[attr-defined]
@@ -37,6 +40,8 @@ COVARIANT = ("covar_samp", "covar_pop")
 _DEGREES = {"third": 3, "fourth": 4}
 CENTRAL = (*SQUARED, *COVARIANT, *_DEGREES)
 """Functions of how far values lie from their mean: of doubles, by sums of products of these."""
+BITS = ("bit_and", "bit_or", "bit_xor")
+"""Functions of how many values have each bit: of arguments that no others have."""
 Factors = tuple[int, ...]
 """Arguments whose products are summed up, one of them perhaps several times, in ascending order."""
 
@@ -82,6 +87,8 @@ def supports(function: str, argument: pa.DataType | None) -> bool:
         return bool(truth)
     if function in CENTRAL:
         return bool(t.is_float64(argument))
+    if function in BITS:
+        return bool(t.is_integer(argument))
     number = t.is_integer(argument) or t.is_decimal128(argument) or t.is_floating(argument)
     return bool(number or _is_huge(argument))
 
@@ -94,13 +101,20 @@ class Sum:
     """Where the running sum of one argument lies: parts of the weight, or rows of terms."""
 
     def __init__(
-        self, argument: int, kind: pa.DataType, first: int, term: int, counted: bool
+        self,
+        argument: int,
+        kind: pa.DataType,
+        first: int,
+        term: int,
+        counted: bool,
+        bits: bool = False,
     ) -> None:
         self.argument = argument
         self.kind = kind
         self.count_part = first
         self.parts = range(first + 1, first + 1)
         self.counted = counted  # only its NULLs matter
+        self.bits = bits  # each part counts one
         self.float = pa.types.is_floating(kind) and not counted
         self.term = term
         self.special: int | None = None
@@ -113,6 +127,7 @@ class Sum:
         else:
             dtype = columns_.column_type(kind).dtype
             limbs = 4 if dtype is None else 1 if dtype.itemsize <= 4 else 2
+            limbs = kind.bit_width if bits else limbs
             self.parts = range(first + 1, first + 1 + limbs)
             self.width = 1 + limbs
 

@@ -389,7 +389,7 @@ class Queries:
                 (2, lambda: f"sum({distinct}{e('int')})"),
                 (1, lambda: f"max({e('int')})"),
                 (1, lambda: f"min({e('int')})"),
-                (0.5, lambda: f"bit_xor({e('int')})"),
+                (0.5, lambda: f"{self.rng.choice(['bit_xor', 'bit_and', 'bit_or'])}({e('int')})"),
                 (0.5, lambda: f"count_if({distinct}{self.predicate(scope, 1)})"),
                 (0.5, lambda: f"sum({distinct}{self.predicate(scope, 1)})"),
             )
