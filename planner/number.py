@@ -82,10 +82,11 @@ def finished(number: Number, kind: pa.DataType) -> Compute | None:
         values = np.broadcast_to(values, n)
         if found.dtype is not None and nulls is None:
             return np.ascontiguousarray(values, found.dtype)
+        if isinstance(found, FixedType) and not pa.types.is_decimal128(kind):
+            # (pa.array imports pandas)
+            return found.join(values.astype(found.dtype), np.broadcast_to(nulls, n))  # type: ignore[arg-type]
         valid = None if nulls is None else ~np.broadcast_to(nulls, n)
-        if pa.types.is_decimal128(kind):
-            return found.load(integers_to_arrow(values, valid, kind))
-        return found.load(pa.array(values, kind, mask=None if valid is None else ~valid))
+        return found.load(integers_to_arrow(values, valid, kind))
 
     return compute
 

@@ -160,9 +160,10 @@ class Finish:
         if s.bits:
             parts = [weights[:, p] for p in s.parts]
             bits = [_BITS[a.function](part, count) for part in parts]
-            dtype = columns_.column_type(a.type).dtype
-            assert dtype is not None
-            return pa.array(exact.join_bits(bits, dtype), a.type, mask=~valid)
+            column = columns_.column_type(a.type)
+            assert isinstance(column, columns_.FixedType)
+            assert column.dtype is not None
+            return column.dump(column.join(exact.join_bits(bits, column.dtype), ~valid))
         if s.float:
             values, nulls = doubles(a, weights)
             return _dumped(values, nulls, a.type)
