@@ -80,9 +80,12 @@ def statement(draw: random.Random, number: int) -> str:
     return f"UPDATE {table} SET x = -x, i = {draw.choice(TIMES)} WHERE k = {key}"
 
 
+_MORE = [pytest.param(s, marks=pytest.mark.long) for s in range(3, 8)]
+
+
 @pytest.mark.filterwarnings("error:the changes of maintained view")
 @pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", [*range(3), *_MORE])
 def test_views_show_what_is_stored(seed: int, threads: int) -> None:
     draw, numbers = random.Random(seed), count()
     with tidewheel.connect(threads=threads) as con:

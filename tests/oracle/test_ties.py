@@ -67,7 +67,10 @@ class Edits:
         self.con.execute(self.rng.choice(["COMMIT", "COMMIT", "ROLLBACK"]))
 
 
-@pytest.mark.parametrize("seed", range(10))
+_MORE = [pytest.param(s, marks=pytest.mark.long) for s in range(5, 10)]
+
+
+@pytest.mark.parametrize("seed", [*range(5), *_MORE])
 def test_ties(seed: int) -> None:
     with tidewheel.connect(threads=1) as con:
         con.execute("CREATE TABLE t (k INTEGER, y INTEGER, s VARCHAR, v INTEGER, d DOUBLE)")
