@@ -42,8 +42,6 @@ class Filling(Contents):
         super().__init__()
         self._answered_by: dict[Node, Delta] = {}
         self._registry: SharedArrangements | None = None
-        self._waits: set[Node] = set()
-        """Operators whose sums wait, as DuckDB computes what they give at first."""
         self._computed: dict[Node, Delta] = {}
 
     def begin(self, run: Run, expected: Callable[[Node], float]) -> None:
@@ -86,7 +84,10 @@ class Filling(Contents):
         return expected(source) >= most and groups_of(op, self.known(node, run)) > GROUPS
 
     def _compute(self, node: Node, run: Reusing) -> None:
-        """Compute many groups, and what filters leave of them; DuckDB joins these, if few."""
+        """Compute many groups, and what filters leave of them; DuckDB joins these, if few.
+
+        Who reads them may begin with an answer: then they are part of its statement.
+        """
         end, between = node, {node}
         while not _several(end) and isinstance((reader := end.readers[0][0][0]).op, Map):
             if reader not in self._gives:
@@ -96,9 +97,12 @@ class Filling(Contents):
         names = self._grouped[node]
         given = named(self._gives[node.inputs[0].node], names)
         groups = self.groups(node, given, names)
+        self.late.add(node)
+        if not _several(end) and end.readers[0][0][0] in self._answers:
+            self._written_out(node, groups)
+            return
         run.known(self._gives[node], groups)
         output = as_delta(run(groups if end is node else self._gives[end]), end.op.schema)
-        self._waits.add(node)
         self._computed[end] = output
         self.outputs.discard(node)
         if len(output) > GROUPS or not self._meets(end):
@@ -108,6 +112,15 @@ class Filling(Contents):
         self.outputs.add(end)
         for other in between - {end}:
             del self._gives[other]
+
+    def _written_out(self, node: Node, query: str) -> None:
+        """What a node gives is this query at any time."""
+        called = f"({self._gives[node]})"
+        for other, text in self._gives.items():
+            self._gives[other] = text.replace(called, f"({query})")
+        self._gives[node] = query
+        self.outputs.discard(node)
+        self._totals.discard(node)
 
     def _wait(self, node: Node) -> None:
         """Let the sums of an operator wait."""
@@ -198,7 +211,7 @@ class Filling(Contents):
             if node is None or not node.inputs:
                 continue
             op = node.op
-            if node in self._waits:
+            if node in self.late:
                 self._wait(node)
             if node in self._computed:
                 output = self._computed.pop(node)
@@ -208,7 +221,7 @@ class Filling(Contents):
                     run.computed(self._gives[node], output)
                 else:
                     _push_on(circuit, node, output)
-            if node in self._waits or node in known:
+            if node in self.late or node in known:
                 continue
             ready = [(port, w.node) for port, w in enumerate(node.inputs) if w.node in served]
             if node in served and isinstance(op, Join):
