@@ -6,11 +6,12 @@ import random
 from collections import Counter
 from typing import Any
 
-import duckdb
 import numpy as np
 import pytest
 
 import tidewheel
+from oracle import column_edits
+from oracle.column_edits import Edits, Rows
 from tidewheel.engine.operators import quantiles, shared
 from tidewheel.engine.operators.interpolation import fused, rounded
 from tidewheel.engine.state import hashing
@@ -67,56 +68,17 @@ def same(found: list[tuple[Any, ...]]) -> Counter[str]:
     return Counter(repr([one(v) for v in row]) for row in found)
 
 
+def alike(found: Rows, wanted: Rows) -> bool:
+    """Are these the same rows?"""
+    return same(found) == same(wanted)
+
+
 def check(
     rng: random.Random, kind: str, start: int, edits: int, threads: int = 1, kept: bool = True
 ) -> None:
     """Random transactions; all views after each. All are `kept` by operators, or one is not."""
-    ids = iter(range(1 << 30))
     queries = DISCRETE if kind == "BOOLEAN" else DISCRETE | CONTINUOUS
-    values = [*KINDS[kind], "NULL"]
-
-    def some(n: int) -> str:
-        found = []
-        for _ in range(n):
-            k, h = rng.choice(["NULL", "1", "2", "3"]), rng.choice(["NULL", "'x'", "'y'", "'z'"])
-            x, y = rng.choice(values), rng.choice([1, 2.5, 7, "NULL"])
-            row = f"({next(ids)}, {k}, {h}, {x}, {y})"
-            found += [row] * rng.choice([1, 1, 1, 2])
-        return f"INSERT INTO t VALUES {', '.join(found)}"
-
-    def edit() -> str:
-        mod = rng.randrange(2, 9)
-        where = f"WHERE i % {mod} = {rng.randrange(mod)}"
-        return rng.choice(
-            [
-                some(rng.choice([1, 2, 9])),
-                f"DELETE FROM t {where}",
-                f"UPDATE t SET x = {rng.choice(values)} {where}",
-                f"UPDATE t SET k = k % 3 + 1, y = y + 0.1 {where}",
-                f"DELETE FROM t WHERE x = (SELECT {rng.choice(['max', 'min'])}(x) FROM t)",
-                f"DELETE FROM t WHERE k = {rng.choice('123')}",
-            ]
-        )
-
-    with tidewheel.connect(threads=threads) as con, duckdb.connect() as oracle:
-        for at in (con, oracle):
-            at.execute(f"CREATE TABLE t (i INTEGER, k INTEGER, h VARCHAR, x {kind}, y DOUBLE)")
-        if start:
-            statement = some(start)
-            con.execute(statement)
-            oracle.execute(statement)
-        for name, query in queries.items():
-            con.execute(f"CREATE MATERIALIZED VIEW {name}_ AS {query}")
-        for _ in range(edits):
-            batch = [edit() for _ in range(rng.choice([1, 1, 3]))]
-            for statement in batch if len(batch) == 1 else ["BEGIN", *batch, "COMMIT"]:
-                con.execute(statement)
-                oracle.execute(statement)
-            for name, query in queries.items():
-                got = same(con.execute(f"FROM {name}_").fetchall())
-                assert got == same(oracle.execute(query).fetchall()), (name, batch)
-        reasons = con.execute("SELECT reason FROM tidewheel_views()").fetchall()
-        assert kept == all(reason is None for (reason,) in reasons), reasons
+    column_edits.check(Edits(rng, KINDS[kind]), kind, queries, alike, start, edits, threads, kept)
 
 
 @pytest.mark.parametrize(("start", "threads"), [(0, 1), (40, 2)])

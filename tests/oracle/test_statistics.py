@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 
 import tidewheel
+from oracle import column_edits
+from oracle.column_edits import OTHERS, Edits
 from tidewheel.engine.operators import finish
 from tidewheel.engine.state import hashing
 from tidewheel.planner import view_fill
@@ -102,53 +104,10 @@ def check(
     kept: bool = True,
 ) -> None:
     """Random transactions; all views after each. All are `kept` by operators, or one is not."""
-    ids = iter(range(1 << 30))
-    views = queries(single=not special)
-    values = [*KINDS[kind], "NULL", *(SPECIAL if special else ())]
-    others = ["1", "2.5", "7", "NULL", "-0.1", "1e-3", *(SPECIAL[:1] if special else ())]
-
-    def some(n: int) -> str:
-        found = []
-        for _ in range(n):
-            k, h = rng.choice(["NULL", "1", "2", "3"]), rng.choice(["NULL", "'x'", "'y'", "'z'"])
-            row = f"({next(ids)}, {k}, {h}, {rng.choice(values)}, {rng.choice(others)})"
-            found += [row] * rng.choice([1, 1, 1, 2])
-        return f"INSERT INTO t VALUES {', '.join(found)}"
-
-    def edit() -> str:
-        mod = rng.randrange(2, 9)
-        where = f"WHERE i % {mod} = {rng.randrange(mod)}"
-        return rng.choice(
-            [
-                some(rng.choice([1, 2, 9])),
-                f"DELETE FROM t {where}",
-                f"UPDATE t SET x = {rng.choice(values)} {where}",
-                f"UPDATE t SET k = k % 3 + 1, y = y + 0.1 {where}",
-                f"DELETE FROM t WHERE x = (SELECT {rng.choice(['max', 'min'])}(x) FROM t)",
-                f"DELETE FROM t WHERE k = {rng.choice('123')}",
-            ]
-        )
-
-    with tidewheel.connect(threads=threads) as con, duckdb.connect() as oracle:
-        for at in (con, oracle):
-            at.execute(f"CREATE TABLE t (i INTEGER, k INTEGER, h VARCHAR, x {kind}, y DOUBLE)")
-        if start:
-            statement = some(start)
-            con.execute(statement)
-            oracle.execute(statement)
-        for name, query in views.items():
-            con.execute(f"CREATE MATERIALIZED VIEW {name}_ AS {query}")
-        for _ in range(edits):
-            batch = [edit() for _ in range(rng.choice([1, 1, 3]))]
-            for statement in batch if len(batch) == 1 else ["BEGIN", *batch, "COMMIT"]:
-                con.execute(statement)
-                oracle.execute(statement)
-            for name, query in views.items():
-                got, wanted = con.execute(f"FROM {name}_").fetchall(), oracle.execute(query)
-                rows = wanted.fetchall()
-                assert same(got, rows), (name, batch, got, rows)
-        reasons = con.execute("SELECT reason FROM tidewheel_views()").fetchall()
-        assert kept == all(reason is None for (reason,) in reasons), reasons
+    values = [*KINDS[kind], *(SPECIAL if special else ())]
+    others = [*OTHERS, *(SPECIAL[:1] if special else ())]
+    made, views = Edits(rng, values, others), queries(single=not special)
+    column_edits.check(made, kind, views, same, start, edits, threads, kept)
 
 
 @pytest.mark.parametrize(("start", "threads"), [(0, 1), (40, 2)])
