@@ -80,7 +80,8 @@ class Ordered(Keyed):
         self._plain_key = all(kind.plain for kind in self.input.key.kinds)
         self._wake: Wake | None = None
         self._crowd = max(_CROWD, _PER_ROW * count)
-        """So many rows of one place ask for finer ones."""
+        """So many rows of one place ask for finer ones, once in a step."""
+        self._tried = False
 
     def _arrange(self, schema: Schema, key: Sequence[int], depth: int) -> Arrangement:
         return Arrangement(schema, key, depth, self.ranking, name=f"{self.name} input")
@@ -104,7 +105,8 @@ class Ordered(Keyed):
 
     def step(self, counters: Counters, deltas: Sequence[Delta | None]) -> list[Emission]:
         """New output − output so far, of all touched keys."""
-        self._present = delta = deltas[0]
+        self._tried, self._present = False, deltas[0]
+        delta = self._present
         if self._heads is not None and delta is not None:
             deltas = [self._kept(self._heads[0], delta)]
         change = super().step(counters, deltas)
@@ -206,17 +208,21 @@ class Ordered(Keyed):
                 rows = self._firsts(keys)
         return rows
 
-    def _refined(self) -> bool:
-        """Give rows finer places, as a crowd of them shares one; False if there are none."""
-        if not self.ranking.coarse or self._asked is not None:
+    def _crowded(self, size: int) -> bool:
+        """Do so many rows share one place, and have all got finer ones now?"""
+        if size <= self._crowd or not self.ranking.coarse or self._asked is not None:
             return False
+        if self._tried:  # they are the same
+            self._crowd = size
+            return False
+        self._tried = True
         runs = list(self.input.spine.runs())
         if not runs:
             return False
-        self._crowd *= 2  # it may come again: some are the same
         rows = concat_rows(runs)
         finer = Finer(self.input.schema, self.ranking.orders, rows.cols)
         if self._heads is not None and not self._heads[0].move(finer.ends):
+            self._crowd = max(size, 2 * len(rows))
             return False
         self.ranking.finer = finer
         self.input = self._arrange(self.input.schema, self.input.key.indices, 0)
@@ -275,7 +281,7 @@ class Ordered(Keyed):
         starts = np.append(places.nonzero()[0], len(run))
         ends = starts[starts.searchsorted(low + counts - 1, side="right")]
         lengths = ends - low
-        if lengths.max(initial=0) > self._crowd and self._refined():
+        if self._crowded(int(lengths.max(initial=0))):
             return self._firsts(keys)
         offsets = lengths.cumsum() - lengths
         index = np.arange(lengths.sum()) + (low - offsets).repeat(lengths)
@@ -285,7 +291,7 @@ class Ordered(Keyed):
         """The first rows of a group: at least `count` if it has so many."""
         wanted = few = max(4 * self.count, 16)
         while True:
-            if wanted > self._crowd and self._refined():
+            if self._crowded(wanted):
                 wanted = few
             parts, bound = self._stored.first(key, wanted)
             if not parts:
