@@ -142,13 +142,12 @@ def _top_k(low: ViewLowering, node: L.TopK) -> Stream:
     keys = [k.expr for k in node.keys]
     source, positions = low.columns_for(low(node.input), keys)
     names = [source.schema[i].name for i in positions]
-    named = zip(names, node.keys, strict=True)
-    by = {n: L.SortKey(column(n), k.descending, k.nulls_first) for n, k in reversed([*named])}
-    by = {n: by[n] for n in names}  # (of keys that come twice the first one counts)
+    by: dict[str, L.SortKey] = {}  # (of keys that come twice the first one counts)
+    for name, key in zip(names, node.keys, strict=True):
+        by.setdefault(name, L.SortKey(column(name), key.descending, key.nulls_first))
     # Ties are cut by the whole row, so that the answer does not depend on the order of arrival.
-    by |= {
-        c.name: L.SortKey(column(c.name), False, False) for c in source.schema if c.name not in by
-    }
+    for c in source.schema:
+        by.setdefault(c.name, L.SortKey(column(c.name), False, False))
     items = [to_sql(ordered(key)) for key in by.values()]
     order = f" ORDER BY {', '.join(items)}"
     counts = []

@@ -115,11 +115,16 @@ def _following(low: ViewLowering, stream: Stream, same: Sequence[L.Named]) -> St
     )
     if same_schema.types != schema.types:
         return None
-    place = Order(value, bool(item.args.get("desc")), bool(item.args.get("nulls_first")))
+    place = _order(value, item)
     windows = [e.expr for e in named]
     whole = in_arrays(windows, source, group, schema, whole, reach.total)
     op = Following(source, group, place, reach, schema, whole, rest, [width + at for at in carried])
     return _with(low, placed, op, named, answer)
+
+
+def _order(at: int, item: exp.Expr) -> Order:
+    """An item of ORDER BY that is the column at a place."""
+    return Order(at, bool(item.args.get("desc")), bool(item.args.get("nulls_first")))
 
 
 def _over(window: exp.Expr) -> dict[str, Any]:
@@ -192,10 +197,7 @@ def _first_rows(low: ViewLowering, node: L.Window, wanted: int) -> Stream | None
     value = by[0]
     if not rankable(source.types[value]):
         return None
-    place, *further = (
-        Order(at, bool(i.args.get("desc")), bool(i.args.get("nulls_first")))
-        for at, i in zip(by, items, strict=True)
-    )
+    place, *further = map(_order, by, items)
     number = to_sql(identifier(named.column.name))
     if any(kind.loose for kind in source.kinds):
         # DuckDB would put rows into arg_min, which gives 0.0 for -0.0; this it does not see through

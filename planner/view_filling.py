@@ -108,7 +108,7 @@ class Filling(Contents):
         if len(output) > GROUPS or not self._meets(end):
             self._by_operators(node)
             return
-        self.found[end] = len(output)
+        self.found[end] = max(1, len(output))
         self.outputs.add(end)
         for other in between - {end}:
             del self._gives[other]

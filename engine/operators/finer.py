@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 
 from tidewheel.engine.arrow import numbers
 from tidewheel.engine.operators.rank import Order, bytes_of, first_bytes, is_text, place_of, whole
+from tidewheel.engine.state.arrow_values import is_valid
 from tidewheel.engine.state.columns import Col, ColumnType, Mask, is_null
 from tidewheel.engine.state.delta import Int64s, Schema
 
@@ -80,8 +81,7 @@ class Finer:
                 slot = last - slot
             nulls = is_null(col)
             if nulls is not None:
-                slot = np.where(nulls, 0 if order.nulls_first else last, slot)
-                own &= ~nulls
+                slot, own = np.where(nulls, 0 if order.nulls_first else last, slot), own & ~nulls
             out <<= bits
             out |= np.where(known, slot, 0)
             known &= own
@@ -144,7 +144,7 @@ def _numbered(order: Order, texts: pa.Array) -> _Part:
     def slots(col: Col, n: int) -> tuple[Int64s, Mask]:
         texts = bytes_of(col)
         found = pc.index_in(texts, known)
-        own = numbers(pc.is_valid(found)).astype(bool)
+        own = is_valid(found)
         slot = numbers(found.fill_null(0)).astype(np.int64) * 2 + 1
         others = (~own).nonzero()[0]
         if len(others):

@@ -5,10 +5,11 @@ from __future__ import annotations
 import random
 from collections import Counter
 
-import duckdb
 import pytest
 
 import tidewheel
+from oracle import column_edits
+from oracle.column_edits import Edits, Rows
 from tidewheel.planner import view_fill
 
 KINDS = {
@@ -35,40 +36,14 @@ QUERIES = {
 def check(rng: random.Random, kind: str, start: int, edits: int, threads: int = 1) -> None:
     """Random transactions; all views after each."""
     low, high = KINDS[kind]
-    ids = iter(range(1 << 30))
+    values = [low, high, 0, 1, 2, 3, 6, max(low, -1), *(rng.randint(low, high) for _ in range(9))]
+    made = Edits(rng, [str(v) for v in values])
+    column_edits.check(made, kind, QUERIES, alike, start, edits, threads)
 
-    def value() -> str:
-        some = [low, high, 0, 1, 2, 3, 6, rng.randint(low, high), max(low, -1)]
-        return str(rng.choice([*some, "NULL"]))
 
-    def rows(n: int) -> str:
-        found = (f"({next(ids)}, {rng.choice(['NULL', 1, 2, 3])}, {value()})" for _ in range(n))
-        return f"INSERT INTO t VALUES {', '.join(found)}"
-
-    def edit() -> str:
-        where = f"WHERE i % {rng.randrange(2, 7)} = 1"
-        edits = [f"DELETE FROM t {where}", f"UPDATE t SET x = {value()} {where}"]
-        return rng.choice([rows(1), rows(4), *edits, f"UPDATE t SET k = k % 3 + 1 {where}"])
-
-    with tidewheel.connect(threads=threads) as con, duckdb.connect() as oracle:
-        for at in (con, oracle):
-            at.execute(f"CREATE TABLE t (i INTEGER, k INTEGER, x {kind})")
-        if start:
-            for statement in [rows(start)]:
-                con.execute(statement)
-                oracle.execute(statement)
-        for name, query in QUERIES.items():
-            con.execute(f"CREATE MATERIALIZED VIEW {name}_ AS {query}")
-        for _ in range(edits):
-            batch = [edit() for _ in range(rng.choice([1, 1, 3]))]
-            for statement in batch if len(batch) == 1 else ["BEGIN", *batch, "COMMIT"]:
-                con.execute(statement)
-                oracle.execute(statement)
-            for name, query in QUERIES.items():
-                got = Counter(con.execute(f"FROM {name}_").fetchall())
-                assert got == Counter(oracle.execute(query).fetchall()), (name, batch)
-        reasons = con.execute("SELECT DISTINCT reason FROM tidewheel_views()").fetchall()
-        assert reasons == [(None,)]
+def alike(found: Rows, wanted: Rows) -> bool:
+    """Are these the same rows?"""
+    return Counter(found) == Counter(wanted)
 
 
 @pytest.mark.parametrize(("start", "threads"), [(0, 1), (30, 2)])

@@ -11,6 +11,7 @@ import pytest
 
 import tidewheel
 from oracle.shape_checks import rows
+from oracle.transactions import failed
 from tidewheel.engine.operators import shared
 from tidewheel.engine.operators.accumulate import Accumulate
 from tidewheel.planner import view_answers, view_fill, view_filling
@@ -145,19 +146,3 @@ def test_groups_are_found_as_they_were(
                 assert got == rows(oracle.execute(f"FROM v_{name}").fetchall()), (name, edits)
         if not times:
             assert not waits(con, "v_sums")
-
-
-def failed(con: tidewheel.Connection, edits: list[str], back: bool) -> bool:
-    """One statement, or one transaction of several; True if it failed or was rolled back."""
-    try:
-        if len(edits) > 1:
-            con.execute("BEGIN")
-        for statement in edits:
-            con.execute(statement)
-        if len(edits) > 1:
-            con.execute("ROLLBACK" if back else "COMMIT")
-        return back and len(edits) > 1
-    except tidewheel.IntegrityError:
-        if len(edits) > 1:
-            con.execute("ROLLBACK")
-        return True

@@ -11,6 +11,7 @@ import pytest
 
 import tidewheel
 from oracle.shape_checks import rows
+from oracle.transactions import failed
 from tidewheel.engine.operators import shared
 from tidewheel.engine.operators.join import Arrange
 from tidewheel.engine.operators.tally import Tally
@@ -150,10 +151,7 @@ def test_what_waits_is_found_as_it_was(
         for turn in range(30):
             edits = [edit(rng, 200 + 10 * (4 * turn + i)) for i in range(rng.choice([1, 1, 1, 3]))]
             who = rng.choice([con, other])
-            failed = [run(who, edits, rng.random() < 0.1)] if len(edits) > 1 else [False]
-            if len(edits) == 1:
-                failed = [not done(who, edits[0])]
-            if not failed[0]:
+            if not failed(who, edits, len(edits) > 1 and rng.random() < 0.1):
                 for statement in edits:
                     oracle.execute(statement)
             if turn % 10 == 9:
@@ -163,22 +161,3 @@ def test_what_waits_is_found_as_it_was(
             for name in SHAPES:
                 got = rows(con.execute(f"FROM v_{name}").fetchall())
                 assert got == rows(oracle.execute(f"FROM v_{name}").fetchall()), (name, edits)
-
-
-def done(con: tidewheel.Connection, statement: str) -> bool:
-    try:
-        con.execute(statement)
-    except tidewheel.IntegrityError:
-        return False
-    return True
-
-
-def run(con: tidewheel.Connection, edits: list[str], back: bool) -> bool:
-    """One transaction; True if it failed, or was rolled back."""
-    con.execute("BEGIN")
-    for statement in edits:
-        if not done(con, statement):
-            con.execute("ROLLBACK")
-            return True
-    con.execute("ROLLBACK" if back else "COMMIT")
-    return back
