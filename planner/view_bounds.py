@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from decimal import Decimal, localcontext
 from itertools import product
@@ -20,12 +21,14 @@ _DIGITS = 1000  # no product of a few HUGEINTs is rounded
 class Known(NamedTuple):
     """What is known of a term: between what its values lie, and whether it is nowhere NULL.
 
-    And of a column, about how many `different` values it has.
+    And of a column, about how many `different` values it has; of a term that it has no more than
+    `most` (1 if nothing is known).
     """
 
     ends: Bounds | None
     filled: bool
     different: int | None = None
+    most: int = 1
 
 
 def known(text: Text, names: Sequence[str], run: Queries) -> dict[str, Known]:
@@ -47,7 +50,9 @@ def known(text: Text, names: Sequence[str], run: Queries) -> dict[str, Known]:
     each = (rows[0][i : i + len(kept)] for i in range(0, len(rows[0]), len(kept)))
     of_columns = {c: _known(*values) for c, values in zip(columns, each, strict=True)}
     with localcontext(prec=_DIGITS):
-        return {n: _of(term, of_columns) for n, term in terms.items()}
+        made = {n: _of(term, of_columns) for n, term in terms.items()}
+    most = {n: math.prod(of_columns[c].different or 1 for c in set(of)) for n, of in found.items()}
+    return {n: of._replace(most=most[n]) for n, of in made.items()}
 
 
 def _known(low: str | None, high: str | None, null: bool | None, different: int | None) -> Known:

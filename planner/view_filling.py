@@ -23,9 +23,10 @@ from tidewheel.engine.state.delta import Delta, concat
 from tidewheel.planner import view_answers
 from tidewheel.planner.plans import Run
 from tidewheel.planner.view_fill import Contents
+from tidewheel.planner.view_groups import Groups
 from tidewheel.planner.view_reuse import Reading, Reusing, reusing
 from tidewheel.planner.view_statements import as_delta, behind, item, named, row_of, sought_alike
-from tidewheel.planner.view_sums import Sums, groups_of
+from tidewheel.planner.view_sums import Sums
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -81,7 +82,10 @@ class Filling(Contents):
             return False
         if any(isinstance(reader.op, Collate) for reader, _, _ in node.readers[0]):
             return False  # which asks for those of others' groups
-        return expected(source) >= most and groups_of(op, self.known(node, run)) > GROUPS
+        if expected(source) < most:
+            return False
+        groups = Groups(op, self.text(source), self.known(node, run))
+        return groups.many(run, self._most(source), GROUPS)
 
     def _compute(self, node: Node, run: Reusing) -> None:
         """Compute many groups, and what filters leave of them; DuckDB joins these, if few.

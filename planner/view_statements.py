@@ -130,4 +130,6 @@ def behind(*nodes: Node) -> set[Node]:
 
 def sought_alike(kind: pa.DataType) -> bool:
     """Are values of a type, given to DuckDB, equal to those of its tables that operators find?"""
-    return any(is_(kind) for is_ in (pa.types.is_integer, pa.types.is_string, pa.types.is_date32))
+    of = pa.types
+    alike = (of.is_integer, of.is_string, of.is_date32, of.is_timestamp)
+    return isinstance(kind, pa.Bool8Type) or any(is_(kind) for is_ in alike)

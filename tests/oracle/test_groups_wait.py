@@ -27,6 +27,8 @@ SHAPES = {
     "truth": "SELECT q, bool_and(y) AS a, bool_or(y) AS e, count_if(y) AS n FROM item GROUP BY q",
     "filtered": "SELECT o, count(*) FILTER (q > 2) AS n, sum(x) FILTER (p = 'a') AS s FROM item WHERE q < 6 GROUP BY o",
     "computed": "SELECT o % 3 AS m, q + 1 AS r, count(*) AS n FROM item GROUP BY ALL",
+    "times": "SELECT d::TIMESTAMP AS t, y, o % 2 AS m, count(*) AS n, sum(q) AS s FROM item GROUP BY ALL",
+    "zones": "SELECT d::TIMESTAMP::TIMESTAMPTZ AS z, p = 'a' AS a, sum(x) AS s FROM item GROUP BY ALL HAVING count(*) > 1",
     "none": "SELECT DISTINCT sum(q) AS s FROM item GROUP BY o, p",
     "top": "SELECT o, sum(q) AS s FROM item GROUP BY o ORDER BY s DESC NULLS LAST, o LIMIT 3",
     "top_of_page": "SELECT o, p, sum(x) AS s FROM item GROUP BY o, p HAVING count(*) > 1 ORDER BY s DESC, o, p LIMIT 3 OFFSET 1",
@@ -46,7 +48,20 @@ SHAPES = {
     "of_join": "SELECT o.c, i.p, sum(i.x) AS s, count(*) AS n FROM item i JOIN ord o USING (o) GROUP BY o.c, i.p HAVING count(*) > 1",
     "of_view": "SELECT n, count(*) AS k FROM v_twice GROUP BY n",
 }  # fmt: skip
-WAIT = {"twice", "sums", "several", "truth", "filtered", "none", "top", "of_counts", "in", "joined"}
+WAIT = {
+    "twice",
+    "sums",
+    "several",
+    "truth",
+    "filtered",
+    "times",
+    "zones",
+    "none",
+    "top",
+    "of_counts",
+    "in",
+    "joined",
+}
 
 
 def value(rng: random.Random) -> str:
@@ -56,7 +71,7 @@ def value(rng: random.Random) -> str:
         rng.choice(["NULL", "'a'", "'A'", "'b'", "''", "'a long text that is no short one'"]),
         rng.choice(["NULL", *map(str, range(7))]),
         rng.choice(["NULL", "1.25", "-1.25", "0.01", "999999.99"]),
-        rng.choice(["NULL", "DATE '2024-01-02'", "DATE '1960-02-29'"]),
+        rng.choice(["NULL", "DATE '2024-01-02'", "DATE '1960-02-29'", "DATE 'infinity'"]),
         rng.choice(["NULL", "9223372036854775807", "-9223372036854775808", "5"]),
         rng.choice(["NULL", "true", "false"]),
     ]
@@ -146,3 +161,38 @@ def test_groups_are_found_as_they_were(
                 assert got == rows(oracle.execute(f"FROM v_{name}").fetchall()), (name, edits)
         if not times:
             assert not waits(con, "v_sums")
+
+
+@pytest.mark.parametrize(
+    ("keys", "many"),
+    [
+        ("i", True),
+        ("i % 50", False),
+        ("i // 10", True),
+        ("i // 1000", False),  # each in one block of rows
+        ("hash(i) % 1000", False),
+        ("hash(i) % 40000", True),
+        ("lower('Name ' || s)", True),
+        ("left(s, 2)", False),
+        ("date_trunc('minute', t), k", True),
+        ("t::DATE, k", False),
+        ("date_trunc('month', t), hash(i) % 30000", True),
+        ("CASE WHEN i % 7 = 0 THEN NULL ELSE k END", False),
+    ],
+)
+def test_groups_by_terms_wait_where_two_samples_say_that_they_are_many(
+    monkeypatch: pytest.MonkeyPatch, keys: str, many: bool
+) -> None:
+    monkeypatch.setattr(view_fill, "SOON", 1 << 60)
+    query = f"SELECT {keys}, count(*) AS n, sum(k) AS s FROM fact WHERE i % 17 <> 0 GROUP BY ALL"
+    with tidewheel.connect() as con:
+        con.execute(
+            "CREATE TABLE fact AS SELECT i, (i % 10)::INTEGER AS k, (i * 7919 % 300000)::VARCHAR AS s, "
+            "TIMESTAMP '2026-01-01' + INTERVAL (i * 10) SECOND AS t FROM range(300000) AS r(i)"
+        )
+        con.execute(f"CREATE MATERIALIZED VIEW v AS {query}")
+        assert waits(con, "v") == many
+        con.execute("UPDATE fact SET k = k + 1 WHERE i IN (1, 7, 200000, 299999)")
+        con.execute("DELETE FROM fact WHERE i % 1000 = 5")
+        for more, less in (("FROM v", query), (query, "FROM v")):
+            assert con.execute(f"({more}) EXCEPT ALL ({less}) LIMIT 3").fetchall() == []
