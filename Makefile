@@ -9,10 +9,10 @@ check:  ## lint, format, types, imports: what CI checks before the tests
 	$(dir $(PYTHON))lint-imports
 
 test:  ## what CI tests
-	$(PYTHON) -m pytest
+	$(PYTHON) -m pytest -n 2 --dist worksteal
 
 long:  ## the long random runs
-	$(PYTHON) -m pytest -m long
+	$(PYTHON) -m pytest -m long -n 2 --dist worksteal
 
 bench:  ## every benchmark, one after the other
 	for file in benchmarks/*.py; do $(PYTHON) $$file || exit 1; done
