@@ -24,7 +24,7 @@ from .bind_clauses import Clauses, Item, reads_column
 from .bind_correlated import Carried, Correlation, lifted
 from .bind_from import FromBinder
 from .bind_having import HavingNames
-from .bind_limit import first_rows, limited, limits, row_numbers
+from .bind_limit import first_rows, lets_one_through, limited, limits, row_numbers
 from .bind_names import (
     Aggregates,
     conjuncts,
@@ -94,7 +94,12 @@ class SelectBinder:
         aggregated = aggregated or group is not None
         if aggregated and self.over_aggregate and not all(map(_ignores_null, clauses.exprs())):
             raise NotTaken("an aggregate of NULLs over an aggregate over no rows")
-        one_row = aggregated and group is None and not clauses.having and not clauses.qualify
+        unnests = any(i.expr.find(exp.Explode, exp.Unnest) for i in clauses.items)
+        one_group = aggregated and group is None and not unnests
+        if one_group and lets_one_through(select):
+            select = select.copy()
+            select.set("limit", None)
+        one_row = one_group and not (clauses.having or clauses.qualify or limits(select))
         grouped = aggregated or bool(select.args.get("distinct"))
         whole = grouped or limits(select) or any(map(self._reads_outer, clauses.exprs()))
         before = None
@@ -109,8 +114,10 @@ class SelectBinder:
             carried = self._correlation.carried(self._node, grouped)
         empty: list[exp.Expr] | None = None
         if aggregated or clauses.having:
-            if self._correlation and group is None and clauses.having:
-                raise NotTaken("a correlated subquery with HAVING and no GROUP BY")
+            if self._correlation and group is None and not one_row:
+                if clauses.having:
+                    raise NotTaken("a correlated subquery with HAVING and no GROUP BY")
+                raise NotTaken("a correlated aggregate of all rows that need not give one row")
             empty = self._aggregate(group, carried, before)
         else:
             self._node = lifted(self._node, carried)
@@ -127,7 +134,7 @@ class SelectBinder:
             self._node,
             columns,
             correlated,
-            one_row and not limits(select) and not correlated,
+            one_row and not correlated,
             empty,
             self._put_off,
             tuple(sorted(self.around.union(around))),

@@ -6,6 +6,7 @@
   makes it unknown unless S is empty.
 * (x, y) NOT IN (S): likewise; where there are NULLs, an anti join on what may be equal.
 * EXISTS and IN as values: left join with the distinct keys and a marker column.
+* x IN (an ungrouped aggregate that is correlated): it has one row always, so x = its value.
 * A scalar subquery of one row for sure: cross join. Any other: its rows are counted, a second is
   an error, as in DuckDB.
 * A scalar aggregate correlated by equality: grouped by the inner side, left join; where nothing
@@ -151,9 +152,10 @@ class Subqueries:
             if query.one_row or query.empty is not None:  # an ungrouped aggregate has its row
                 return Filter(node, exp.false()) if negated else node
             return Join(node, query.node, _kind(negated), tuple(keys), _and(rest))
-        equal = [EquiKey(o, column(c.name)) for o, c in zip(operands, query.columns, strict=True)]
         if query.empty is not None:
-            raise NotTaken("IN over a correlated ungrouped aggregate")
+            same, node = self._in_one(node, query, operands, correlated)
+            return Filter(node, exp.Not(this=same) if negated else same)
+        equal = [EquiKey(o, column(c.name)) for o, c in zip(operands, query.columns, strict=True)]
         if not negated:
             return Join(node, query.node, "semi", (*keys, *equal), _and(rest))
         if len(equal) > 1 and not correlated:
@@ -262,6 +264,8 @@ class Subqueries:
             return self._scalar(node, pending.query, correlated)
         if pending.form == "exists":
             return self._exists(node, pending.query, correlated)
+        if pending.query.empty is not None:
+            return self._in_one(node, pending.query, operands, correlated)
         return self._in(node, pending.query, operands, correlated)
 
     def _exists(
@@ -320,6 +324,20 @@ class Subqueries:
             default=exp.false(),
         )
         return exp.Paren(this=result), joined
+
+    def _in_one(
+        self,
+        node: Node,
+        query: BoundQuery,
+        operands: Sequence[exp.Expr],
+        correlated: list[exp.Expr],
+    ) -> tuple[exp.Expr, Node]:
+        """IN a correlated ungrouped aggregate: it has its one row, over no rows, too."""
+        if len(operands) > 1:
+            raise NotTaken("IN over several correlated ungrouped aggregates")
+        value, joined = self._scalar(node, query, correlated)
+        equal = exp.EQ(this=atomic(operands[0].copy()), expression=atomic(value))
+        return exp.Paren(this=equal), joined
 
     def _in_rows(
         self, node: Node, query: BoundQuery, operands: Sequence[exp.Expr]
