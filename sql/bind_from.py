@@ -265,7 +265,7 @@ class FromBinder:
         elif join_kind == "inner" and not method:
             resolved = [self.select.resolve_in(scope, c) for c in conjuncts(on)]
         else:
-            beside = not method and join_kind not in ("semi", "anti")
+            beside = not method
             resolved = [
                 self.select.resolve_in(scope, c, pure=True, beside=beside) for c in conjuncts(on)
             ]

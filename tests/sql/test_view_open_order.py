@@ -39,6 +39,15 @@ _WITHIN = (
     "SELECT a FROM t WHERE a IN ((SELECT a FROM t ORDER BY a LIMIT 2) ORDER BY a DESC LIMIT 1)",
 )
 """Set operations ordered by expressions, and queries in parentheses with clauses behind them."""
+_COUNTED = (
+    "SELECT a, EXISTS (FROM t u WHERE u.a > 6) AS e FROM t",
+    "SELECT a FROM t WHERE a = 1 OR NOT EXISTS (FROM t u WHERE u.b > 2 LIMIT 3 OFFSET 1)",
+    "SELECT count(*) AS n, count(*) AS m FROM (SELECT a + b FROM t LIMIT 3)",
+    "SELECT count(*) AS n FROM (SELECT a FROM (FROM t ORDER BY a LIMIT 4) OFFSET 2)",
+    "SELECT count(*) AS n FROM (FROM t LIMIT 0)",
+    "SELECT a, (SELECT max(u.a) FROM t u WHERE u.b = t.b LIMIT 1) AS m FROM t",
+)
+"""Of limited rows nothing but their number is asked, and an aggregate has no more than one."""
 _SETTLED = (
     *_WITHIN,
     "SELECT a FROM t ORDER BY a LIMIT 1",
@@ -49,6 +58,7 @@ _SETTLED = (
     "SELECT a, sum(a) OVER (ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING) AS s FROM t",
     "SELECT a, list(a ORDER BY a) OVER (PARTITION BY b) AS l FROM t",
     "SELECT a, row_number() OVER (ORDER BY a) AS n FROM t",
+    *_COUNTED,
 )
 
 
