@@ -28,6 +28,8 @@ def on_nothing(
     expressions: Sequence[exp.Expr], aggregates: Sequence[Named], keys: Mapping[str, exp.Expr]
 ) -> list[exp.Expr]:
     """The values of `expressions` over `aggregates` of no rows; `keys` stand for columns."""
+    if any(e.find(exp.Window) for e in expressions):  # it would see the rows around
+        raise NotTaken("a window function over a correlated aggregate of all rows")
     values = {named.column.name: _on_nothing(named) for named in aggregates}
     values.update(keys)
     return [_folded(substituted(e, values)) for e in expressions]
