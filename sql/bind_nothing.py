@@ -9,6 +9,7 @@ from sqlglot import exp
 from tidewheel.planner.logical import Named
 from tidewheel.planner.text import substituted
 
+from .bind_names import waits
 from .bind_scope import NotTaken
 from .bind_types import function_name
 
@@ -32,7 +33,10 @@ def on_nothing(
         raise NotTaken("a window function over a correlated aggregate of all rows")
     values = {named.column.name: _on_nothing(named) for named in aggregates}
     values.update(keys)
-    return [_folded(substituted(e, values)) for e in expressions]
+    found = [_folded(substituted(e, values)) for e in expressions]
+    if any(map(waits, found)):
+        raise NotTaken("a subquery beside a correlated aggregate of all rows")
+    return found
 
 
 def _on_nothing(named: Named) -> exp.Expr:
