@@ -300,6 +300,36 @@ def map_literal(node: exp.Expr) -> exp.Expr:
     return exp.Anonymous(this="MAP", expressions=arguments)
 
 
+def membership(node: exp.Expr) -> exp.Expr:
+    """``x IN (SELECT …)`` may be unknown; as a value Spark makes it FALSE then (ExistenceJoin)."""
+    if not isinstance(node, exp.In) or isinstance(node.this.unnest(), exp.Tuple):
+        return node
+    query = node.args.get("query")
+    if query is None or _is_condition(node):
+        return node
+    rows = query.unnest()
+    alias = exp.TableAlias(this=exp.to_identifier("__tw_in"), columns=[exp.to_identifier("__tw_c")])
+    null = exp.Is(this=exp.column("__tw_c"), expression=exp.null())
+    nulls = exp.select("1").from_(exp.Subquery(this=rows.copy(), alias=alias)).where(null)
+    absent = exp.Is(this=exp.paren(node.this.copy()), expression=exp.null())
+    unknown = exp.or_(exp.and_(absent, exp.Exists(this=rows.copy())), exp.Exists(this=nulls))
+    ifs = [exp.If(this=node.copy(), true=exp.true()), exp.If(this=unknown, true=exp.null())]
+    return exp.Paren(this=exp.Case(ifs=ifs, default=exp.false()))
+
+
+def _is_condition(node: exp.Expr) -> bool:
+    """Does it make no difference whether `node` is unknown or FALSE, or does Spark see to it?"""
+    negated, parent = False, node.parent
+    while isinstance(parent, (exp.And, exp.Or, exp.Paren, exp.Not)):
+        negated |= isinstance(parent, exp.Not)
+        node, parent = parent, parent.parent
+    if isinstance(parent, exp.If) and parent.this is node:
+        return not negated
+    if isinstance(parent, exp.Where) and isinstance(parent.parent, exp.Filter):
+        return not negated
+    return isinstance(parent, (exp.Where, exp.Having, exp.Join))
+
+
 MENDS: tuple[Callable[[exp.Expr], exp.Expr], ...] = (
     average_in_context,
     average,
@@ -311,5 +341,6 @@ MENDS: tuple[Callable[[exp.Expr], exp.Expr], ...] = (
     day_of_week,
     quantile,
     map_literal,
+    membership,
     data_type,
 )

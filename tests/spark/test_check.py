@@ -61,6 +61,13 @@ SAME = [
     "SELECT i, (SELECT max(b) FROM edge WHERE a <= t.i) FROM t",
     "SELECT a FROM edge WHERE a NOT IN (SELECT b FROM edge WHERE b IS NULL)",
     "SELECT a FROM edge WHERE a NOT IN (SELECT a FROM edge)",
+    """SELECT b, b IN (SELECT a FROM edge), b + 90 NOT IN (SELECT a FROM edge),
+              a IN (SELECT x FROM empty), a IN (SELECT e.b FROM edge e WHERE e.a = edge.b),
+              NOT (a IN (SELECT a FROM edge))
+       FROM edge""",
+    """SELECT CASE WHEN NOT b IN (SELECT a FROM edge) THEN 1 ELSE 0 END, count(*) FROM edge
+       WHERE NOT (b IN (SELECT a FROM edge WHERE a < 9)) OR b IN (SELECT a FROM edge)
+       GROUP BY ALL""",
     "SELECT * FROM t ANTI JOIN edge ON i = a",
     "SELECT i, unnest(l) AS u FROM t",
     "SELECT t.i, u.x FROM t, unnest(l) AS u(x)",
