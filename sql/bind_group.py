@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from tidewheel.planner.logical import Aggregate, Column, Named, Node
+from tidewheel.planner.logical import Aggregate, Column, Named, Node, references
 from tidewheel.planner.text import cast_to, column, to_sql
 
 from .bind_clauses import Item, reads_column
 from .bind_names import Aggregates
+from .bind_query import names_of
 from .bind_scope import NotTaken
 from .bind_types import function_name
 
@@ -56,6 +57,8 @@ class Grouping:
         for one in sets:
             for e in one:
                 expressions.setdefault(to_sql(e), e)
+        if any(references(e) - names_of(self._input) for e in expressions.values()):
+            raise NotTaken("a GROUP BY that reads the SELECT around")
         alike = {text: [to_sql(s) for s in subqueries.alike(e)] for text, e in expressions.items()}
         positions = {text: len(self._keys) + i for i, text in enumerate(expressions)}
         attached: list[exp.Expr] = []

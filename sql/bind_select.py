@@ -158,8 +158,10 @@ class SelectBinder:
         def lookup(parts: list[str], node: exp.Column) -> exp.Expr:
             scope.check(node, parts)
             found = scope.find(parts) or scope.row(parts)
-            if found is None and not pure:
+            if found is None:
                 found = scope.find_around(parts)
+                if found is not None and pure:
+                    raise NotTaken("an ON that reads the SELECT around, of no inner or left join")
             if found is None:
                 raise NotTaken(f"{'.'.join(parts)} is no column of the FROM items")
             return found
