@@ -8,8 +8,10 @@ trees: names are resolved and types inferred first, from the schemas of the tabl
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from sqlglot import exp
+from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.annotate_types import annotate_types
 from sqlglot.optimizer.qualify import qualify
@@ -107,6 +109,21 @@ def refuse(query: exp.Expr) -> None:
         raise SparkError("a sample is another one on each engine; nothing to compare")
 
 
+def _literal(annotator: Any, node: exp.Expr) -> exp.Expr:
+    """``2.5`` is a decimal, ``25e-1`` a double."""
+    kind = exp.DType.VARCHAR
+    if not node.is_string:
+        double = "e" in node.name.lower()
+        kind = (
+            exp.DType.DOUBLE if double else exp.DType.DECIMAL if "." in node.name else exp.DType.INT
+        )
+    annotated: exp.Expr = annotator._set_type(node, kind)
+    return annotated
+
+
+_METADATA = {**DuckDB.EXPRESSION_METADATA, exp.Literal: {"annotator": _literal}}
+
+
 def _resolve(query: exp.Expr, schemas: Schemas) -> exp.Expr:
     """Expands stars and aliases and infers types, as far as sqlglot can."""
     schema = MappingSchema(
@@ -127,7 +144,9 @@ def _resolve(query: exp.Expr, schemas: Schemas) -> exp.Expr:
             validate_qualify_columns=False,
             quote_identifiers=False,
         )
-        return annotate_types(resolved, schema=schema, dialect=DIALECT)
+        return annotate_types(
+            resolved, schema=schema, dialect=DIALECT, expression_metadata=_METADATA
+        )
     except SqlglotError:
         return query  # Spark resolves names itself; the rules then see no types
 
@@ -263,14 +282,63 @@ def logarithm(node: exp.Expr) -> exp.Expr:
 
 
 def day_of_week(node: exp.Expr) -> exp.Expr:
-    """Sunday is 0 here and 1 there."""
+    """Sunday is 0 here and 1 there, or 7 and 6."""
+    part, of = "", node.this
     if isinstance(node, exp.DayOfWeek):
-        number = exp.Anonymous(this="DAYOFWEEK", expressions=[node.this])
-    elif isinstance(node, exp.Extract) and node.name.upper() in ("DOW", "DAYOFWEEK", "WEEKDAY"):
-        number = exp.Anonymous(this="DAYOFWEEK", expressions=[node.expression])
-    else:
+        part = "DOW"
+    elif isinstance(node, exp.DayOfWeekIso):
+        part = "ISODOW"
+    elif isinstance(node, exp.Extract):
+        part, of = node.name.upper(), node.expression
+    elif isinstance(node, exp.Anonymous) and node.name.upper() == "WEEKDAY":
+        part, of = "DOW", node.expressions[0]
+    elif isinstance(node, exp.Anonymous) and node.name.upper() in ("DATE_PART", "DATEPART"):
+        named, of = node.expressions
+        part = named.name.upper() if named.is_string else ""
+    if part in ("DOW", "DAYOFWEEK", "WEEKDAY"):
+        number = exp.Anonymous(this="DAYOFWEEK", expressions=[of])
+        return exp.Paren(this=exp.Sub(this=number, expression=exp.Literal.number(1)))
+    if part == "ISODOW":
+        number = exp.Anonymous(this="WEEKDAY", expressions=[of])
+        return exp.Paren(this=exp.Add(this=number, expression=exp.Literal.number(1)))
+    return node
+
+
+def date_and_interval(node: exp.Expr) -> exp.Expr:
+    """``date + INTERVAL …`` is a timestamp here and a date there; compared, they are the same."""
+    if not isinstance(node, (exp.Add, exp.Sub)) or isinstance(node.parent, exp.Predicate):
         return node
-    return exp.Paren(this=exp.Sub(this=number, expression=exp.Literal.number(1)))
+    sides = [node.this, node.expression]
+    spans = [isinstance(s, exp.Interval) or _kind(s) in _INTERVALS for s in sides]
+    if not any(spans) or _kind(sides[spans[0]]) not in _DATES:
+        return node
+    to = exp.DataType(this=exp.DType.USERDEFINED, kind=TYPES[exp.DType.TIMESTAMP])
+    moment = exp.Cast(this=node.copy(), to=to)
+    moment.type = exp.DataType.build("TIMESTAMP")
+    return moment
+
+
+def boundaries(node: exp.Expr) -> exp.Expr:
+    """``date_diff`` counts the boundaries that lie between here, and whole months, … there."""
+    if not isinstance(node, exp.DateDiff) or node.args.get("unit") is None:
+        return node
+    unit = exp.Literal.string(node.args["unit"].name.upper())
+    for side in ("this", "expression"):
+        cut = exp.Anonymous(this="DATE_TRUNC", expressions=[unit.copy(), node.args[side]])
+        node.set(side, cut)
+    return node
+
+
+def before_the_first(node: exp.Expr) -> exp.Expr:
+    """Place 0 of a text is before its first letter here, and is the first one there."""
+    if not isinstance(node, exp.Substring) or node.args.get("start") != exp.Literal.number(0):
+        return node
+    node.set("start", exp.Literal.number(1))
+    length = node.args.get("length")
+    if length is not None:
+        less = exp.Sub(this=exp.paren(length), expression=exp.Literal.number(1))
+        node.set("length", less)
+    return node
 
 
 def quantile(node: exp.Expr) -> exp.Expr:
@@ -334,6 +402,9 @@ MENDS: tuple[Callable[[exp.Expr], exp.Expr], ...] = (
     average_in_context,
     average,
     date_difference,
+    date_and_interval,
+    boundaries,
+    before_the_first,
     divide,
     cast,
     element,

@@ -71,6 +71,15 @@ SAME = [
     "SELECT * FROM t ANTI JOIN edge ON i = a",
     "SELECT i, unnest(l) AS u FROM t",
     "SELECT t.i, u.x FROM t, unnest(l) AS u(x)",
+    """SELECT dt + INTERVAL 1 MONTH, dt - INTERVAL 1 DAY, (i * 0.5)::INT, 2.5::INT, 25e-1::INT,
+              substr('hello', 0, 3), substr('hello', 0)
+       FROM t WHERE dt > DATE '2020-01-01' + INTERVAL 3 DAY""",
+    "SELECT avg(i * 0.5), avg(DISTINCT 0.5 + i), count(DISTINCT i + 0.25) FROM t",
+    """SELECT date_part('dow', dt), isodow(dt), date_part('isodow', dt), weekday(dt),
+              date_diff('month', DATE '2019-12-31', dt), date_diff('year', DATE '2019-12-31', dt),
+              date_diff('hour', ts, ts + INTERVAL 150 MINUTE),
+              date_diff('day', ts, TIMESTAMP '2020-02-01')
+       FROM t""",
     "SELECT a FROM edge EXCEPT SELECT b FROM edge",
     "SELECT a FROM edge INTERSECT ALL SELECT b FROM edge",
     "FROM edge SELECT a + b AS c, c * 2 AS d",
