@@ -187,6 +187,25 @@ def divide(node: exp.Expr) -> exp.Expr:
     )
 
 
+def integer_division(node: exp.Expr) -> exp.Expr:
+    """``a // b`` divides doubles here unless both are integers; there it is cut off."""
+    if not isinstance(node, exp.IntDiv):
+        return node
+    if not {_kind(node.this), _kind(node.expression)} & (_FLOATS | _DECIMALS):
+        return node
+    return divide(exp.Div(this=node.this, expression=node.expression))
+
+
+def choice(node: exp.Expr) -> exp.Expr:
+    """``arg_min(x, y)`` passes over rows whose x is NULL."""
+    if not isinstance(node, (exp.ArgMin, exp.ArgMax)) or node.args.get("count") is not None:
+        return node
+    absent = exp.Is(this=exp.paren(node.this.copy()), expression=exp.null())
+    by = exp.If(this=absent, true=exp.null(), false=node.expression)
+    node.set("expression", by)
+    return node
+
+
 def average(node: exp.Expr) -> exp.Expr:
     """``avg`` of decimals is a double here; summed exactly there, and divided once."""
     if not isinstance(node, exp.Avg):
@@ -304,6 +323,27 @@ def day_of_week(node: exp.Expr) -> exp.Expr:
     return node
 
 
+def part_of_moment(node: exp.Expr) -> exp.Expr:
+    """Names of months and days are written out here; seconds are whole."""
+    if isinstance(node, exp.Monthname | exp.Dayname):
+        pattern = "MMMM" if isinstance(node, exp.Monthname) else "EEEE"
+        return exp.Anonymous(
+            this="DATE_FORMAT", expressions=[node.this, exp.Literal.string(pattern)]
+        )
+    if isinstance(node, exp.Extract) and node.name.upper() == "SECOND":
+        return exp.Anonymous(this="SECOND", expressions=[node.expression])
+    return node
+
+
+def first_match(node: exp.Expr) -> exp.Expr:
+    """``regexp_replace`` replaces the first match here, unless it is told 'g', and all there."""
+    if isinstance(node, exp.RegexpReplace):
+        modifiers = node.args.get("modifiers")
+        if modifiers is None or "g" not in modifiers.name:
+            raise SparkError("Spark's regexp_replace replaces every match: give it 'g' here, too")
+    return node
+
+
 def date_and_interval(node: exp.Expr) -> exp.Expr:
     """``date + INTERVAL …`` is a timestamp here and a date there; compared, they are the same."""
     if not isinstance(node, (exp.Add, exp.Sub)) or isinstance(node.parent, exp.Predicate):
@@ -406,10 +446,14 @@ MENDS: tuple[Callable[[exp.Expr], exp.Expr], ...] = (
     boundaries,
     before_the_first,
     divide,
+    integer_division,
+    choice,
     cast,
     element,
     logarithm,
     day_of_week,
+    part_of_moment,
+    first_match,
     quantile,
     map_literal,
     membership,

@@ -74,7 +74,10 @@ SAME = [
     """SELECT dt + INTERVAL 1 MONTH, dt - INTERVAL 1 DAY, (i * 0.5)::INT, 2.5::INT, 25e-1::INT,
               substr('hello', 0, 3), substr('hello', 0)
        FROM t WHERE dt > DATE '2020-01-01' + INTERVAL 3 DAY""",
+    "SELECT d // 2, f // 2, i // 2, 7.5 // 2, -i // 2 FROM t",
+    "SELECT arg_min(s, i), arg_max(s, -i), arg_min(i, f * 100 + i) FILTER (i > 3) FROM t",
     "SELECT avg(i * 0.5), avg(DISTINCT 0.5 + i), count(DISTINCT i + 0.25) FROM t",
+    "SELECT monthname(dt), dayname(dt), extract(second FROM ts + INTERVAL 1.5 SECOND) FROM t",
     """SELECT date_part('dow', dt), isodow(dt), date_part('isodow', dt), weekday(dt),
               date_diff('month', DATE '2019-12-31', dt), date_diff('year', DATE '2019-12-31', dt),
               date_diff('hour', ts, ts + INTERVAL 150 MINUTE),
@@ -125,6 +128,7 @@ RECURSIVE = {
 
 REFUSED = [
     ("SELECT i, random() FROM t", r"random\(\) gives another answer"),
+    ("SELECT regexp_replace(s, 'x', 'y') FROM t", "give it 'g' here, too"),
     ("SELECT hash(i) FROM t", r"hash\(\) gives another answer"),
     ("SELECT * FROM t ASOF JOIN edge ON i >= a", "Spark cannot run this query"),
     ("SELECT * FROM (SELECT TIME '10:00:00' AS x), times", "x is of type time64.*does not read"),
