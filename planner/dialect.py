@@ -45,7 +45,8 @@ class Tidewheel(DuckDB):
     def tokenize(self, sql: str, dialect: DialectType = None) -> list[Token]:
         """The tokens of `sql`, those replaced that sqlglot's parser would take for others."""
         tokens = super().tokenize(sql, dialect)
-        return _null_orders(_kept_calls(_typed_literals(_in_lists(_arrays(_values(tokens))))))
+        tokens = _in_lists(_arrays(_values(_group_by_star(tokens))))
+        return _null_orders(_kept_calls(_typed_literals(tokens)))
 
     def parse(self, sql: str, **opts: Any) -> list[exp.Expr | None]:
         """The statements of `sql`; where no null order is written, `nulls_first` is None."""
@@ -81,6 +82,16 @@ class Tidewheel(DuckDB):
 def _like(token: Token, kind: TokenType, text: str) -> Token:
     """A token in the place of `token`, so that errors still name the place."""
     return Token(kind, text, token.line, token.col, token.start, token.end, [])
+
+
+def _group_by_star(tokens: list[Token]) -> list[Token]:
+    """``GROUP BY *`` is ``GROUP BY ALL``; sqlglot would group by a star."""
+    return [
+        _like(token, TokenType.ALL, "ALL")
+        if token.token_type == TokenType.STAR and before.token_type == TokenType.GROUP_BY
+        else token
+        for before, token in zip([*tokens[:1], *tokens], tokens, strict=False)
+    ]
 
 
 def _in_lists(tokens: list[Token]) -> list[Token]:

@@ -23,6 +23,11 @@ from tidewheel.planner.text import column
 from .bind_scope import Names, NotTaken
 
 
+def is_all(key: exp.Expr, keys: Sequence[exp.Expr]) -> bool:
+    """Is `key` an ``ORDER BY *``, which is ``ORDER BY ALL``? With others it is FROM's columns."""
+    return len(keys) == 1 and isinstance(key, exp.Star) and not any(key.args.values())
+
+
 def limits(tree: exp.Expr) -> bool:
     """Does a query have a LIMIT or an OFFSET?"""
     return bool(tree.args.get("limit") or tree.args.get("offset"))

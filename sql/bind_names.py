@@ -78,6 +78,8 @@ def resolve(
                 names = [part.copy() for part in node.parts]
                 return exp.Dot.build(names) if len(names) > 1 else names[0]
             return lookup(parts, node)
+        if isinstance(node, exp.Star) and not isinstance(node.parent, exp.Count):
+            raise NotTaken("a star inside an expression")
         if isinstance(node, exp.Lambda):
             return exp.Lambda(
                 **{

@@ -24,7 +24,7 @@ from .bind_clauses import Clauses, Item, reads_column
 from .bind_correlated import Carried, Correlation, lifted
 from .bind_from import FromBinder
 from .bind_having import HavingNames
-from .bind_limit import first_rows, lets_one_through, limited, limits, row_numbers
+from .bind_limit import first_rows, is_all, lets_one_through, limited, limits, row_numbers
 from .bind_names import (
     Aggregates,
     conjuncts,
@@ -320,6 +320,8 @@ class SelectBinder:
             nulls_first = bool(item.args.get("nulls_first"))
             if item.args.get("with_fill"):
                 raise NotTaken("ORDER BY WITH FILL")
+            if is_all(expression, order.expressions):
+                expression = exp.Var(this="ALL")
             keys += [SortKey(e, descending, nulls_first) for e in self._order_by(expression)]
         return keys
 

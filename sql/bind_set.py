@@ -11,7 +11,7 @@ from tidewheel.engine.quoting import quoted
 from tidewheel.planner.logical import Column, Named, Node, Project, SetOp, SortKey
 from tidewheel.planner.text import column
 
-from .bind_limit import limited, limits
+from .bind_limit import is_all, limited, limits
 from .bind_query import BoundQuery
 from .bind_scope import NotTaken, Scope
 from .bind_settled import outer_columns, outer_names, reads_tables, settled, told_apart
@@ -120,8 +120,9 @@ class SetOperations:
 def _order(tree: exp.Expr, columns: Sequence[Column]) -> list[SortKey]:
     """ORDER BY of a set operation: positions and names of its columns."""
     keys: list[SortKey] = []
-    for ordered in tree.args["order"].expressions if tree.args.get("order") else ():
-        key = ordered.this
+    all_keys = tree.args["order"].expressions if tree.args.get("order") else ()
+    for ordered in all_keys:
+        key = exp.Var(this="ALL") if is_all(ordered.this, all_keys) else ordered.this
         if isinstance(key, exp.Literal) and key.name.isdigit():
             found = [columns[int(key.name) - 1]] if int(key.name) <= len(columns) else []
         elif isinstance(key, (exp.Column, exp.Var)) and not getattr(key, "table", ""):
