@@ -35,6 +35,7 @@ from tidewheel.planner.rewrites.merge_projects import fewer_steps
 from tidewheel.planner.structural import compile_predicate, compile_value
 from tidewheel.planner.structural_rows import predicate_by_row
 from tidewheel.planner.text import column, to_sql, written
+from tidewheel.planner.unions import looked_into
 from tidewheel.planner.view_filling import Filling
 from tidewheel.planner.view_kernels import (
     INPUT,
@@ -149,6 +150,8 @@ class ViewLowering:
                 if changed is not None:
                     kind = changed[0].rstrip("(")
                     raise NoDeltaRule(f"{c.label} has {kind}, which Arrow does not carry unchanged")
+            if (union := looked_into(node)) is not None:
+                raise NoDeltaRule(f"{union.label} has UNION, whose NULLs of a member Arrow loses")
             found = self._streams[key] = rule(self, node)
             self._kept.append(node)
         return found

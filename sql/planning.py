@@ -44,9 +44,15 @@ def logical(statement: Statement, context: Context) -> Node:
         if plan is not None:
             return plan.node
     if not context.settings.fusion:
+        from ..planner.rewrites import rewritten
+        from ..planner.unions import anywhere
         from .binder import bind
 
-        return bind(statement.text, context)
+        apart = bind(statement.text, context)
+        union = anywhere(rewritten(apart))
+        if union is not None:
+            return execute.whole(statement.text, f"{union.label} has UNION")
+        return apart
     return execute.whole(statement.text)
 
 

@@ -106,3 +106,42 @@ def test_lists_of_decimals_beside_a_collation() -> None:
         con.execute(f"CREATE MATERIALIZED VIEW v AS {query}")
         con.execute("INSERT INTO t VALUES ('A', 2.5)")
         assert con.execute("FROM v").fetchall() == [([Decimal(1), Decimal("2.5")],)]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT k, count(u) AS n, count(DISTINCT u) AS d FROM uu GROUP BY k",
+        "SELECT u, count(*) AS n FROM uu GROUP BY u",
+        "SELECT DISTINCT u, k FROM uu",
+        "SELECT k FROM uu WHERE u IS NOT NULL",
+        "SELECT a.k, b.k AS other FROM uu a JOIN uu b ON a.u IS NOT DISTINCT FROM b.u",
+        "SELECT count(x) AS n FROM (SELECT union_value(k := k) AS x FROM uu)",
+        "SELECT u FROM uu UNION SELECT u FROM uu",
+    ],
+)
+def test_a_union_of_null_is_not_null(query: str) -> None:
+    """Arrow brings NULL for both."""
+    with tidewheel.connect() as con, duckdb.connect() as duck:
+        for at in (con, duck):
+            at.execute("CREATE TABLE uu (k INTEGER, u UNION(n INTEGER, s VARCHAR))")
+            at.execute("INSERT INTO uu VALUES (1, 1), (1, NULL), (2, union_value(s := NULL))")
+        con.execute(f"CREATE MATERIALIZED VIEW v AS {query}")
+        for change in (
+            "INSERT INTO uu VALUES (NULL, union_value(n := NULL)), (1, 'x'), (2, NULL)",
+            "INSERT INTO uu VALUES (2, union_value(s := NULL))",
+            "UPDATE uu SET u = union_value(s := NULL) WHERE k = 1",
+        ):
+            for at in (con, duck):
+                at.execute(change)
+            assert answer(con, "FROM v") == answer(duck, query)
+            assert con.execute("VERIFY VIEW v").fetchall() == []
+
+
+def test_a_union_that_is_handed_on_is_maintained() -> None:
+    with tidewheel.connect() as con:
+        con.execute("CREATE TABLE uu (k INTEGER, u UNION(n INTEGER, s VARCHAR))")
+        con.execute("CREATE MATERIALIZED VIEW v AS SELECT a.u FROM uu a JOIN uu b USING (k)")
+        assert con.execute("SELECT maintenance FROM tidewheel_views()").fetchone() == (
+            "incremental",
+        )
