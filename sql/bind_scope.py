@@ -127,6 +127,15 @@ class Scope:
             return None  # a table further out may have the name
         return _fields(found, parts[1:])
 
+    def label(self, parts: Sequence[str]) -> str:
+        """What a reference to a column is called in a SELECT list: as the column is, whose name may
+        be written in other letters. A field, or a column from around, is called as it is written.
+        """
+        written = parts[-1]
+        others = [v for v in self.visible() if v.called(written.lower()) and v.label != written]
+        found = self.find(parts) if others else None
+        return next((v.label for v in others if column(v.column.name) == found), written)
+
     def row(self, parts: Sequence[str]) -> exp.Expr | None:
         """A FROM item's row as a STRUCT: what its name means where no column is called so.
 

@@ -298,7 +298,7 @@ class SelectBinder:
             if aliased:
                 label = expression.alias
             elif isinstance(bare, exp.Column):
-                label = parts_of(bare)[-1]
+                label = self.scope.label(parts_of(bare))
             else:
                 label = to_sql(bare)
             item = Item(label, self.clause(bare), aliased)
@@ -347,7 +347,8 @@ class SelectBinder:
         plain = not isinstance(expression, exp.Column) or not expression.table
         if name == "all" and plain and self.scope.find([name]) is None:
             return [i.expr.copy() for i in self._clauses.items]
-        if name in self._aliases and plain:
+        of_alias = isinstance(expression, exp.Column) and parts_of(expression)[:-1] == ["alias"]
+        if name in self._aliases and (plain or of_alias):
             return [self._aliases[name].expr.copy()]
         # a column that is selected once is meant, though the FROM items have more of the name
         selected = [i.expr for i in self._clauses.items if _is_named(i, name)] if plain else []
