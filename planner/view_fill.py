@@ -369,13 +369,15 @@ class Contents(TableReads):
         return self.expected(node) * max(1, len(node.op.schema) / _WIDE) >= MANY
 
     def _under_waiting(self, nodes: Sequence[Node]) -> set[Node]:
-        """Joins with a side that waits, and what goes on to them by statements alone."""
-        found: set[Node] = set()
+        """Joins with a side that waits, or under groups that wait, and what goes on to them by
+        statements alone.
+        """
+        found = set(self.late)
         for node in reversed(nodes):
             op, behind = node.op, [wire.node for wire in node.inputs]
             if node in found or any(_waits(n) and n not in self.asked for n in behind):
                 found.add(node)
-                if isinstance(op, Join | Arrange) or node in self._gives:
+                if isinstance(op, Join | Arrange) or node in self._gives or node in self.late:
                     found.update(behind)
         return found
 
