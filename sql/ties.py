@@ -36,13 +36,27 @@ def cut(sql: str, width: int) -> str | None:
 
     None if it does not end in an ORDER BY with a LIMIT or OFFSET.
     """
-    tree = _parsed(sql)
+    tree = _named(_parsed(sql))
     order = tree and tree.args.get("order")
     if tree is None or order is None or not limits(tree):
         return None
     for place in range(1, width + 1):
         order.append("expressions", exp.Ordered(this=exp.Literal.number(place)))
     return tree.sql(dialect=Tidewheel)
+
+
+def _named(tree: exp.Expr | None) -> exp.Expr | None:
+    """The query that ``SELECT * FROM (query) AS named(…)`` gives the columns their names of."""
+    while isinstance(tree, exp.Select) and tree.args.get("from_") and tree.is_star:
+        item = tree.args["from_"].this
+        here = {key for key, value in tree.args.items() if value}
+        there = {key for key, value in item.args.items() if value}
+        if here != {"expressions", "from_"} or there - {"this", "alias"}:
+            break
+        if tree.expressions != [exp.Star()] or not isinstance(item, exp.Subquery):
+            break
+        tree = item.this
+    return tree
 
 
 def _parsed(sql: str) -> exp.Expr | None:

@@ -200,7 +200,8 @@ class Views(Drafts):
         text = ties.cut(sql, kept.num_columns)
         try:
             if text is not None:
-                other = self._compared(kept, self._run_naively(replace(view, sql=text)))
+                rows = self._run_naively(replace(view, sql=text))
+                other = self._compared(kept, rows.rename_columns(kept.column_names))
                 if not other.num_rows:
                     return other
         except errors.Interrupted:

@@ -264,3 +264,19 @@ def test_equal_rows_may_stand_in_each_order_otherwise() -> None:
         settled("SELECT lag(a) OVER w, ntile(2) OVER w FROM t WINDOW w AS (ORDER BY b)", 0, True)
         is None
     )
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT x, y FROM a GROUP BY ALL ORDER BY x LIMIT 1",
+        "SELECT x, y FROM a UNION SELECT x, y FROM a ORDER BY 1 LIMIT 1",
+    ],
+)
+def test_a_limit_under_names_of_its_own(query: str) -> None:
+    with tidewheel.connect(threads=1) as con:
+        con.execute("CREATE TABLE a AS SELECT 1 AS x, i AS y FROM range(1000, 2000) t(i)")
+        con.execute(f"CREATE MATERIALIZED VIEW v (p, q) AS {query}")
+        con.execute("INSERT INTO a VALUES (1, 5)")
+        assert con.execute("FROM v").fetchall() == [(1, 5)]
+        assert con.execute("VERIFY VIEW v").fetchall() == []
