@@ -78,6 +78,8 @@ def resolve(
                 names = [part.copy() for part in node.parts]
                 return exp.Dot.build(names) if len(names) > 1 else names[0]
             return lookup(parts, node)
+        if isinstance(node, exp.Dot) and (call := _as_call(node, hidden, lookup)) is not None:
+            return inner(call)
         if isinstance(node, exp.Star) and not isinstance(node.parent, exp.Count):
             raise NotTaken("a star inside an expression")
         if isinstance(node, exp.Lambda):
@@ -126,6 +128,39 @@ def resolve(
         return rebuilt(node, inner)
 
     return walk(expression, frozenset())
+
+
+def _as_call(node: exp.Dot, hidden: frozenset[str], lookup: Lookup) -> exp.Expr | None:
+    """``x.f(y)`` is ``f(x, y)``, but where no column is called x, which may be a schema."""
+    method, of = node.expression, _with_columns(node.this, hidden)
+    if not isinstance(method, exp.Anonymous) or isinstance(of, exp.Identifier):
+        return None
+    if isinstance(of, exp.Column):
+        try:
+            lookup(parts_of(of), of)
+        except NotTaken:
+            return None
+    return exp.Anonymous(this=method.this, expressions=[of, *method.expressions])
+
+
+def _with_columns(node: exp.Expr, hidden: frozenset[str]) -> exp.Expr:
+    """What stands before ``.f()``: sqlglot has left identifiers of its columns."""
+    names = _identifiers(node)
+    if names is not None and len(names) <= 4 and names[0].name.lower() not in hidden:
+        return exp.column(*(n.copy() for n in reversed(names)))
+    if names is not None or isinstance(node, (exp.Column, exp.DataType, exp.Lambda, exp.Query)):
+        return node
+    return rebuilt(node, lambda child: _with_columns(child, hidden))
+
+
+def _identifiers(node: exp.Expr) -> list[exp.Identifier] | None:
+    """A dotted name, outermost first; None for anything else."""
+    if isinstance(node, exp.Identifier):
+        return [node]
+    if isinstance(node, exp.Dot) and isinstance(node.expression, exp.Identifier):
+        before = _identifiers(node.this)
+        return None if before is None else [*before, node.expression]
+    return None
 
 
 def parameters(node: exp.Expression) -> list[str]:
