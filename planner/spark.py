@@ -381,6 +381,22 @@ def before_the_first(node: exp.Expr) -> exp.Expr:
     return node
 
 
+def from_the_end(node: exp.Expr) -> exp.Expr:
+    """``left('abc', -1)`` is all but the last letter here, and nothing there."""
+    if not isinstance(node, (exp.Left, exp.Right)) or isinstance(node.expression, exp.Literal):
+        return node
+    text, count = node.this, exp.paren(node.expression)
+    if isinstance(node, exp.Left):
+        left = exp.Add(this=exp.Length(this=text.copy()), expression=count.copy())
+        less = exp.Greatest(this=left, expressions=[exp.Literal.number(0)])
+        rest = exp.Substring(this=text.copy(), start=exp.Literal.number(1), length=less)
+    else:
+        start = exp.Sub(this=exp.Literal.number(1), expression=count.copy())
+        rest = exp.Substring(this=text.copy(), start=start)
+    negative = exp.LT(this=count.copy(), expression=exp.Literal.number(0))
+    return exp.Case(ifs=[exp.If(this=negative, true=rest)], default=node.copy())
+
+
 def quantile(node: exp.Expr) -> exp.Expr:
     """``quantile_cont(x, p)`` and ``quantile_disc(x, p)`` are ordered-set aggregates there."""
     if isinstance(node, exp.PercentileCont) and node.expression is not None:
@@ -445,6 +461,7 @@ MENDS: tuple[Callable[[exp.Expr], exp.Expr], ...] = (
     date_and_interval,
     boundaries,
     before_the_first,
+    from_the_end,
     divide,
     integer_division,
     choice,

@@ -76,6 +76,9 @@ SAME = [
        FROM t WHERE dt > DATE '2020-01-01' + INTERVAL 3 DAY""",
     "SELECT d // 2, f // 2, i // 2, 7.5 // 2, -i // 2 FROM t",
     "SELECT arg_min(s, i), arg_max(s, -i), arg_min(i, f * 100 + i) FILTER (i > 3) FROM t",
+    """SELECT left(s, -1), right(s, -1), left('abc', i - 2), right('abc', i - 2), left(s, 1),
+              right(s, -99), left(s, -99)
+       FROM t""",
     "SELECT avg(i * 0.5), avg(DISTINCT 0.5 + i), count(DISTINCT i + 0.25) FROM t",
     "SELECT monthname(dt), dayname(dt), extract(second FROM ts + INTERVAL 1.5 SECOND) FROM t",
     """SELECT date_part('dow', dt), isodow(dt), date_part('isodow', dt), weekday(dt),
