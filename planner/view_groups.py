@@ -13,7 +13,11 @@ from tidewheel.planner.text import OWN, to_sql
 from tidewheel.planner.view_bounds import Known
 from tidewheel.planner.view_sums import groups_of
 
-_LOOKED_AT: Final = 32_768  # rows of each of two samples
+_LOOKED_AT: Final = (32_768, 131_072)
+"""Rows of each of two samples: the more, the less it is left to chance where groups lie in blocks.
+
+Only where there seem to be many, which takes long whatever is done, so many are looked at.
+"""
 
 
 class Groups:
@@ -35,16 +39,16 @@ class Groups:
             return True
         if math.prod(k.different or k.most for k in known) <= limit or self._text is None:
             return False
-        return self._sampled(run, rows) > limit
+        return all(self._sampled(run, rows, sample) > limit for sample in _LOOKED_AT)
 
-    def _sampled(self, run: Queries, rows: float) -> float:
+    def _sampled(self, run: Queries, rows: float, sample: int) -> float:
         """Of n groups in each of two samples of blocks, m are in both: then there are n² / m.
 
         (Lincoln and Petersen's estimate.) Values that come one after the other, as days do, are
         in neither's blocks, so that few long groups are not taken for many.
         """
         assert self._text is not None
-        text, percent = self._text, min(100.0, 100 * _LOOKED_AT / max(rows, 1))
+        text, percent = self._text, min(100.0, 100 * sample / max(rows, 1))
         names = list(text.columns)
         terms = [to_sql(text.columns[names[i]]) for i in self._op.key]
         where = f" WHERE {' AND '.join(text.conditions)}" if text.conditions else ""
