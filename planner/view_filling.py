@@ -23,7 +23,7 @@ from tidewheel.engine.state.delta import Delta, concat
 from tidewheel.planner import view_answers
 from tidewheel.planner.plans import Run
 from tidewheel.planner.view_fill import Contents
-from tidewheel.planner.view_groups import Groups
+from tidewheel.planner.view_groups import many_groups
 from tidewheel.planner.view_reuse import Reading, Reusing, reusing
 from tidewheel.planner.view_statements import as_delta, behind, item, named, row_of, sought_alike
 from tidewheel.planner.view_sums import Sums
@@ -84,8 +84,8 @@ class Filling(Contents):
             return False  # which asks for those of others' groups
         if expected(source) < most:
             return False
-        groups = Groups(op, self.text(source), self.known(node, run))
-        return groups.many(run, self._most(source), GROUPS)
+        text, known = self.text(source), self.known(node, run)
+        return many_groups(op, text, known, run, self._most(source), GROUPS)
 
     def _compute(self, node: Node, run: Reusing) -> None:
         """Compute many groups, and what filters leave of them; DuckDB joins these, if few.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from tidewheel.engine.operators.accumulate import Accumulate
@@ -20,46 +20,42 @@ Only where there seem to be many, which takes long whatever is done, so many are
 """
 
 
-class Groups:
-    """The groups of an `Accumulate`: its rows are `text`, of which so much is `known`."""
+def many_groups(
+    op: Accumulate,
+    text: Text | None,
+    known: Mapping[int, Known],
+    run: Queries,
+    rows: float,
+    limit: int,
+) -> bool:
+    """Does `op` make more than `limit` groups of `text`, of a table of so many `rows`?
 
-    def __init__(self, op: Accumulate, text: Text | None, known: Mapping[int, Known]) -> None:
-        self._op = op
-        self._text = text
-        self._known = known
+    DuckDB keeps how many values a column has. Of groups by terms it is only known that they are
+    not more; then two samples of the table's rows say it.
+    """
+    if groups_of(op, known) > limit:
+        return True
+    most = math.prod(known[i].different or known[i].most for i in op.key if i in known)
+    if most <= limit or text is None:
+        return False
+    names = list(text.columns)
+    terms = [to_sql(text.columns[names[i]]) for i in op.key]
+    parts = (min(1.0, sample / max(rows, 1)) for sample in _LOOKED_AT)
+    return all(_sampled(text, terms, part, run) > limit for part in parts)
 
-    def many(self, run: Queries, rows: float, limit: int) -> bool:
-        """Are there more than `limit`? The table has so many `rows`.
 
-        DuckDB keeps how many values a column has. Of groups by terms it is only known that they
-        are not more; then two samples of the table's rows say it.
-        """
-        known = [self._known[i] for i in self._op.key if i in self._known]
-        if groups_of(self._op, self._known) > limit:
-            return True
-        if math.prod(k.different or k.most for k in known) <= limit or self._text is None:
-            return False
-        return all(self._sampled(run, rows, sample) > limit for sample in _LOOKED_AT)
+def _sampled(text: Text, terms: Sequence[str], part: float, run: Queries) -> float:
+    """Of n groups in each of two samples of blocks, m are in both: then there are n² / m.
 
-    def _sampled(self, run: Queries, rows: float, sample: int) -> float:
-        """Of n groups in each of two samples of blocks, m are in both: then there are n² / m.
-
-        (Lincoln and Petersen's estimate.) Values that come one after the other, as days do, are
-        in neither's blocks, so that few long groups are not taken for many.
-        """
-        assert self._text is not None
-        text, percent = self._text, min(100.0, 100 * sample / max(rows, 1))
-        names = list(text.columns)
-        terms = [to_sql(text.columns[names[i]]) for i in self._op.key]
-        where = f" WHERE {' AND '.join(text.conditions)}" if text.conditions else ""
-        items = ", ".join(f"{term} AS k{i}" for i, term in enumerate(terms))
-        both = " UNION ALL ".join(
-            f"SELECT {seed} AS s, {items} FROM {text.source} "
-            f"TABLESAMPLE SYSTEM ({percent:.6f}%) REPEATABLE ({seed}){where}"
-            for seed in (1, 2)
-        )
-        keys = ", ".join(f"k{i}" for i in range(len(terms)))
-        found = f"SELECT {OWN}min(s) < {OWN}max(s) AS twice FROM ({both}) GROUP BY {keys}"
-        counted = f"SELECT {OWN}count(*), {OWN}count(*) FILTER (twice) FROM ({found})"
-        once, twice = run.row(counted)
-        return float(((once + twice) / 2) ** 2 / max(twice, 1))
+    (Lincoln and Petersen's estimate.) Values that come one after the other, as days do, are
+    in neither's blocks, so that few long groups are not taken for many.
+    """
+    keys = [f"k{i}" for i in range(len(terms))]
+    items = ", ".join(f"{term} AS {key}" for term, key in zip(terms, keys, strict=True))
+    both = " UNION ALL ".join(
+        f"SELECT {seed} AS s, {items} FROM {text.sampled(part, seed)}" for seed in (1, 2)
+    )
+    found = f"SELECT {OWN}min(s) < {OWN}max(s) AS twice FROM ({both}) GROUP BY {', '.join(keys)}"
+    counted = f"SELECT {OWN}count(*), {OWN}count(*) FILTER (twice) FROM ({found})"
+    once, twice = run.row(counted)
+    return float(((once + twice) / 2) ** 2 / max(twice, 1))

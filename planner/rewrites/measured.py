@@ -71,6 +71,11 @@ class Text:
         items = (to_sql(alias_of(e.copy(), name)) for name, e in self.columns.items())
         return f"SELECT {', '.join(items) or '1'} FROM {self}"
 
+    def sampled(self, part: float, seed: int = 1) -> Text:
+        """The same of some blocks of the table's rows: `part` of them, others for each `seed`."""
+        sample = f"TABLESAMPLE SYSTEM ({part * 100:.6f}%) REPEATABLE ({seed})"
+        return replace(self, source=f"{self.source} {sample}")
+
     def kept(self, name: str) -> tuple[str, str] | None:
         """A column's table, and what asks for its values; None if it is computed, or of a join."""
         of = self.columns[name]
@@ -156,8 +161,7 @@ class Measures:
         if rows <= LOOKED_AT or not (text.conditions or always):
             return text, 1
         part = LOOKED_AT / rows
-        some = f"{text.source} TABLESAMPLE SYSTEM ({part * 100:.6f}%) REPEATABLE (1)"
-        return replace(text, source=some), part
+        return text.sampled(part), part
 
     def __call__(self, nodes: Sequence[Node], compared: Container[str]) -> list[Size]:
         """The size of each relation, with the values of those columns that are `compared`."""
