@@ -25,6 +25,7 @@ from tidewheel.engine.state import columns as columns_
 from tidewheel.engine.state.arrangement import Arrangement, Counters, Waiting, times_of
 from tidewheel.engine.state.columns import Mask
 from tidewheel.engine.state.delta import Delta, Int64s, Schema, concat, consolidate, unique
+from tidewheel.engine.state.rowwise import Row, few_rows
 from tidewheel.engine.state.run import Rows, concat_rows
 from tidewheel.engine.state.sorting import alike, sort_rows
 
@@ -102,15 +103,15 @@ class Accumulate(Operator):
         """New aggregates − old ones, of all touched groups."""
         delta = deltas[0]
         if self._by_row is not None and not self.sums.waiting:
-            if delta is not None and len(delta) == 1 and (rows := delta.rows) is not None:
+            if delta is not None and (rows := self._rows(delta)):
                 self._agenda.clear()
-                return emit(counters, self._by_row.step(rows[0], int(delta.weights[0])))
+                return emit(counters, self._by_row.step(rows, delta.weights.tolist()))
             if not self.key:
                 self._agenda.clear()
                 added = [0] * self.width
                 if delta is not None and len(delta):
                     added = self._added(delta, counters)
-                return emit(counters, self._by_row.add((), added))
+                return emit(counters, self._by_row.add({(): added}))
             self._by_row.forget()
         if isinstance(delta, Totals) and self.key and not self._begun and not counters:
             return emit(counters, self._begin(delta))
@@ -152,6 +153,13 @@ class Accumulate(Operator):
         if self.output is not None:
             self.output.insert(change, counters)
         return emit(counters, change)
+
+    @staticmethod
+    def _rows(delta: Delta) -> Sequence[Row] | None:
+        """The rows of a delta, if they are few and plain."""
+        if isinstance(delta, Totals):
+            return None
+        return few_rows(delta.schema.kinds, delta.cols, len(delta))
 
     def wait(self, rows: Waiting) -> None:
         """Leave the sums of all groups to `rows` until a change asks. No doubles, no loop."""

@@ -1,6 +1,6 @@
-"""`Accumulate` for one group at a time: running sums of integers, in Python.
+"""`Accumulate` for a few groups at a time: running sums of integers, in Python.
 
-One row changes one group, and without GROUP BY there is but one; for one group a dictionary is
+Few rows change few groups, and without GROUP BY there is but one; for these a dictionary is
 quicker than any array. What is known of groups here is current; it reaches the arrangement of sums
 some rows later (`settle`).
 """
@@ -8,7 +8,7 @@ some rows later (`settle`).
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from tidewheel.engine.operators import exact
 from tidewheel.engine.state.delta import Delta, Schema
-from tidewheel.engine.state.rowwise import NEW_OLD, PLUS, Row, RowColumns
+from tidewheel.engine.state.rowwise import Row, RowColumns
 
 if TYPE_CHECKING:
     from tidewheel.engine.operators.running_sums import Aggregate, Sum
@@ -46,39 +46,46 @@ class GroupsByRow:
         self._known: dict[Row, list[int]] = {}
         self._waiting: dict[Row, list[int]] = {}
 
-    def step(self, row: Row, weight: int) -> Delta:
-        """New output − old output of the group of a row that comes (or goes) `weight` times."""
-        return self.add(tuple([row[i] for i in self._key]), self._contribution(row, weight))
+    def step(self, rows: Sequence[Row], weights: Sequence[int]) -> Delta:
+        """New output − old output of the groups of rows that come, or go, `weights` times."""
+        changes: dict[Row, list[int]] = {}
+        for row, weight in zip(rows, weights, strict=True):
+            key = tuple([row[i] for i in self._key])
+            part = self._contribution(row, weight)
+            there = changes.get(key)
+            changes[key] = part if there is None else _sum(there, part)
+        return self.add(changes)
 
     def added_up(self, rows: Sequence[Row], weights: Iterable[int]) -> list[int]:
         """What some rows add to the sums of one group; at least one row."""
         parts = [self._contribution(r, w) for r, w in zip(rows, weights, strict=True)]
         return [sum(part) for part in zip(*parts, strict=True)]
 
-    def add(self, key: Row, change: list[int]) -> Delta:
-        """New output − old output of a group whose sums change."""
-        before = self._known.get(key)
-        if before is None and key:
-            if len(self._known) >= KNOWN:
-                self.settle()
-                self._known.clear()
-            before = self._before(key)
-        now = [a + b for a, b in zip(before, change, strict=True)] if before else change
-        self._known[key] = now
-        waiting = self._waiting.get(key)
-        if waiting is not None:
-            change = [a + b for a, b in zip(waiting, change, strict=True)]
-        self._waiting[key] = change
-        if len(self._waiting) >= WAITING:
+    def add(self, changes: Mapping[Row, list[int]]) -> Delta:
+        """New output − old output of groups whose sums change."""
+        if len(self._known) + len(changes) > KNOWN:
+            self.forget()
+        known, waiting = self._known, self._waiting
+        if self._key and (unknown := [key for key in changes if key not in known]):
+            known.update(self._before(unknown))
+        out: list[Row] = []
+        signs: list[int] = []
+        for key, change in changes.items():
+            before, late = known.get(key), waiting.get(key)
+            now = known[key] = change if before is None else _sum(before, change)
+            waiting[key] = change if late is None else _sum(late, change)
+            new, old = self._row(key, now), self._row(key, before) if before else None
+            if new == old:
+                continue
+            if new is not None:
+                out.append(new)
+                signs.append(1)
+            if old is not None:
+                out.append(old)
+                signs.append(-1)
+        if len(waiting) >= WAITING:
             self.settle()
-        new, old = self._row(key, now), self._row(key, before) if before else None
-        if new == old:
-            return Delta.empty(self._schema)
-        if old is None and new is not None:
-            return Delta.of_rows(self._schema, [new], PLUS, True)
-        if new is None and old is not None:
-            return Delta.of_rows(self._schema, [old], -PLUS, True)
-        return Delta.of_rows(self._schema, [new, old], NEW_OLD, True)  # type: ignore[list-item]
+        return Delta.of_rows(self._schema, out, np.array(signs, np.int64), True)
 
     def settle(self) -> None:
         """Add what waits to the arrangement."""
@@ -108,15 +115,25 @@ class GroupsByRow:
                 out.append((value >> exact.LIMB) * weight)
         return out
 
-    def _before(self, key: Row) -> list[int] | None:
-        cols = RowColumns(self._sums.schema.kinds, [key])
+    def _before(self, keys: Sequence[Row]) -> dict[Row, list[int]]:
+        """The sums of those of some groups that there are."""
+        cols = RowColumns(self._sums.schema.kinds, keys)
         spec = self._sums.key
-        found = self._sums.match(cols, spec, spec.keys(cols, 1))
-        return None if found is None else found[1].weights.sum(axis=0).tolist()
+        found = self._sums.match(cols, spec, spec.keys(cols, len(keys)))
+        sums: dict[Row, list[int]] = {}
+        if found is not None:
+            for at, part in zip(found[0].tolist(), found[1].weights.tolist(), strict=True):
+                there = sums.get(keys[at])
+                sums[keys[at]] = part if there is None else _sum(there, part)
+        return sums
 
     def _row(self, key: Row, sums: Sequence[int]) -> Row | None:
         there = sums[0] > 0 or not key  # the one group of no columns always is
         return (*key, *[f(sums) for f in self._finish]) if there else None
+
+
+def _sum(left: list[int], right: list[int]) -> list[int]:
+    return [a + b for a, b in zip(left, right, strict=True)]
 
 
 def by_row(
