@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 GROUPS: Final = 10_000
 """Groups whose sums DuckDB joins with others; more are kept by operators, or wait."""
+_SCANNED: Final = 1_000_000  # rows that take longer to filter than DuckDB to plan two statements
+_LEFT: Final = 20
 _GROUPED: Final = 3e-7  # seconds to read a row, add it to its group, and sort the groups, at least
 
 
@@ -179,8 +181,7 @@ class Filling(Contents):
         def rows(node: Node) -> Delta:
             if node not in known:
                 query = self._gives[node]
-                # (DuckDB filters one table as soon as it reads what was left of it)
-                twice = self._reads.get(node, 1) > 1 and run.again(query)
+                twice = self._slow(node) and run.again(query)
                 known[node] = as_delta(run.kept(query) if twice else run(query), node.op.schema)
                 node.rows_out += len(known[node])
             return known[node]
@@ -257,6 +258,14 @@ class Filling(Contents):
                 known[node] = concat(said) if said else Delta.empty(op.schema)
             if node in self.outputs and node in known:
                 run.computed(self._gives[node], known[node])
+
+    def _slow(self, node: Node) -> bool:
+        """Does what a node gives take longer to compute than to be read again?
+
+        DuckDB filters one table as soon as it reads what was left of it, if that is much.
+        """
+        most = self._most(node)
+        return self._reads.get(node, 1) > 1 or (most >= max(_SCANNED, _LEFT * self.expected(node)))
 
     def _choose_partners(self, node: Node, op: AsofJoin, run: Reusing) -> None:
         """Give an ASOF join one right row for each place: of several DuckDB may take any."""

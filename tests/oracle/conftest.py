@@ -44,6 +44,9 @@ def _few_are_many(request: pytest.FixtureRequest) -> Iterator[None]:
         if chance & 2048:  # few rows of one place are a crowd
             patch.setattr(topk, "_CROWD", 2)
             patch.setattr(topk, "_PER_ROW", 1)
+        if chance & 4096:  # filtered rows are read again, as those of joins
+            patch.setattr(view_filling, "_SCANNED", 0)
+            patch.setattr(view_filling, "_LEFT", 0)
         if chance & 512:  # quantiles are sought in groups of any size
             patch.setattr(quantiles, "_WORTH", 0)
         yield
