@@ -18,6 +18,15 @@ from sqlglot.optimizer.qualify import qualify
 from sqlglot.schema import MappingSchema
 
 from ..engine.kernels.spark import SparkError
+from .spark_aggregates import any_order, collected
+from .spark_functions import (
+    any_order_of_lists,
+    comprehension,
+    function,
+    milliseconds,
+    of_lists,
+    part_of_list,
+)
 
 DIALECT = "duckdb"
 
@@ -455,6 +464,8 @@ def _is_condition(node: exp.Expr) -> bool:
 
 
 MENDS: tuple[Callable[[exp.Expr], exp.Expr], ...] = (
+    any_order,
+    collected,
     average_in_context,
     average,
     date_difference,
@@ -474,5 +485,11 @@ MENDS: tuple[Callable[[exp.Expr], exp.Expr], ...] = (
     quantile,
     map_literal,
     membership,
+    any_order_of_lists,
+    of_lists,
+    comprehension,
+    part_of_list,
+    milliseconds,
+    function,
     data_type,
 )
