@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import functools
+import re
+
+import duckdb
 
 from tidewheel.engine.arrow import is_tuple, pa
 from tidewheel.engine.quoting import quoted
@@ -94,6 +97,11 @@ def sql_name(t: pa.DataType) -> str:
     return str(t)
 
 
+@functools.lru_cache(maxsize=4096)
 def _quoted(name: str) -> str:
-    plain = name.isidentifier() and name == name.lower()
+    """A field's name as DuckDB shows it: in quotes if it is a word of the grammar."""
+    plain = _PLAIN.fullmatch(name) and duckdb.tokenize(name)[0][1] == duckdb.token_type.identifier
     return name if plain or not name else quoted(name)
+
+
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

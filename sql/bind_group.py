@@ -105,6 +105,9 @@ class Grouping:
         return Aggregate(self._input, tuple(self._keys), tuple(self.aggregates), sets)
 
     def _register(self, call: exp.Expr) -> exp.Expr:
+        if grouping := function_name(call) in ("grouping", "grouping_id"):
+            for argument in list(call.iter_expressions()):  # a name of the SELECT list's, say
+                argument.replace(bare(argument))
         text = to_sql(call)
         found = self._places.get(text)
         if found is not None:
@@ -118,7 +121,7 @@ class Grouping:
         if {c.name for c in value.find_all(exp.Column)} - names:
             raise NotTaken("an aggregate over a column of the SELECT around")
         oracle = self._select.binder.oracle
-        if function_name(call) in ("grouping", "grouping_id"):
+        if grouping:
             arguments = call.expressions or list(call.iter_expressions())
             if any(to_sql(a) not in self._places for a in arguments):
                 raise NotTaken("GROUPING of what is no key")

@@ -8,6 +8,7 @@ import uuid
 import zoneinfo
 from typing import Any
 
+import duckdb
 import numpy as np
 import pandas as pd
 import pytest
@@ -135,6 +136,21 @@ def test_values_without_a_target_have_the_natural_type(
     assert cursor.description is not None
     assert cursor.description[0][1] == name
     assert cursor.fetchone() == (value,)
+
+
+def test_names_of_fields_are_quoted_as_duckdb_does(connection: tidewheel.Connection) -> None:
+    con = duckdb.connect()
+    names = ["a", "A", "aB_1", "1a", "\u00e9", "a b", 'a"b', "a$", "_"]
+    words = con.execute("SELECT keyword_name FROM duckdb_keywords()").fetchall()
+    names += [word for (word,) in words]
+    for name in names:
+        query = "SELECT struct_pack({0} := 1), union_value({0} := 1)".format(
+            '"' + name.replace('"', '""') + '"'
+        )
+        shown, ours = con.execute(query).description, connection.execute(query).description
+        assert shown
+        assert ours
+        assert [str(c[1]) for c in shown] == [c[1] for c in ours]
 
 
 @pytest.mark.parametrize(
