@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from tidewheel.planner.text import identifier
+from tidewheel.planner.text import cast_to, identifier
 
 from .bind_items import relation
 from .bind_names import Aggregates
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from .bind_from import From, FromBinder
 
 _WHOLE = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT")
+_CONSTANT = (exp.Literal, exp.Boolean, exp.Neg, exp.Cast, exp.DataType, exp.DataTypeParam)
 
 
 def pivoted(binder: FromBinder, item: exp.Expr, pivot: exp.Pivot) -> From:
@@ -90,14 +91,17 @@ def _conditions(field: exp.Expr, relations: list[Relation]) -> list[exp.Expr]:
     found: list[exp.Expr] = []
     for e in field.expressions:
         value = e.this if isinstance(e, exp.PivotAlias) else e
-        # what is of another type DuckDB compares as text, or casts
+        # DuckDB compares as text; what is written as its type shows it may be compared as it is
         texts = kinds == {"VARCHAR"} or all(kind.startswith("ENUM(") for kind in kinds)
         fits = isinstance(value, exp.Literal) and (
             texts if value.is_string else value.is_int and kinds <= {*_WHOLE}
         )
+        here: exp.Expr = on.copy()
         if not fits and not isinstance(value, exp.Null):
-            raise NotTaken("PIVOT on other values than texts and whole numbers")
-        found.append(exp.NullSafeEQ(this=on.copy(), expression=value.copy()))
+            if not all(isinstance(part, _CONSTANT) for part in value.walk()):
+                raise NotTaken("PIVOT on values that are no constants")
+            here, value = cast_to(here, "VARCHAR"), cast_to(value.copy(), "VARCHAR")
+        found.append(exp.NullSafeEQ(this=here, expression=value.copy()))
     if not found or field.args.get("query"):
         raise NotTaken("PIVOT on values of a query")
     return found

@@ -68,6 +68,7 @@ CASES = [
         "Ann",
         "'Ann'",
     ),
+    ("show tables like 'c%'", "ProgrammingError", (1, 13), "like", "syntax", None),
     ("1 + 1", "ProgrammingError", (1, 1), "1", "syntax error", "begins with a verb"),
     ("select * from order", "ProgrammingError", (1, 15), "order", "syntax", '"order"'),
     ("select * from custmers", "ProgrammingError", (1, 15), "custmers", "exist", "customers"),
