@@ -40,6 +40,7 @@ from tidewheel.planner.meaning import Meaning
 from tidewheel.planner.plans import Deltas, Run
 from tidewheel.planner.recompute import Recompute, difference
 from tidewheel.planner.rewrites.counted_limits import counted_limits
+from tidewheel.planner.rewrites.ends_of_groups import ends_of_groups
 from tidewheel.planner.rewrites.enum_places import enum_places
 from tidewheel.planner.rewrites.join_graph import join_graph
 from tidewheel.planner.rewrites.join_order import join_order
@@ -55,7 +56,7 @@ from tidewheel.planner.view_waiting import Sizes, put_off
 
 def rewritten(node: L.Node, measures: Measures) -> L.Node:
     """The plan after the rewrites for views: what DuckDB would do to a query that it gets whole."""
-    node = join_order(join_graph(counted_limits(node)), measures)
+    node = ends_of_groups(join_order(join_graph(counted_limits(node)), measures))
     return same_subplans(prune(whole_windows(reduce_groups(node), measures)))
 
 
