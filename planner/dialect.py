@@ -288,6 +288,8 @@ def _is_spelled(node: exp.Expr) -> bool:
         return node.args.get("nulls_first") is False and not node.find_ancestor(exp.WithinGroup)
     if isinstance(node, exp.Array):
         return _WRITTEN in node.meta
+    if isinstance(node, exp.Pivot):
+        return any(c.args.get("table") for c in node.find_all(exp.Column))
     return type(node) in _SPELLING
 
 
@@ -322,6 +324,15 @@ def _type_name(node: exp.Expr, write: _Write) -> str:
     return str(exp.to_identifier(node.args["kind"], quoted=True).sql("duckdb"))
 
 
+def _pivot(node: exp.Expr, write: _Write) -> str:
+    """sqlglot drops the qualifiers of all columns in it, those of the query that is pivoted too."""
+    kept = node.copy()
+    for c in list(kept.find_all(exp.Column)):
+        if c.args.get("table"):
+            c.replace(exp.Var(this=write(c.copy())))
+    return write(kept) if kept.this else f" {write(kept)}"
+
+
 def _nulls(words: str) -> Callable[[exp.Expr, _Write], str]:
     """``first(x IGNORE NULLS)``: sqlglot has the words around a call or its argument, or none."""
 
@@ -340,6 +351,7 @@ _SPELLING: dict[type[exp.Expr], Callable[[exp.Expr, _Write], str]] = {
     exp.Ordered: _nulls_last,
     exp.JSONPath: _json_path,
     exp.DataType: _type_name,
+    exp.Pivot: _pivot,
     # sqlglot adds a cast to BOOLEAN, which lets pass what DuckDB refuses.
     exp.LogicalAnd: lambda node, write: f"BOOL_AND({write(node.this)})",
     exp.LogicalOr: lambda node, write: f"BOOL_OR({write(node.this)})",

@@ -35,7 +35,8 @@ class Catalog:
         found = names.find(written)
         if found is not None and found.kind == "table":
             return found.quoted, (found.database, found.schema, found.name), found
-        if self._oracle.elsewhere and (found is not None or names.has(written[-1])):
+        there = names.has(written[-1]) if found is None else not found.temporary
+        if self._oracle.elsewhere and there:
             raise NotTaken("a name that means something else in the view's schema")
         plain = exp.Table(**{k: item.args.get(k) for k in ("this", "db", "catalog")})
         # A file is named by its path and known by its stem.

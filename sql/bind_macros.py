@@ -73,10 +73,29 @@ def _calls(tree: exp.Expr) -> list[exp.Anonymous]:
     return [
         call
         for call in tree.find_all(exp.Anonymous)
-        if not isinstance(call.parent, _OVER_A_CALL)
+        if not isinstance(_written(call).parent, _OVER_A_CALL)
         and not _of_a_set(call)
         and call.name.lower() not in introspection.FUNCTIONS
     ]
+
+
+def _written(call: exp.Anonymous) -> exp.Expr:
+    """A call with the schema before it, if that is written: ``s.f(x)``."""
+    around = call.parent
+    return around if isinstance(around, exp.Dot) and _qualifiers(call) else call
+
+
+def _qualifiers(call: exp.Anonymous) -> tuple[str, ...]:
+    """The names before a call; in front of a value they may be a column, whose method it is."""
+    around = call.parent
+    if isinstance(around, exp.Table):
+        return tuple(p.name for p in (around.args.get("catalog"), around.args.get("db")) if p)
+    if not isinstance(around, exp.Dot) or call.arg_key != "expression":
+        return ()
+    names = [around.this]
+    while isinstance(names[0], exp.Dot):
+        names[:1] = names[0].this, names[0].expression
+    return tuple(n.name for n in names) if all(isinstance(n, exp.Identifier) for n in names) else ()
 
 
 def _of_a_set(call: exp.Anonymous) -> bool:
@@ -87,7 +106,12 @@ def _of_a_set(call: exp.Anonymous) -> bool:
 def _meant(call: exp.Anonymous, macros: tuple[Macro, ...], oracle: Oracle) -> Macro | None:
     """The macro that DuckDB takes; None where that is not certain."""
     table = isinstance(call.parent, exp.Table)
-    for place in (*_places(oracle), ("system", "main")):
+    qualifiers = _qualifiers(call)
+    if qualifiers:
+        places = oracle.names.places((*qualifiers, call.name))
+    else:
+        places = [*_places(oracle), ("system", "main")]
+    for place in places:
         here = [m for m in macros if m.place == place and m.table == table]
         if not here:
             continue
@@ -128,21 +152,25 @@ def _value(call: exp.Anonymous, macro: Macro, parse: Parse) -> exp.Expr:
     select = _filled(select, _arguments(call, macro), macro)
     new: exp.Expr = exp.Paren(this=select.expressions[0])
     # the name of a column that is nothing but a call is the call's text
-    if isinstance(call.parent, exp.Select) and call.arg_key == "expressions":
-        new = exp.Alias(this=new, alias=identifier(to_sql(call)))
-    call.replace(new)
+    old = _written(call)
+    if isinstance(old.parent, exp.Select) and old.arg_key == "expressions":
+        new = exp.Alias(this=new, alias=identifier(to_sql(old)))
+    old.replace(new)
     return new
 
 
 def _table(call: exp.Anonymous, macro: Macro, parse: Parse) -> exp.Expr:
     item = call.parent
     assert isinstance(item, exp.Table)
-    if any(v for k, v in item.args.items() if k not in ("this", "alias", "joins")):
+    if any(v for k, v in item.args.items() if k not in _OF_A_TABLE):
         raise NotTaken(f"it calls the macro {macro.name}")
     query = _filled(_body(macro.text, macro, parse), _arguments(call, macro), macro)
     new = exp.Subquery(this=query, alias=item.args.get("alias"), joins=item.args.get("joins"))
     item.replace(new)
     return query
+
+
+_OF_A_TABLE = ("this", "db", "catalog", "alias", "joins")
 
 
 def _body(text: str, macro: Macro, parse: Parse) -> exp.Query:

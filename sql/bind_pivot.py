@@ -35,7 +35,7 @@ def pivoted(binder: FromBinder, item: exp.Expr, pivot: exp.Pivot) -> From:
     ]
     _, relations = binder.bind(source.copy(), ())
     calls = [call.unalias() for call in calls]
-    _check(calls, Aggregates(binder.binder.oracle))
+    aggregates = Aggregates(binder.binder.oracle)
     choices = [_conditions(field, relations) for field in fields]
     group = pivot.args.get("group")
     if group is not None:
@@ -51,7 +51,7 @@ def pivoted(binder: FromBinder, item: exp.Expr, pivot: exp.Pivot) -> From:
     if not all(isinstance(k, exp.Column) for k in keys):
         raise NotTaken("PIVOT by more than columns")
     values = [
-        exp.Filter(this=call.copy(), expression=exp.Where(this=exp.and_(*conditions)))
+        _of_those(call, exp.Where(this=exp.and_(*conditions)), aggregates)
         for conditions in product(*choices)
         for call in calls
     ]
@@ -70,10 +70,15 @@ def pivoted(binder: FromBinder, item: exp.Expr, pivot: exp.Pivot) -> From:
     return query.node, [relation(path, [c.label for c in known], query.columns, renamed)]
 
 
-def _check(calls: list[exp.Expr], aggregates: Aggregates) -> None:
-    for call in calls:
-        if isinstance(call, exp.Filter | exp.WithinGroup) or not aggregates.is_unit(call):
-            raise NotTaken("PIVOT with more than aggregates")
+def _of_those(call: exp.Expr, where: exp.Where, aggregates: Aggregates) -> exp.Expr:
+    """`call`, an aggregate or an expression over one, of the rows that a condition holds for."""
+    over = exp.Paren(this=call.copy())
+    found = list(aggregates.calls(over))
+    if len(found) != 1 or isinstance(found[0], exp.Filter | exp.WithinGroup):
+        raise NotTaken("PIVOT with more than aggregates")
+    found[0].replace(exp.Filter(this=found[0].copy(), expression=where))
+    filtered: exp.Expr = over.this
+    return filtered
 
 
 def _conditions(field: exp.Expr, relations: list[Relation]) -> list[exp.Expr]:

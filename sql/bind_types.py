@@ -27,6 +27,7 @@ from tidewheel.planner.view_kernels import common_type
 from . import functions, hidden
 from .bind_scope import NotTaken
 from .reads import Names, Relation
+from .statements import words_in
 
 _MORE = re.compile(r"\bselect\b.*\bselect\b.*\bselect\b|\w+val\b", re.IGNORECASE | re.DOTALL)
 """In what may name something of the catalog that is neither function nor type."""
@@ -221,6 +222,17 @@ def function_name(node: exp.Expr) -> str:
     text = to_sql(node)
     head = text.split("(", 1)[0].strip().lower()
     return head if head.replace("_", "").isalnum() else ""
+
+
+def may_name(tree: exp.Expr, types: Set[str]) -> bool:
+    """May a query cast to one of these types, which somebody made?"""
+    if not types:
+        return False
+    user = exp.DType.USERDEFINED
+    if any(exp.DataType.build(t, dialect="duckdb", udt=True).this != user for t in types):
+        return True  # called as one of DuckDB's own, which has several names
+    named = set().union(*(words_in(to_sql(t)) for t in tree.find_all(exp.DataType)))
+    return not types.isdisjoint(named)
 
 
 def is_volatile(node: exp.Expr) -> bool:

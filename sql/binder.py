@@ -41,9 +41,9 @@ from .bind_query import BoundQuery
 from .bind_scope import FURTHER_OUT, Cte, Names, NotTaken, Scope, deduplicated
 from .bind_select import SelectBinder
 from .bind_set import SetOperations
-from .bind_types import Oracle, first_line
+from .bind_types import Oracle, first_line, may_name
 from .parse_trees import same_query
-from .statements import mentions_recursion, tokens
+from .statements import mentions_recursion, words_in
 
 DIALECT = Tidewheel
 
@@ -322,15 +322,13 @@ class Binder:
         return node, _relabelled(columns, [label for label, _ in described])
 
     def _view_query(self, text: str) -> tuple[Node, tuple[Column, ...]] | None:
-        if self.oracle.elsewhere:
-            types = self.oracle.user_types()  # the connection may have others of these names
-            if types and not types.isdisjoint(t.text.strip('"').lower() for t in tokens(text)):
-                return None
+        # The connection may have other types of these names.
+        types = self.oracle.user_types() if self.oracle.elsewhere else frozenset()
         if mentions_recursion(text):
-            if self.recursive is None:
+            if self.recursive is None or not types.isdisjoint(words_in(text)):
                 return None
             if self.oracle.elsewhere:
-                if self.oracle.names.macros.keys() & {t.text.lower() for t in tokens(text)}:
+                if self.oracle.names.macros.keys() & words_in(text):
                     return None
                 text = self.oracle.names.qualified(text)
             try:
@@ -339,7 +337,7 @@ class Binder:
                 return None
             return None if isinstance(node, Block) else (node, node.schema)
         tree = _parsed(text, self.oracle)
-        if isinstance(tree, str):
+        if isinstance(tree, str) or may_name(tree, types):
             return None
         before, self.ctes = self.ctes, {}
         try:

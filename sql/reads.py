@@ -14,7 +14,7 @@ from tidewheel.engine.quoting import key_of, quoted
 from tidewheel.planner.plans import Path
 from tidewheel.sql import functions, introspection
 from tidewheel.sql.search_path import SearchPath, lowered, search_path
-from tidewheel.sql.statements import tokens
+from tidewheel.sql.statements import tokens, words_in
 from tidewheel.sql.table_names import names_in, relations_in, tables_in
 
 _RELATIONS = """
@@ -124,11 +124,12 @@ class Names:
         if candidates is None:
             return None
         known = {_place_of(relation): relation for relation in candidates}
-        for full in self._search_path.candidates(parts, self._databases):
-            found = known.get(full[:-1])
-            if found is not None:
-                return found
-        return None
+        found = (known[place] for place in self.places(parts) if place in known)
+        return next(found, None)
+
+    def places(self, parts: Sequence[str]) -> list[tuple[str, ...]]:
+        """The databases and schemas where a name is looked for, the first first; in lower case."""
+        return [full[:-1] for full in self._search_path.candidates(parts, self._databases)]
 
     @cached_property
     def _databases(self) -> set[str]:
@@ -242,7 +243,7 @@ class Names:
 
     def words(self, text: str, stop: frozenset[str]) -> set[str]:
         """In lower case, every name in these texts."""
-        return {t.text.strip('"').lower() for each in self.texts(text, stop) for t in tokens(each)}
+        return set().union(*map(words_in, self.texts(text, stop)))
 
     def temporary(self, text: str, stop: frozenset[str]) -> tuple[str, str] | None:
         """The first thing that a query means which only this connection has: kind and name."""
@@ -290,7 +291,7 @@ class Names:
         while todo:
             current, names = todo.pop()
             texts.append((current, names))
-            called = self.macros and {t.text.strip('"').lower() for t in tokens(current)}
+            called = self.macros and words_in(current)
             for name in set(called or ()) & set(self.macros):
                 if (name, names._search_path) not in seen:  # it reads what its caller would
                     seen.add((name, names._search_path))

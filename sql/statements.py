@@ -93,6 +93,11 @@ def tokens(text: str) -> Iterator[Token]:
     return iter(_kept(text)) if len(text) <= _SHORT else _scan(text)
 
 
+def words_in(text: str) -> set[str]:
+    """Every name and keyword in `text`, in lower case and without quotes."""
+    return {t.text.strip('"').lower() for t in tokens(text)}
+
+
 @lru_cache(maxsize=256)
 def _kept(text: str) -> tuple[Token, ...]:
     return tuple(_scan(text))

@@ -117,6 +117,8 @@ unpivot t on a, b into name n value v
 unpivot t on columns(* exclude (c)) into name n value v
 select * from t pivot (sum(a) for b in ('x', 'y') group by c)
 select * from t unpivot (v for n in (a, b))
+pivot (select u.a, u.b, t.c from t as u, t) on a in (1, 2) using sum(b) group by c
+with w as (select u.a, t.b from t as u, t) pivot w on a in (1) using max(b)
 select * from t unpivot include nulls (v for n in (a as 'x', b))
 describe select 1
 summarize t
