@@ -290,6 +290,10 @@ def _is_spelled(node: exp.Expr) -> bool:
         return _WRITTEN in node.meta
     if isinstance(node, exp.Pivot):
         return any(c.args.get("table") for c in node.find_all(exp.Column))
+    if isinstance(node, exp.Join):
+        return isinstance(node.this, exp.Unnest) and set(filter(node.args.get, node.args)) == {
+            "this"
+        }
     return type(node) in _SPELLING
 
 
@@ -352,6 +356,8 @@ _SPELLING: dict[type[exp.Expr], Callable[[exp.Expr, _Write], str]] = {
     exp.JSONPath: _json_path,
     exp.DataType: _type_name,
     exp.Pivot: _pivot,
+    # sqlglot writes JOIN … ON TRUE, to which further joins belong in another way.
+    exp.Join: lambda node, write: f", {write(node.this)}",
     # sqlglot adds a cast to BOOLEAN, which lets pass what DuckDB refuses.
     exp.LogicalAnd: lambda node, write: f"BOOL_AND({write(node.this)})",
     exp.LogicalOr: lambda node, write: f"BOOL_OR({write(node.this)})",

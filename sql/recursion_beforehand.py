@@ -2,20 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 import duckdb
 
 from tidewheel.engine.arrow import pa
+from tidewheel.engine.kernels.duckdb import readable
+from tidewheel.engine.quoting import quoted
 
 from ..planner.context import Parameters
 from . import error_place, errors
 from .statements import Statement, mentions_recursion, split
 
 if TYPE_CHECKING:
+    from ..planner.logical import Column
     from .session import Session
+
+
+def typed(
+    connection: duckdb.DuckDBPyConnection, rows: pa.Table, columns: Sequence[Column]
+) -> object:
+    """What to register for `rows`: ENUM comes out of Arrow as VARCHAR, which has another order."""
+    if not any("ENUM(" in c.type for c in columns):
+        return readable(connection, rows)
+    items = (
+        f"CAST({quoted(c.name)} AS {c.type})" if "ENUM(" in c.type else quoted(c.name)
+        for c in columns
+    )
+    named = (f"{i} AS {quoted(c.name)}" for i, c in zip(items, columns, strict=True))
+    return connection.from_arrow(rows).project(", ".join(named))
 
 
 @contextmanager
@@ -42,7 +59,7 @@ def recursions(
                 stream = execute.run(node, session.context(given))
                 rows = pa.Table.from_batches(list(stream), stream.schema)
                 rows = rows.rename_columns([c.name for c in node.schema])
-                session.connection.register(name, rows)
+                session.connection.register(name, typed(session.connection, rows, node.schema))
         yield split(found.text)[0], recursion.numbered(found.text, given)
     except errors.Error as error:
         error_place.carry_back(error, found.text, statement)

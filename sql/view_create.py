@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import secrets
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import duckdb
@@ -12,7 +13,7 @@ from tidewheel.engine.arrow import Exchanged, pa
 from tidewheel.engine.quoting import quoted
 from tidewheel.sql import errors, hidden, plain_view, view_text
 from tidewheel.sql.reads import Names, Relation
-from tidewheel.sql.statements import Statement, mentions_recursion
+from tidewheel.sql.statements import Statement
 from tidewheel.sql.view_checks import Checks, check_columns, check_types, named_query, of_itself
 from tidewheel.sql.view_reading import Maintenance
 from tidewheel.sql.view_registry import CATALOG, SCHEMA, row_name, rows_relation
@@ -167,9 +168,9 @@ class Creation(Checks):
                 pass
         rows = self.host_query(sql, reads)  # also for its error
         types = [""] * rows.num_columns
-        # (what only Tidewheel can run would end the transaction)
-        if any(f.metadata or _loses(f.type) for f in rows.schema) and not mentions_recursion(sql):
-            types = [t for _, t in hidden.describe(self.host.connection, sql, None)]
+        if any(f.metadata or _loses(f.type) for f in rows.schema):
+            with suppress(duckdb.Error):  # what only Tidewheel can run
+                types = [t for _, t in hidden.describe(self.host.connection, sql, None)]
         return rows, types
 
     def _rename_bound(self, query: str, named: str, columns: list[str]) -> None:

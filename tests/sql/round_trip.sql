@@ -94,6 +94,8 @@ select * from t anti join u on t.a = u.a
 select * from t, lateral (select * from u where u.a = t.a) x
 select * from t left join lateral (select t.a + 1 as b) x on true
 select * from t, unnest(t.l) as x(v), range(3) r(i)
+select * from t, unnest(t.l) as x(v) left join u on u.a = x.v
+select * from t join u using (a), unnest(t.l) as x(v) join v on v.a = x.v, u as w
 select * from unnest([1, 2]) with ordinality as t(a, n)
 select * from (t join u using (a)) join v using (b)
 select * from t join (u join v using (b)) using (a)

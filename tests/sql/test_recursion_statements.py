@@ -368,3 +368,25 @@ def test_what_fails_around_a_recursion_is_told_in_its_own_words(
         con.execute("ROLLBACK")
     con.execute(f"{COUNTED} INSERT INTO e(a) SELECT x FROM c")
     assert con.execute("SELECT count(*) FROM e").fetchall() == [(14,)]
+
+
+@pytest.mark.parametrize("begin", ["", "BEGIN"])
+@pytest.mark.parametrize(
+    ("column", "kind"), [("m", "ENUM('low', 'high')"), ("{'m': m}", None), ("(n, m)", None)]
+)
+def test_enums_keep_their_order_in_a_statement(column: str, kind: str | None, begin: str) -> None:
+    query = (
+        "WITH RECURSIVE r(m, n) AS (SELECT m, 1 FROM t UNION SELECT a.m, b.n + 1 FROM r a JOIN r b"
+        f" ON a.m = b.m AND a.n = b.n WHERE a.n < 3) SELECT max({column}) AS top FROM r"
+    )
+    with tidewheel.connect() as con:
+        con.execute("CREATE TYPE mood AS ENUM ('low', 'high'); CREATE TABLE t (m mood)")
+        con.execute("INSERT INTO t VALUES ('low'), ('high')")
+        con.execute(f"{begin}; CREATE TABLE x AS {query}")
+        assert con.execute("FROM x").fetchall() == con.execute(query).fetchall()
+        described = con.execute("DESCRIBE x").fetchall()
+        assert described == con.execute(f"DESCRIBE {query}").fetchall()
+        if kind:
+            assert described[0][1] == kind
+            con.execute(f"UPDATE t SET m = ({query})")
+            assert con.execute("SELECT DISTINCT m FROM t").fetchall() == [("high",)]

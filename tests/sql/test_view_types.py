@@ -145,3 +145,20 @@ def test_a_union_that_is_handed_on_is_maintained() -> None:
         assert con.execute("SELECT maintenance FROM tidewheel_views()").fetchone() == (
             "incremental",
         )
+
+
+@pytest.mark.parametrize("begin", ["", "BEGIN;"])
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT m, unnest(l, recursive := false) AS x FROM t",
+        "WITH RECURSIVE r(m, n) USING KEY (m) AS (SELECT m, 1 FROM t UNION SELECT m, n + 1 FROM r"
+        " WHERE n < 3) SELECT m FROM r WHERE m > 'low'",
+    ],
+)
+def test_an_enum_beside_the_word_recursive(query: str, begin: str) -> None:
+    with tidewheel.connect() as con:
+        con.execute("CREATE TYPE mood AS ENUM ('low', 'high'); CREATE TABLE t (m mood, l INT[])")
+        wanted = con.execute(f"DESCRIBE {query}").fetchall()
+        con.execute(f"{begin} CREATE MATERIALIZED VIEW v AS {query}")
+        assert con.execute("DESCRIBE v").fetchall() == wanted

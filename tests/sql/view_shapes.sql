@@ -115,3 +115,5 @@ unpivot (select b,a::double as a,x from t) on * exclude (b);
 with p as (unpivot (select a,d::double as d,x from t) on d,x) select name,sum(value) s from p group by name;
 with p as (pivot t on a in (1,2,3) using count(*) group by b) select * from p;
 pivot (select a,d from t) on a in (1,2) using sum(d);
+select t.a,z,u.c from t,unnest([t.a,t.a*2]) q(z) left join u on u.a=z;
+select t.a,z,u.c from t,unnest([t.a,2]) q(z) join u on u.a=z where z>1;
