@@ -16,7 +16,7 @@ from sqlglot import exp
 
 from tidewheel.engine.operators.following import Following
 from tidewheel.engine.operators.operator import Operator
-from tidewheel.engine.operators.rank import Order, Ranking, rankable
+from tidewheel.engine.operators.rank import Order, Ranking
 from tidewheel.engine.operators.regroup import Regroup
 from tidewheel.engine.operators.ties import settling_first
 from tidewheel.engine.operators.topk import Ordered
@@ -194,9 +194,6 @@ def _first_rows(low: ViewLowering, node: L.Window, wanted: int) -> Stream | None
     placed, positions = low.columns_for(low(node.input), [*keys, *(i.this for i in items)])
     source = placed.arrow
     group, by = positions[: len(keys)], positions[len(keys) :]
-    value = by[0]
-    if not rankable(source.types[value]):
-        return None
     place, *further = map(_order, by, items)
     number = to_sql(identifier(named.column.name))
     if any(kind.loose for kind in source.kinds):
