@@ -18,7 +18,7 @@ from tidewheel.planner.dialect import Tidewheel
 from .bind_catalog import Catalog
 from .bind_macros import expanded
 from .bind_scope import FURTHER_OUT, NotTaken
-from .bind_types import Oracle
+from .bind_types import Oracle, function_name
 from .statements import mentions_recursion
 
 _DEEP = 100
@@ -40,19 +40,55 @@ def written_out(sql: str, context: Context) -> str:
     return sql if tree == before else tree.sql(dialect=Tidewheel)
 
 
+_ONE, _SPREAD = "max(abs(a))", "max(abs(a)) * stddev_pop(a)"
+_TWO = "(max(abs(a)) * stddev_pop(b) + max(abs(b)) * stddev_pop(a))"
+_SIZES = {
+    **dict.fromkeys(("stddev", "stddev_pop", "stddev_samp", "sem"), _ONE),
+    **dict.fromkeys(("variance", "var_pop", "var_samp"), _SPREAD),
+    "skewness": "power(max(abs(a)) / stddev_pop(a), 3)",
+    **dict.fromkeys(("kurtosis", "kurtosis_pop"), "power(max(abs(a)) / stddev_pop(a), 4)"),
+    **dict.fromkeys(("covar_pop", "covar_samp"), _TWO),
+    **dict.fromkeys(("corr", "regr_r2"), f"{_TWO} / stddev_pop(a) / stddev_pop(b)"),
+    "regr_sxy": f"count(*) * {_TWO}",
+    "regr_slope": f"{_TWO} / var_pop(b)",
+    "regr_intercept": f"{_TWO} / var_pop(b) * max(abs(b))",
+}
+"""How large the numbers are that are taken from each other for these calls of `a` and `b`."""
+
+
 def without_signs(sql: str) -> str | None:
-    """The query with abs(…) of what sum and avg add up; None if it calls neither.
+    """The query with abs(…) of what sum and avg add up, and sizes in place of correlations and the
+    like; None if it calls none of them.
 
     None for a recursion, too: it may not end with other numbers.
     """
     tree = "a recursion" if mentions_recursion(sql) else _parsed(sql)
-    calls = [] if isinstance(tree, str) else list(tree.find_all(exp.Sum, exp.Avg))
-    for call in calls:
+    sums = [] if isinstance(tree, str) else list(tree.find_all(exp.Sum, exp.Avg))
+    calls = [] if isinstance(tree, str) else [*sums, *_sized(tree)]
+    for call in sums:
         argument = call.this
         if isinstance(argument, exp.Distinct):
             argument = argument.expressions[0]
         argument.replace(exp.Abs(this=argument.copy()))
     return tree.sql(dialect=Tidewheel) if calls and not isinstance(tree, str) else None
+
+
+def _sized(tree: exp.Query) -> list[exp.Expr]:
+    """Put sizes in the places of calls; those of a FILTER or an OVER stay."""
+    found = []
+    for call in list(tree.find_all(exp.Func)):
+        size = _SIZES.get(function_name(call))
+        if size is None or isinstance(call.parent, exp.Filter | exp.Window):
+            continue
+        values = dict(zip("ab", call.iter_expressions(), strict=False))
+        new = sqlglot.parse_one(f"({size})", dialect=Tidewheel)
+        for place in list(new.find_all(exp.Column)):
+            place.replace(values[place.name].copy())
+        if isinstance(call.parent, exp.Select) and call.arg_key == "expressions":
+            new = exp.alias_(new, call.sql(dialect=Tidewheel), quoted=True)
+        call.replace(new)
+        found.append(new)
+    return found
 
 
 def _parsed(sql: str) -> exp.Query | str:
