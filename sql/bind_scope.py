@@ -123,7 +123,7 @@ class Scope:
             [v.merged for v in self.visible() if v.merged is not None and v.called(lower[0])],
             parts,
         )
-        if found is None or (len(parts) > 1 and not found.type.upper().startswith("STRUCT")):
+        if found is None or (len(parts) > 1 and not _has_fields(found)):
             return None  # a table further out may have the name
         return _fields(found, parts[1:])
 
@@ -185,11 +185,15 @@ class Scope:
         return found[0] if found else None
 
 
+def _has_fields(of: Column) -> bool:
+    return of.type == "JSON" or of.type.upper().startswith("STRUCT")
+
+
 def _fields(of: Column, names: Sequence[str]) -> exp.Expr:
     value: exp.Expr = column(of.name)
     for name in names:
-        if not of.type.upper().startswith("STRUCT"):
-            raise NotTaken(f"{of.label}.{name} is not a field of a STRUCT column")
+        if not _has_fields(of):
+            raise NotTaken(f"{of.label}.{name} is not a field of a STRUCT or JSON column")
         value = exp.Dot(this=value, expression=identifier(name))
     return value
 

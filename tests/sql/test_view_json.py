@@ -13,6 +13,9 @@ QUERIES = (
     "SELECT v, count(*) AS n FROM (SELECT unnest(j -> '$.l[*]') AS v FROM t) GROUP BY v",
     "SELECT k, coalesce(j -> 'o' -> 'l' ->> 0, j -> 'l' ->> 1) AS v FROM t",
     "SELECT k, list_transform([1, 2], lambda j: 'a') AS l FROM t",
+    "SELECT t.j.o.x, j.l AS l, s.j.o.x AS y FROM (SELECT *, {'j': j} AS s FROM t) t",
+    'SELECT j.o.x::VARCHAR AS x, count(*) AS n FROM t WHERE j."no such" IS NULL GROUP BY j.o.x',
+    "SELECT a.k, b.k AS other FROM t a JOIN t b ON a.j.o = b.j.o",
 )
 
 
