@@ -82,7 +82,7 @@ def quantile_of(call: exp.Expr) -> Call | None:
         if found is None or not by.args.get("desc"):
             return found
         return replace(found, descending=True)
-    if isinstance(call, exp.Quantile):
+    if isinstance(call, exp.Quantile) and not isinstance(call, exp.ApproxQuantile):
         return _call(call, call.this, call.args.get("quantile"))
     if isinstance(call, exp.PercentileCont | exp.PercentileDisc):
         return _call(call, call.this, call.expression)

@@ -162,3 +162,15 @@ def test_a_change_of_a_large_group_reads_none_of_it(monkeypatch: pytest.MonkeyPa
         con.execute("DELETE FROM t WHERE x >= 100000")
         assert con.execute("FROM v").fetchall() == [(15005.0,)]
         assert con.execute("VERIFY VIEW v").fetchall() == []
+
+
+def test_an_approximate_one_is_not_the_exact_one() -> None:
+    with tidewheel.connect(threads=1) as con:
+        con.execute(
+            "CREATE TABLE t AS SELECT i % 3 AS g, hash(i) % 99999 / 7.0 AS x FROM range(9999) r(i)"
+        )
+        query = "SELECT g, approx_quantile(x, 0.37) AS q FROM t GROUP BY g"
+        con.execute(f"CREATE MATERIALIZED VIEW v AS {query}")
+        con.execute("INSERT INTO t VALUES (1, 5.5)")
+        assert sorted(con.execute("FROM v").fetchall()) == sorted(con.execute(query).fetchall())
+        assert con.execute("VERIFY VIEW v").fetchall() == []
