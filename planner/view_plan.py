@@ -44,6 +44,7 @@ from tidewheel.planner.rewrites.ends_of_groups import ends_of_groups
 from tidewheel.planner.rewrites.enum_places import enum_places
 from tidewheel.planner.rewrites.join_graph import join_graph
 from tidewheel.planner.rewrites.join_order import join_order
+from tidewheel.planner.rewrites.lonely_rows import lonely_rows
 from tidewheel.planner.rewrites.measured import Measures
 from tidewheel.planner.rewrites.prune import prune, wanted
 from tidewheel.planner.rewrites.reduce_groups import reduce_groups
@@ -56,7 +57,7 @@ from tidewheel.planner.view_waiting import Sizes, put_off
 
 def rewritten(node: L.Node, measures: Measures) -> L.Node:
     """The plan after the rewrites for views: what DuckDB would do to a query that it gets whole."""
-    node = ends_of_groups(join_order(join_graph(counted_limits(node)), measures))
+    node = ends_of_groups(join_order(join_graph(lonely_rows(counted_limits(node))), measures))
     return same_subplans(prune(whole_windows(reduce_groups(node), measures)))
 
 
