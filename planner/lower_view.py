@@ -32,7 +32,7 @@ from tidewheel.planner import logical as L
 from tidewheel.planner.number import NeedsKernel, finished, finished_row
 from tidewheel.planner.plans import Run
 from tidewheel.planner.rewrites.merge_projects import fewer_steps
-from tidewheel.planner.structural import compile_predicate, compile_value
+from tidewheel.planner.structural import Constant, compile_predicate, compile_value
 from tidewheel.planner.structural_rows import predicate_by_row
 from tidewheel.planner.text import column, to_sql, written
 from tidewheel.planner.unions import looked_into
@@ -259,11 +259,12 @@ class ViewLowering:
                 parts.append(value)
                 by_row.append(itemgetter(value))
                 continue
-            part = finished(value, kind)
+            fixed = isinstance(value, Constant)
+            part = value.column(kind) if fixed else finished(value, kind)
             if part is None:
                 return None
             parts.append(part)
-            by_row.append(finished_row(value, kind))
+            by_row.append(value.of_row if fixed else finished_row(value, kind))
         known = [f for f in by_row if f is not None]
         rows = known if len(known) == len(parts) else None
         return self._guarded(computing(parts, out, rows), query, schema), out

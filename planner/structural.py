@@ -7,6 +7,7 @@ a kernel does it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,15 +16,18 @@ import pyarrow.compute as pc
 from sqlglot import exp
 
 from tidewheel.engine.arrow import numbers, text_value
-from tidewheel.engine.operators.linear import Predicate
+from tidewheel.engine.operators.linear import Compute, Predicate
 from tidewheel.engine.state.columns import (
     BoolType,
     Col,
     FixedType,
     FloatType,
     Mask,
+    column_type,
+    take,
 )
 from tidewheel.engine.state.delta import Schema
+from tidewheel.engine.state.rowwise import Row
 from tidewheel.planner.arithmetic import compile_number
 from tidewheel.planner.constants import constant
 from tidewheel.planner.enum_values import compile_place
@@ -53,11 +57,41 @@ def swapped(comparison: type[exp.Expr]) -> type[exp.Expr]:
     return _SWAPPED.get(comparison, comparison)
 
 
-def compile_value(expression: exp.Expr, schema: Schema) -> int | Number | None:
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A text, TRUE, FALSE or NULL, the same in all rows."""
+
+    value: str | bool | None
+
+    def column(self, kind: pa.DataType) -> Compute | None:
+        """A column of DuckDB's type for it; None where it is not that of the value."""
+        of_kind = pa.types.is_string if isinstance(self.value, str) else _is_bool
+        if self.value is not None and not of_kind(kind):
+            return None
+        once = column_type(kind).of([self.value])
+        return lambda cols, n: take(once, np.zeros(n, np.int64))
+
+    def of_row(self, _row: Row) -> Any:
+        """The same of one row."""
+        return self.value
+
+
+def _is_bool(kind: pa.DataType) -> bool:
+    return isinstance(kind, pa.Bool8Type) or bool(pa.types.is_boolean(kind))
+
+
+def compile_value(expression: exp.Expr, schema: Schema) -> int | Number | Constant | None:
     """A column's position, or what is computed of columns; None: needs a kernel."""
     at = position(expression, schema)
     if at is not None:
         return at
+    value = expression.this if isinstance(expression, exp.Cast) else expression
+    if isinstance(value, exp.Null):
+        return Constant(None)
+    if isinstance(expression, exp.Boolean):
+        return Constant(bool(expression.this))
+    if isinstance(expression, exp.Literal) and expression.is_string:
+        return Constant(expression.this)
     operand = _operand(schema)
     number = operand(expression) or compile_moment(expression, schema, operand)
     return compile_place(expression, schema) if number is None else number
