@@ -10,6 +10,7 @@ from __future__ import annotations
 import datetime
 import decimal
 import functools
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -91,6 +92,8 @@ def _known(row: Row, info: TableInfo) -> HeldRow | None:
 def held(value: Any, column: ColumnType) -> object:
     """A value as a column holds it, where DuckDB's cast does no more than that."""
     given = type(value)
+    if given is str and column.dtype is not None and _WHOLE.fullmatch(value):
+        value, given = int(value), int
     if given is int and (limits := _limits(column)) is not None:
         if limits[0] <= value <= limits[1]:
             return value
@@ -114,6 +117,8 @@ def _taken(value: Any, given: type, kind: pa.DataType) -> object:
         if not value.isascii():
             value.encode()  # half of a surrogate pair is no text: a ValueError
         return value
+    if given is str:
+        return _read(value, kind)
     if given is bool and t.is_boolean(kind):
         return value
     if given is bool and isinstance(kind, pa.Bool8Type):
@@ -130,6 +135,27 @@ def _taken(value: Any, given: type, kind: pa.DataType) -> object:
         if given is decimal.Decimal and len(value.as_tuple().digits) <= 15:
             return float(value) + 0.0  # no decimal is -0
     raise ValueError(f"{value!r} is not plainly {kind}")
+
+
+def _read(text: str, kind: pa.DataType) -> object:
+    """What DuckDB reads in a text that is written as it would write the value itself."""
+    t = pa.types
+    if t.is_date32(kind) and _DAY.fullmatch(text):
+        return (datetime.date.fromisoformat(text) - _DAY_0).days
+    if t.is_timestamp(kind) and _TIME.fullmatch(text):
+        return (datetime.datetime.fromisoformat(text) - _TIME_0) // _MICROSECOND
+    if _NUMBER.fullmatch(text):
+        if t.is_decimal128(kind):
+            return _unscaled(decimal.Decimal(text), kind)
+        if t.is_float64(kind):
+            return float(text)
+    raise ValueError(f"{text!r} is not plainly {kind}")
+
+
+_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_TIME = re.compile(rf"{_DAY.pattern}( ([01][0-9]|2[0-3])(:[0-5][0-9]){{2}}(\.[0-9]{{1,6}})?)?")
+_WHOLE = re.compile(r"-?[1-9][0-9]{0,18}|0")
+_NUMBER = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,15})?")
 
 
 def _unscaled(value: decimal.Decimal, kind: pa.DataType) -> int:
