@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from ..planner.context import Parameters
-from .repeated import FLAGS, NAME, VALUE, any_reserved, is_text, names, python
+from .repeated import FLAGS, NAME, VALUE, any_reserved, is_text, name_of, names, python
 from .statements import Statement, split
 
 _EQUAL = rf"{NAME}\s*=\s*{VALUE}"
@@ -117,11 +117,13 @@ class KeyedForms:
         if len(self._forms) > _FORMS or len(self._texts) > _FORMS:
             self._forms.clear()
             self._texts.clear()
-        assigned = tuple([_name(name) for name, *_ in sets])
-        if any(of and _name(of) != name for name, (_, of, *_) in zip(assigned, sets, strict=True)):
+        assigned = tuple([name_of(name) for name, *_ in sets])
+        if any(
+            of and name_of(of) != name for name, (_, of, *_) in zip(assigned, sets, strict=True)
+        ):
             return None
         signs = tuple([sign for _, _, sign, _ in sets])
-        named = tuple([_name(name) for name, _ in equal]) or (_name(cut["column"]),)
+        named = tuple([name_of(name) for name, _ in equal]) or (name_of(cut["column"]),)
         shape = cut["table"], assigned, signs, named, how
         form = self._forms.get(shape)
         if form is None:
@@ -145,9 +147,4 @@ def copied(script: str) -> Copied | None:
     cut = _COPY.match(script) if len(script) <= _LONGEST and is_text(script) else None
     if cut is None or any_reserved([*names(cut["table"]), cut["frame"]]):
         return None
-    return Copied(split(script)[0], _name(cut["frame"]))
-
-
-def _name(text: str) -> str:
-    """The name that an identifier stands for, in lower case."""
-    return (text[1:-1].replace('""', '"') if text[0] == '"' else text).lower()
+    return Copied(split(script)[0], name_of(cut["frame"]))

@@ -13,7 +13,7 @@ from tidewheel.engine.arrow import pa
 
 from ..planner.context import Parameters
 from .keyed_forms import Copied, KeyedForms, copied
-from .repeated import Repeated
+from .repeated import Repeated, plain
 from .sigint import Deferred
 from .statements import Statement, split
 from .write_behind import MOST
@@ -42,7 +42,7 @@ class KnownRows:
         session = self._session
         if session.in_transaction or not (session.autocommit and isinstance(script, str)):
             return None
-        found = self._found(script, parameters)
+        found = self._found(script, plain(parameters))
         if found is None:
             return None
         statement, change = found

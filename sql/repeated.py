@@ -15,6 +15,7 @@ import decimal
 import math
 import re
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 
@@ -26,7 +27,10 @@ from .statements import Statement, split
 
 NAME = r'(?:[^\W\d][\w$]*|"(?:[^"\x80-\U0010ffff]|"")+")'
 """Of ASCII alone, like all patterns here: É and é are two names to DuckDB, and ٣ is one, no 3."""
-LITERAL = r"(?:[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|'(?:[^']|'')*'|NULL|TRUE|FALSE)"
+_DAY = r"\d{4}-\d\d-\d\d"
+_MOMENT = rf"DATE\s*'{_DAY}'|TIMESTAMP\s*'{_DAY} \d\d:\d\d:\d\d(?:\.\d{{1,6}})?'"
+_NUMBER = r"[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?"
+LITERAL = rf"(?:{_NUMBER}|'(?:[^']|'')*'|NULL|TRUE|FALSE|{_MOMENT})"
 
 VALUE = rf"(?:{LITERAL}|\?)"
 FLAGS = re.IGNORECASE | re.ASCII
@@ -44,6 +48,15 @@ def _pattern(value: str) -> re.Pattern[str]:
     )
 
 
+_LISTED = re.compile(rf"\(\s*{NAME}(?:\s*,\s*{NAME})*\s*\)\s*\Z", FLAGS)
+
+
+def _listed(head: str) -> tuple[str, ...]:
+    """The names in the brackets at its end, if there are any."""
+    found = _LISTED.search(head)
+    return () if found is None else tuple(map(name_of, names(found[0])))
+
+
 _LONGEST = 4096
 _FORMS = 64
 """How many forms a connection keeps."""
@@ -56,8 +69,8 @@ class Form:
     statement: Statement
     name: str
     """Of the prepared statement."""
-    named: bool
-    """Are the columns listed?"""
+    columns: tuple[str, ...]
+    """Those that are listed, in lower case and without quotes."""
     returning: bool | None = None
     """Whether that gives the row; None while there is none."""
 
@@ -75,7 +88,7 @@ class Row:
 
         Without a list of columns there are no defaults.
         """
-        return self.form.named and isinstance(error, duckdb.ConstraintException)
+        return bool(self.form.columns) and isinstance(error, duckdb.ConstraintException)
 
     def values(self) -> list[object]:
         """The values as Python has them; a number with a point but no exponent as a Decimal."""
@@ -126,9 +139,8 @@ class Repeated:
         if any_reserved(names(head)[2:]):
             return None
         text = f"{head}VALUES ({', '.join('?' * width)})"
-        self._forms[head, width] = Form(
-            split(text)[0], f"__tw_insert_{len(self._forms)}", head.rstrip().endswith(")")
-        )
+        name = f"__tw_insert_{len(self._forms)}"
+        self._forms[head, width] = Form(split(text)[0], name, _listed(head))
         return None
 
     def run(self, row: Row, returning: bool) -> duckdb.DuckDBPyConnection:
@@ -139,6 +151,11 @@ class Repeated:
             connection.execute(f"PREPARE {form.name} AS {form.statement.text}{tail}")
             form.returning = returning
         return connection.execute(f"EXECUTE {form.name}({row.sql})")
+
+
+def name_of(text: str) -> str:
+    """The name that an identifier stands for, in lower case."""
+    return (text[1:-1].replace('""', '"') if text[0] == '"' else text).lower()
 
 
 def any_reserved(names: Iterable[str]) -> bool:
@@ -154,6 +171,22 @@ def is_text(value: str) -> bool:
         return value.isascii() or bool(value.encode())
     except UnicodeEncodeError:
         return False
+
+
+def plain(given: Parameters) -> Parameters:
+    """Parameters with Python's values in place of NumPy's, where these are the same to DuckDB."""
+    if not isinstance(given, (list, tuple)) or all(type(v).__module__ != "numpy" for v in given):
+        return given
+    return [
+        v.item() if type(v).__module__ == "numpy" and type(v).__name__ in _NUMPY else v
+        for v in given
+    ]
+
+
+_NUMPY = {
+    *("bool", "bool_", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
+    *("float64", "str_"),
+}
 
 
 def _literal(value: object) -> str | None:
@@ -192,6 +225,11 @@ def python(literal: str) -> object:
     word = literal.upper()
     if word in _WORDS:
         return _WORDS[word]
+    if word[-1] == "'":
+        kind = datetime.date if first in "dD" else datetime.datetime
+        with suppress(ValueError):
+            return kind.fromisoformat(literal[literal.index("'") + 1 : -1])
+        return NotImplemented  # no day of the calendar
     if "E" in word:
         return float(literal)
     return decimal.Decimal(literal) if "." in literal else int(literal)

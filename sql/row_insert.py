@@ -42,7 +42,7 @@ def insert(views: RowEpochs, key: str, info: TableInfo, row: Row, plans: Repeate
     """
     if info.has_triggers:
         return None
-    known = _known(row, info) if views.registry.incremental(key, one=True) else None
+    known = _known(views, key, row, info) if views.registry.incremental(key, one=True) else None
     if known is not None:
         write = _write(views, key, info, known, lambda: plans.run(row, False).fetchall())
         return 1 if views.step_ahead(key, _change(known, info), write) else None
@@ -78,13 +78,18 @@ def _change(row: HeldRow, info: TableInfo) -> Change:
     return Change.of(Delta.of_rows(info.known, [row], PLUS, True), info.columns)
 
 
-def _known(row: Row, info: TableInfo) -> HeldRow | None:
+def _known(views: RowEpochs, key: str, row: Row, info: TableInfo) -> HeldRow | None:
     """The row as DuckDB will have it; None where only DuckDB can tell."""
-    if row.form.named or info.layout is None:
+    if info.layout is None:
         return None
-    kinds = info.layout.kinds
+    values: list[object] | None = row.values()
+    if row.form.columns and values is not None:
+        rules = views.rules(key, info)
+        values = None if rules is None else rules.whole(row.form.columns, values)
+    if values is None:
+        return None
     try:
-        return tuple([held(v, kind) for v, kind in zip(row.values(), kinds, strict=True)])
+        return tuple([held(v, kind) for v, kind in zip(values, info.layout.kinds, strict=True)])
     except (ValueError, TypeError, ArithmeticError):
         return None
 

@@ -17,6 +17,8 @@ SELECT what, names FROM (
     SELECT {_PLACE}, constraint_type AS what, constraint_column_names AS names
     FROM duckdb_constraints()
     UNION ALL SELECT {_PLACE}, 'INDEX', [] FROM duckdb_indexes()
+    UNION ALL SELECT {_PLACE}, 'DEFAULT', [column_name] FROM duckdb_columns()
+    WHERE column_default IS NOT NULL
     UNION ALL SELECT {_PLACE}, 'GENERATED', [] FROM duckdb_columns() WHERE is_generated
     UNION ALL SELECT {_PLACE}, 'COLLATED', [] FROM duckdb_tables()
     WHERE sql ILIKE '%collate%' OR current_setting('default_collation') <> ''
@@ -38,6 +40,16 @@ class Rules:
     """Is the database in memory, and nobody else's?"""
     place: Mapping[str, int]
     """Of each column, by its name in lower case."""
+    defaults: frozenset[int]
+    """Columns that are not NULL where a row says nothing."""
+
+    def whole(self, names: Sequence[str], values: Sequence[object]) -> list[object] | None:
+        """A row of which some columns are given; None if only DuckDB can tell the others."""
+        given = {self.place.get(name): value for name, value in zip(names, values, strict=False)}
+        others = set(range(len(self.place))) - given.keys()
+        if None in given or len(given) < max(len(names), len(values)) or others & self.defaults:
+            return None
+        return [given.get(i) for i in range(len(self.place))]
 
     def lacks(self, row: Sequence[object]) -> bool:
         """Is a value NULL that must not be?"""
@@ -62,9 +74,12 @@ def rules(
     primary = tuple(place[name.lower()] for name in info.key)
     if not all(_names_rows(info.layout.types[i]) for i in primary):
         return None
-    required = {place[n.lower()] for what, names in found if what == "NOT NULL" for n in names}
+    required, defaults = (
+        {place[n.lower()] for what, names in found if what == wanted for n in names}
+        for wanted in ("NOT NULL", "DEFAULT")
+    )
     may_wait = private and any(what == "MEMORY" for what, _ in found)
-    return Rules(frozenset(required | set(primary)), primary, may_wait, place)
+    return Rules(frozenset(required | set(primary)), primary, may_wait, place, frozenset(defaults))
 
 
 def _names_rows(kind: pa.DataType) -> bool:
