@@ -18,7 +18,14 @@ from sqlglot.optimizer.qualify import qualify
 from sqlglot.schema import MappingSchema
 
 from ..engine.kernels.spark import SparkError
-from .spark_aggregates import any_order, collected
+from .spark_aggregates import (
+    any_order,
+    average,
+    average_in_context,
+    choice,
+    collected,
+    quantile,
+)
 from .spark_functions import (
     any_order_of_lists,
     comprehension,
@@ -27,46 +34,22 @@ from .spark_functions import (
     of_lists,
     part_of_list,
 )
+from .spark_types import (
+    DATES,
+    DECIMALS,
+    FLOATS,
+    INTEGERS,
+    INTERVALS,
+    TYPES,
+    double,
+    kind_of,
+    unwrapped,
+)
 
 DIALECT = "duckdb"
 
 # Relation name → column name → type. The types are Spark's spelling, e.g. ``decimal(15,2)``.
 Schemas = Mapping[str, Mapping[str, str]]
-
-_INTEGERS = {
-    exp.DType.TINYINT,
-    exp.DType.SMALLINT,
-    exp.DType.INT,
-    exp.DType.BIGINT,
-    exp.DType.INT128,
-    exp.DType.UTINYINT,
-    exp.DType.USMALLINT,
-    exp.DType.UINT,
-    exp.DType.UBIGINT,
-    exp.DType.UINT128,
-}
-_FLOATS = {exp.DType.FLOAT, exp.DType.DOUBLE}
-_DECIMALS = {exp.DType.DECIMAL}
-_DATES = {exp.DType.DATE}
-_INTERVALS = {exp.DType.INTERVAL}
-
-# DuckDB's types that Spark lacks, and the narrowest one that holds their values.
-TYPES = {
-    exp.DType.UTINYINT: "SMALLINT",
-    exp.DType.USMALLINT: "INT",
-    exp.DType.UINT: "BIGINT",
-    exp.DType.UBIGINT: "DECIMAL(20, 0)",
-    exp.DType.INT128: "DECIMAL(38, 0)",
-    exp.DType.UINT128: "DECIMAL(38, 0)",
-    exp.DType.UUID: "STRING",
-    exp.DType.JSON: "STRING",
-    exp.DType.ENUM: "STRING",
-    exp.DType.TIMESTAMP: "TIMESTAMP_NTZ",
-    exp.DType.TIMESTAMP_S: "TIMESTAMP_NTZ",
-    exp.DType.TIMESTAMP_MS: "TIMESTAMP_NTZ",
-    exp.DType.TIMESTAMP_NS: "TIMESTAMP_NTZ",
-    exp.DType.TIMESTAMPTZ: "TIMESTAMP_LTZ",
-}
 
 # Their answers depend on the run or on an engine's own algorithm: comparing them says nothing.
 _NOT_COMPARABLE = {
@@ -160,31 +143,12 @@ def _resolve(query: exp.Expr, schemas: Schemas) -> exp.Expr:
         return query  # Spark resolves names itself; the rules then see no types
 
 
-def _kind(node: exp.Expr | None) -> exp.DType | None:
-    """The inferred type of an expression, None where it is not known."""
-    found = node.type if node is not None else None
-    if found is None or found.this == exp.DType.UNKNOWN:
-        return None
-    kind: exp.DType = found.this
-    return kind
-
-
-def _double(node: exp.Expr) -> exp.Expr:
-    return exp.Cast(this=node, to=exp.DataType.build("DOUBLE"))
-
-
-def _unwrapped(node: exp.Expr | None) -> exp.Expr | None:
-    while isinstance(node, (exp.Paren, exp.Neg)):
-        node = node.this
-    return node
-
-
 def divide(node: exp.Expr) -> exp.Expr:
     """``a / b`` divides doubles, by zero too: infinity or NaN, where Spark raises an error."""
-    if not isinstance(node, exp.Div) or _kind(node.this) in _INTERVALS:
+    if not isinstance(node, exp.Div) or kind_of(node.this) in INTERVALS:
         return node
-    over, under = _double(node.this), _double(node.expression)
-    divisor = _unwrapped(node.expression)
+    over, under = double(node.this), double(node.expression)
+    divisor = unwrapped(node.expression)
     quotient = exp.Div(this=over, expression=under, typed=False, safe=False)
     if isinstance(divisor, exp.Literal) and float(divisor.this) != 0:
         return exp.Paren(this=quotient)
@@ -200,61 +164,9 @@ def integer_division(node: exp.Expr) -> exp.Expr:
     """``a // b`` divides doubles here unless both are integers; there it is cut off."""
     if not isinstance(node, exp.IntDiv):
         return node
-    if not {_kind(node.this), _kind(node.expression)} & (_FLOATS | _DECIMALS):
+    if not {kind_of(node.this), kind_of(node.expression)} & (FLOATS | DECIMALS):
         return node
     return divide(exp.Div(this=node.this, expression=node.expression))
-
-
-def choice(node: exp.Expr) -> exp.Expr:
-    """``arg_min(x, y)`` passes over rows whose x is NULL."""
-    if not isinstance(node, (exp.ArgMin, exp.ArgMax)) or node.args.get("count") is not None:
-        return node
-    absent = exp.Is(this=exp.paren(node.this.copy()), expression=exp.null())
-    by = exp.If(this=absent, true=exp.null(), false=node.expression)
-    node.set("expression", by)
-    return node
-
-
-def average(node: exp.Expr) -> exp.Expr:
-    """``avg`` of decimals is a double here; summed exactly there, and divided once."""
-    if not isinstance(node, exp.Avg):
-        return node
-    if _kind(_argument(node)) not in _DECIMALS:
-        return node
-    # FILTER and OVER belong to both calls, so they are rewritten from outside in `ratio`.
-    if isinstance(node.parent, (exp.Filter, exp.Window)):
-        return node
-    return _ratio(node, lambda call: call)
-
-
-def average_in_context(node: exp.Expr) -> exp.Expr:
-    """As `average`, for ``avg(…) FILTER (…)`` and ``avg(…) OVER (…)``."""
-    if not isinstance(node, (exp.Filter, exp.Window)) or isinstance(node.parent, exp.Window):
-        return node
-    inner = node.this.this if isinstance(node.this, exp.Filter) else node.this
-    if not isinstance(inner, exp.Avg) or _kind(_argument(inner)) not in _DECIMALS:
-        return node
-
-    def around(call: exp.Expr) -> exp.Expr:
-        copy = node.copy()
-        place = copy.this.this if isinstance(copy.this, exp.Filter) else copy.this
-        place.replace(call)
-        return copy
-
-    return _ratio(inner, around)
-
-
-def _argument(call: exp.Expr) -> exp.Expr:
-    argument: exp.Expr = call.this
-    if isinstance(argument, exp.Distinct):
-        argument = argument.expressions[0]
-    return argument
-
-
-def _ratio(call: exp.Avg, around: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
-    total = _double(around(exp.Sum(this=call.this.copy())))
-    count = around(exp.Count(this=call.this.copy()))
-    return exp.Paren(this=exp.Div(this=total, expression=count, typed=False, safe=False))
 
 
 def cast(node: exp.Expr) -> exp.Expr:
@@ -262,10 +174,10 @@ def cast(node: exp.Expr) -> exp.Expr:
     if not isinstance(node, (exp.Cast, exp.TryCast)):
         return node
     target = node.to.this
-    source = _kind(node.this)
-    if target in _INTEGERS and source in _DECIMALS:
+    source = kind_of(node.this)
+    if target in INTEGERS and source in DECIMALS:
         node.set("this", exp.Anonymous(this="ROUND", expressions=[node.this]))
-    elif target in _INTEGERS and source in _FLOATS:
+    elif target in INTEGERS and source in FLOATS:
         node.set("this", exp.Anonymous(this="RINT", expressions=[node.this]))
     return node
 
@@ -281,7 +193,7 @@ def date_difference(node: exp.Expr) -> exp.Expr:
     """``date - date`` is a number of days here and an interval there."""
     if not isinstance(node, exp.Sub):
         return node
-    if _kind(node.this) not in _DATES or _kind(node.expression) not in _DATES:
+    if kind_of(node.this) not in DATES or kind_of(node.expression) not in DATES:
         return node
     days = exp.Anonymous(this="DATEDIFF", expressions=[node.this, node.expression])
     return exp.Cast(this=days, to=exp.DataType.build("BIGINT"))
@@ -292,7 +204,7 @@ def element(node: exp.Expr) -> exp.Expr:
     if not isinstance(node, exp.Bracket) or len(node.expressions) != 1:
         return node
     index = node.expressions[0]
-    if isinstance(index, exp.Slice) or _kind(node.this) == exp.DType.STRUCT:
+    if isinstance(index, exp.Slice) or kind_of(node.this) == exp.DType.STRUCT:
         return node
     # sqlglot's parser has taken 1 from constant indexes, and from those only.
     constant = index.this if isinstance(index, exp.Neg) else index
@@ -358,8 +270,8 @@ def date_and_interval(node: exp.Expr) -> exp.Expr:
     if not isinstance(node, (exp.Add, exp.Sub)) or isinstance(node.parent, exp.Predicate):
         return node
     sides = [node.this, node.expression]
-    spans = [isinstance(s, exp.Interval) or _kind(s) in _INTERVALS for s in sides]
-    if not any(spans) or _kind(sides[spans[0]]) not in _DATES:
+    spans = [isinstance(s, exp.Interval) or kind_of(s) in INTERVALS for s in sides]
+    if not any(spans) or kind_of(sides[spans[0]]) not in DATES:
         return node
     to = exp.DataType(this=exp.DType.USERDEFINED, kind=TYPES[exp.DType.TIMESTAMP])
     moment = exp.Cast(this=node.copy(), to=to)
@@ -404,23 +316,6 @@ def from_the_end(node: exp.Expr) -> exp.Expr:
         rest = exp.Substring(this=text.copy(), start=start)
     negative = exp.LT(this=count.copy(), expression=exp.Literal.number(0))
     return exp.Case(ifs=[exp.If(this=negative, true=rest)], default=node.copy())
-
-
-def quantile(node: exp.Expr) -> exp.Expr:
-    """``quantile_cont(x, p)`` and ``quantile_disc(x, p)`` are ordered-set aggregates there."""
-    if isinstance(node, exp.PercentileCont) and node.expression is not None:
-        name = "PERCENTILE_CONT"
-    elif isinstance(node, (exp.PercentileDisc, exp.Quantile)):
-        name = "PERCENTILE_DISC"
-    else:
-        return node
-    fraction = node.args.get("expression") or node.args.get("quantile")
-    if fraction is None:
-        return node
-    return exp.WithinGroup(
-        this=exp.Anonymous(this=name, expressions=[fraction]),
-        expression=exp.Order(expressions=[exp.Ordered(this=node.this)]),
-    )
 
 
 def map_literal(node: exp.Expr) -> exp.Expr:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from sqlglot import exp
+
+from .spark_types import DECIMALS, double, kind_of
 
 _ROUND: Final = (exp.Filter, exp.Window, exp.IgnoreNulls)
 _FIRST: Final = (exp.First, exp.Last, exp.AnyValue)
@@ -54,6 +56,75 @@ def any_order(node: exp.Expr) -> exp.Expr:
     if ordered and not isinstance(node, (exp.ArrayAgg, exp.GroupConcat, *_FIRST)):
         node.set("this", node.this.this)
     return node
+
+
+def choice(node: exp.Expr) -> exp.Expr:
+    """``arg_min(x, y)`` passes over rows whose x is NULL."""
+    if not isinstance(node, (exp.ArgMin, exp.ArgMax)) or node.args.get("count") is not None:
+        return node
+    absent = exp.Is(this=exp.paren(node.this.copy()), expression=exp.null())
+    by = exp.If(this=absent, true=exp.null(), false=node.expression)
+    node.set("expression", by)
+    return node
+
+
+def average(node: exp.Expr) -> exp.Expr:
+    """``avg`` of decimals is a double here; summed exactly there, and divided once."""
+    if not isinstance(node, exp.Avg):
+        return node
+    if kind_of(_argument(node)) not in DECIMALS:
+        return node
+    # FILTER and OVER belong to both calls, so they are rewritten from outside in `ratio`.
+    if isinstance(node.parent, (exp.Filter, exp.Window)):
+        return node
+    return _ratio(node, lambda call: call)
+
+
+def average_in_context(node: exp.Expr) -> exp.Expr:
+    """As `average`, for ``avg(…) FILTER (…)`` and ``avg(…) OVER (…)``."""
+    if not isinstance(node, (exp.Filter, exp.Window)) or isinstance(node.parent, exp.Window):
+        return node
+    inner = node.this.this if isinstance(node.this, exp.Filter) else node.this
+    if not isinstance(inner, exp.Avg) or kind_of(_argument(inner)) not in DECIMALS:
+        return node
+
+    def around(call: exp.Expr) -> exp.Expr:
+        copy = node.copy()
+        place = copy.this.this if isinstance(copy.this, exp.Filter) else copy.this
+        place.replace(call)
+        return copy
+
+    return _ratio(inner, around)
+
+
+def _argument(call: exp.Expr) -> exp.Expr:
+    argument: exp.Expr = call.this
+    if isinstance(argument, exp.Distinct):
+        argument = argument.expressions[0]
+    return argument
+
+
+def _ratio(call: exp.Avg, around: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
+    total = double(around(exp.Sum(this=call.this.copy())))
+    count = around(exp.Count(this=call.this.copy()))
+    return exp.Paren(this=exp.Div(this=total, expression=count, typed=False, safe=False))
+
+
+def quantile(node: exp.Expr) -> exp.Expr:
+    """``quantile_cont(x, p)`` and ``quantile_disc(x, p)`` are ordered-set aggregates there."""
+    if isinstance(node, exp.PercentileCont) and node.expression is not None:
+        name = "PERCENTILE_CONT"
+    elif isinstance(node, (exp.PercentileDisc, exp.Quantile)):
+        name = "PERCENTILE_DISC"
+    else:
+        return node
+    fraction = node.args.get("expression") or node.args.get("quantile")
+    if fraction is None:
+        return node
+    return exp.WithinGroup(
+        this=exp.Anonymous(this=name, expressions=[fraction]),
+        expression=exp.Order(expressions=[exp.Ordered(this=node.this)]),
+    )
 
 
 def _innermost(node: exp.Expr) -> exp.Expr:
