@@ -163,6 +163,7 @@ def parse_query(sql: str) -> exp.Expr:
 def _ship(connection: Connection, query: exp.Expr, queries: SparkQueries, say: Report) -> None:
     """Copies every relation that `query` reads to Spark and renames it in the tree."""
     shipped: dict[str, str] = {}
+    mentioned = _mentioned(query)
     for table in list(query.find_all(exp.Table)):
         if is_cte(table) or _correlated(table):
             continue
@@ -173,7 +174,7 @@ def _ship(connection: Connection, query: exp.Expr, queries: SparkQueries, say: R
         if relation not in shipped:
             say(f"copying {relation} to Spark")
             name = f"__tw_check_{len(shipped)}"
-            _copy(connection, relation, name, queries)
+            _copy(connection, relation, name, queries, mentioned)
             shipped[relation] = name
         alias = table.args.get("alias")
         if alias is None:
@@ -191,19 +192,48 @@ def _correlated(table: exp.Table) -> bool:
     return not isinstance(table.this, exp.Identifier) and table.this.find(exp.Column) is not None
 
 
-def _copy(connection: Connection, relation: str, name: str, queries: SparkQueries) -> None:
-    """Writes the rows of `relation` to Parquet and makes them known to Spark as `name`."""
+def _mentioned(query: exp.Expr) -> set[str] | None:
+    """All names in a query, in lower case; None where columns may be meant that are not named."""
+    stars = any(not isinstance(star.parent, exp.Count) for star in query.find_all(exp.Star))
+    natural = any(join.args.get("method") for join in query.find_all(exp.Join))
+    rows = {table.alias_or_name.lower() for table in query.find_all(exp.Table)}
+    columns = {column.name.lower() for column in query.find_all(exp.Column)}
+    if stars or natural or rows & columns:
+        return None
+    return {name.name.lower() for name in query.find_all(exp.Identifier)}
+
+
+def _copy(
+    connection: Connection,
+    relation: str,
+    name: str,
+    queries: SparkQueries,
+    mentioned: set[str] | None,
+) -> None:
+    """Writes the rows of `relation` to Parquet and makes them known to Spark as `name`.
+
+    A column that Spark cannot read is left out if it is none of those `mentioned`.
+    """
     cursor = connection.execute(f"SELECT * FROM {relation}")
     reader = cursor.to_arrow_reader()
-    try:
-        schema = pa.schema([_field(field) for field in reader.schema])
-    except SparkError as error:
-        reader.close()
-        raise errors.NotSupportedError(f"{relation} cannot be copied to Spark: {error}") from error
+    fields: dict[int, pa.Field] = {}
+    for i, field in enumerate(reader.schema):
+        try:
+            fields[i] = _field(field)
+        except SparkError as error:
+            # (a table of no columns would have no rows)
+            named = mentioned is None or field.name.lower() in mentioned
+            if named or (not fields and i + 1 == len(reader.schema)):
+                reader.close()
+                raise errors.NotSupportedError(
+                    f"{relation} cannot be copied to Spark: {error}"
+                ) from error
+    schema = pa.schema(fields.values())
     path = queries.spark.folder / f"data{name}.parquet"
     with pq.ParquetWriter(path, schema, store_schema=False) as writer:
         for batch in reader:
-            writer.write_table(_plain(pa.Table.from_batches([batch])).cast(schema))
+            kept = pa.Table.from_batches([batch]).select(list(fields))
+            writer.write_table(_plain(kept).cast(schema))
     queries.add_table(name, queries.spark.read_parquet(path))
 
 

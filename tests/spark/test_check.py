@@ -68,6 +68,7 @@ SAME = [
     "SELECT epoch_ms(ts), epoch_ms(dt), epoch_ms(i), epoch(dt) FROM t",
     """SELECT 'abc' SIMILAR TO 'a.*', 'abc' SIMILAR TO 'b', regexp_full_match('abc', 'a|abc'),
               prefix('abc', 'a'), suffix('abc', 'bc'), regexp_split_to_array('a1b22c', '[0-9]+')""",
+    "SELECT t.i, (SELECT count(*) FROM times) AS n FROM times AS t WHERE i > 0",
     "SELECT kurtosis_pop(f), fsum(f), favg(f) FROM t",
     """SELECT json_array_length(x), json_keys(x)
        FROM (VALUES ('[1, 2]'::JSON), ('{"a": 1}'), ('[]'), (NULL)) AS v(x)""",
@@ -173,7 +174,7 @@ REFUSED = [
 def connection() -> Iterator[tidewheel.Connection]:
     with tidewheel.connect() as connection:
         connection.execute(SETUP)
-        connection.execute("CREATE TABLE times AS SELECT TIME '10:00:00' AS x")
+        connection.execute("CREATE TABLE times AS SELECT TIME '10:00:00' AS x, 1 AS i")
         yield connection
 
 
