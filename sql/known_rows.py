@@ -16,6 +16,7 @@ from .keyed_forms import Copied, KeyedForms, copied
 from .repeated import Repeated, plain
 from .sigint import Deferred
 from .statements import Statement, split
+from .upsert import find
 from .write_behind import MOST
 
 if TYPE_CHECKING:
@@ -57,6 +58,9 @@ class KnownRows:
         keyed = self._keyed.find(script, parameters) if views.any else None
         if keyed is not None:
             return keyed.form.statement, partial(views.change_row, keyed)
+        upsert = find(script, parameters) if views.any else None
+        if upsert is not None:
+            return upsert.form.statement, partial(views.upsert_row, upsert)
         if views.any and session.frames and parameters is None:
             return self._copied(script)
         return None

@@ -64,10 +64,10 @@ def change(views: RowEpochs, key: str, info: TableInfo, asked: Keyed) -> int | N
         if behind is not None:
             write = partial(behind.delete, info, rules.key, rows, once)
     else:
-        changed = [(_changed(row, assigned, info.known.kinds), row) for row in rows]
-        if any(new is None or rules.lacks(new) for new, _ in changed):
+        after = [(changed(row, assigned, info.known.kinds), row) for row in rows]
+        if any(new is None or rules.lacks(new) for new, _ in after):
             return None
-        pairs = [(new, row) for new, row in changed if new is not None and new != row]
+        pairs = [(new, row) for new, row in after if new is not None and new != row]
         if not pairs:
             return len(rows)
         weights = np.tile(NEW_OLD, len(pairs))
@@ -108,7 +108,7 @@ def _named(
             return None
         if sets.keys() & set(key):
             return None
-        if any(sign and not _adds(kinds[i]) for i, (sign, _) in sets.items()):
+        if any(sign and not adds(kinds[i]) for i, (sign, _) in sets.items()):
             return None
         if form.how == "=":
             given = dict(zip(key, asked.key, strict=True))
@@ -121,7 +121,7 @@ def _named(
     return None if any(None in name for name in names) else (names, assigned)
 
 
-def _changed(row: Row, assigned: Sequence[Assigned], kinds: Sequence[ColumnType]) -> Row | None:
+def changed(row: Row, assigned: Sequence[Assigned], kinds: Sequence[ColumnType]) -> Row | None:
     """The row after an UPDATE; None where DuckDB must tell.
 
     As it must for a sum that does not fit, and for a value that is equal and not the same: DuckDB
@@ -140,7 +140,7 @@ def _changed(row: Row, assigned: Sequence[Assigned], kinds: Sequence[ColumnType]
     return tuple(new)
 
 
-def _adds(kind: ColumnType) -> bool:
+def adds(kind: ColumnType) -> bool:
     """Is it a type of numbers? Of others DuckDB may know no sum, be it of NULL."""
     return number_limits(kind) is not None or pa.types.is_floating(kind.arrow)
 

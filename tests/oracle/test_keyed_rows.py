@@ -82,8 +82,7 @@ class Steps:
         keys = KEYS[table]
         kind = rng.random()
         if kind < 0.4:
-            row = self.row(table)
-            return [self.bound(f"INSERT INTO {table} VALUES ({', '.join('?' * len(row))})", row)]
+            return [self.insert(table)]
         if kind < 0.62 and keys:
             return [
                 self.bound(f"DELETE FROM {table} WHERE {self.equal(keys)}", self.of(table, keys))
@@ -114,6 +113,34 @@ class Steps:
             inner = [s for s in inner if s[0] not in ("BEGIN", "COMMIT", "ROLLBACK")]
             return [("BEGIN", None), *inner, (rng.choice(["COMMIT", "ROLLBACK"]), None)]
         return [(rng.choice(OTHERS), None)]
+
+    def insert(self, table: str) -> Step:
+        """A row, at times of some columns only, or one that may replace or change another."""
+        rng, columns, listed = self.rng, COLUMNS[table], ""
+        if rng.random() < 0.4:
+            columns = rng.sample(columns, rng.randrange(max(1, len(columns) - 1), len(columns) + 1))
+            listed = f" ({', '.join(columns)})"
+        row = self.of(table, columns)
+        either, conflict, more = "", "", list[Any]()
+        if rng.random() < 0.4:
+            either = rng.choice(["OR REPLACE ", "OR IGNORE ", ""])
+        if not either and rng.random() < 0.5:
+            target = rng.choice(["", f" ({', '.join(KEYS[table] or ['a'])})"])
+            conflict = f" ON CONFLICT{target} DO NOTHING"
+            if rng.random() < 0.8:
+                sets = rng.sample(COLUMNS[table], rng.choice([1, 1, 2]))
+                items = [self.assigned(table, column) for column in sets]
+                more = self.of(
+                    table, [c for c, item in zip(sets, items, strict=True) if "?" in item]
+                )
+                conflict = conflict.replace("NOTHING", f"UPDATE SET {', '.join(items)}")
+        text = f"INSERT {either}INTO {table}{listed} VALUES ({', '.join('?' * len(row))}){conflict}"
+        return self.bound(text, [*row, *more])
+
+    def assigned(self, table: str, column: str) -> str:
+        """What an upsert sets a column to."""
+        there = self.added(column).replace(column, self.rng.choice([column, f"{table}.{column}"]))
+        return f"{column} = {there}{self.rng.choice(['?', f'excluded.{column}', 'EXCLUDED.a'])}"
 
     def of(self, table: str, columns: list[str]) -> list[Any]:
         return [self.value(table, column) for column in columns]
