@@ -38,7 +38,7 @@ def test_all_shapes_made_over_rows(threads: int, before: list[str], edits: list[
     check_shapes(edits, list(SHAPES), threads, 1, before)
 
 
-@settings(FEW, max_examples=3)
+@settings(FEW, max_examples=2)
 @given(
     before=st.lists(EDITS, min_size=8, max_size=20), edits=st.lists(EDITS, min_size=4, max_size=8)
 )
