@@ -21,7 +21,6 @@ from ..engine.kernels.spark import SparkError
 from .spark_aggregates import (
     any_order,
     average,
-    average_in_context,
     choice,
     collected,
     quantile,
@@ -361,7 +360,6 @@ def _is_condition(node: exp.Expr) -> bool:
 MENDS: tuple[Callable[[exp.Expr], exp.Expr], ...] = (
     any_order,
     collected,
-    average_in_context,
     average,
     date_difference,
     date_and_interval,

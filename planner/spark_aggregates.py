@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from sqlglot import exp
@@ -70,31 +70,14 @@ def choice(node: exp.Expr) -> exp.Expr:
 
 def average(node: exp.Expr) -> exp.Expr:
     """``avg`` of decimals is a double here; summed exactly there, and divided once."""
-    if not isinstance(node, exp.Avg):
+    if isinstance(node.parent, _ROUND) and node.arg_key == "this":
+        return node  # as in `collected`
+    call = _innermost(node)
+    if not isinstance(call, exp.Avg) or kind_of(_argument(call)) not in DECIMALS:
         return node
-    if kind_of(_argument(node)) not in DECIMALS:
-        return node
-    # FILTER and OVER belong to both calls, so they are rewritten from outside in `ratio`.
-    if isinstance(node.parent, (exp.Filter, exp.Window)):
-        return node
-    return _ratio(node, lambda call: call)
-
-
-def average_in_context(node: exp.Expr) -> exp.Expr:
-    """As `average`, for ``avg(…) FILTER (…)`` and ``avg(…) OVER (…)``."""
-    if not isinstance(node, (exp.Filter, exp.Window)) or isinstance(node.parent, exp.Window):
-        return node
-    inner = node.this.this if isinstance(node.this, exp.Filter) else node.this
-    if not isinstance(inner, exp.Avg) or kind_of(_argument(inner)) not in DECIMALS:
-        return node
-
-    def around(call: exp.Expr) -> exp.Expr:
-        copy = node.copy()
-        place = copy.this.this if isinstance(copy.this, exp.Filter) else copy.this
-        place.replace(call)
-        return copy
-
-    return _ratio(inner, around)
+    total = double(_around(node, exp.Sum(this=call.this.copy())))
+    count = _around(node, exp.Count(this=call.this.copy()))
+    return exp.Paren(this=exp.Div(this=total, expression=count, typed=False, safe=False))
 
 
 def _argument(call: exp.Expr) -> exp.Expr:
@@ -102,12 +85,6 @@ def _argument(call: exp.Expr) -> exp.Expr:
     if isinstance(argument, exp.Distinct):
         argument = argument.expressions[0]
     return argument
-
-
-def _ratio(call: exp.Avg, around: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
-    total = double(around(exp.Sum(this=call.this.copy())))
-    count = around(exp.Count(this=call.this.copy()))
-    return exp.Paren(this=exp.Div(this=total, expression=count, typed=False, safe=False))
 
 
 def quantile(node: exp.Expr) -> exp.Expr:
