@@ -10,7 +10,6 @@ import itertools
 import re
 from collections.abc import Hashable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
-from functools import cache
 from weakref import WeakKeyDictionary, ref
 
 import duckdb
@@ -118,6 +117,8 @@ _version = next(_versions)
 _kept: WeakKeyDictionary[duckdb.DuckDBPyConnection, tuple[int, Functions]] = WeakKeyDictionary()
 _new: WeakKeyDictionary[duckdb.DuckDBPyConnection, int] = WeakKeyDictionary()
 """The only connections of new databases, and the version when they were."""
+_own: list[Functions] = []
+"""DuckDB's own functions, once they are read."""
 
 
 def calls(text: str) -> Iterator[tuple[Token, str]]:
@@ -205,14 +206,18 @@ def nothing_made(connection: duckdb.DuckDBPyConnection) -> None:
 
 
 def _unread(connection: duckdb.DuckDBPyConnection) -> Functions:
-    """DuckDB's own functions, whose list is read when it is asked for one that is not common."""
+    """DuckDB's own functions, whose list is read when it is asked for one that is not common.
+
+    It is read once in a process, as it is the same in all new databases.
+    """
     held = ref(connection)  # this is kept for as long as the connection is
 
-    @cache
     def read() -> Functions:
-        found = held()
-        assert found is not None
-        return _read(found)
+        if not _own:
+            found = held()
+            assert found is not None
+            _own.append(_read(found))
+        return _own[0]
 
     return Functions(
         aggregates=common_functions.Names(common_functions.AGGREGATES, lambda: read().aggregates),

@@ -6,6 +6,7 @@ The answers in the files are DuckDB's; running the files there as well keeps the
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,8 +20,19 @@ FOLDER = Path(__file__).parent / "slt"
 FILES = sorted(FOLDER.rglob("*.slt"))
 
 
-@pytest.mark.parametrize("configuration", CONFIGURATIONS)
-@pytest.mark.parametrize("path", FILES, ids=lambda p: p.relative_to(FOLDER).as_posix())
+def runs() -> list[Any]:
+    """Every file on all engines; unfused, each with one or with two threads, or both at length."""
+    found = []
+    for i, path in enumerate(FILES):
+        later = f"unfused-{1 + i % 2}"
+        for name in CONFIGURATIONS:
+            at = path.relative_to(FOLDER).as_posix()
+            marks = [pytest.mark.long] if name == later else []
+            found.append(pytest.param(path, name, id=f"{at}-{name}", marks=marks))
+    return found
+
+
+@pytest.mark.parametrize(("path", "configuration"), runs())
 def test_slt(
     path: Path, configuration: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -107,7 +107,7 @@ def check(
 @pytest.mark.parametrize(("start", "threads"), [(0, 1), (40, 2)])
 @pytest.mark.parametrize("kind", KINDS)
 def test_random_edits(kind: str, start: int, threads: int) -> None:
-    check(random.Random(f"{kind} {start}"), kind, start, 8, threads)
+    check(random.Random(f"{kind} {start}"), kind, start, 5, threads)
 
 
 @pytest.mark.long

@@ -86,7 +86,7 @@ def test_crowds(monkeypatch: pytest.MonkeyPatch, seed: int, begun: str) -> None:
         for name, query in SHAPES.items():
             con.execute(f"CREATE MATERIALIZED VIEW v_{name} AS {query}")
             oracle.execute(f"CREATE VIEW v_{name} AS {query}")
-        for turn in range(30):
+        for turn in range(20):
             edits = [edit(rng, 200 + 10 * (4 * turn + i)) for i in range(rng.choice([1, 1, 3]))]
             for at in (con, oracle):
                 at.execute(f"BEGIN; {'; '.join(edits)}; COMMIT")

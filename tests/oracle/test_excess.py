@@ -59,7 +59,7 @@ def test_views_computed_anew_by_some_changes(most: int, monkeypatch: pytest.Monk
             plain.execute(f"CREATE VIEW {name} AS {query}")
         followed = {name: con.subscribe(name) for name in VIEWS}
         anew = 0
-        for _ in range(25):
+        for _ in range(16):
             for _ in range(draw.choice((1, 1, 3))):
                 change = draw.choice(CHANGES).format(draw.randint(0, 7), draw.randint(0, 2))
                 together = draw.random() < 0.3

@@ -65,15 +65,14 @@ def statement(rng: random.Random) -> str:
     )
 
 
-@pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("view", VIEWS)
-def test_only_the_last_state_of_a_transaction_counts(view: str, threads: int) -> None:
-    rng = random.Random(f"{view}{threads}")
+def test_only_the_last_state_of_a_transaction_counts(view: str) -> None:
+    rng = random.Random(view)
     outcomes = set()
     for turn in range(20):
         if turn > 2 and len(outcomes) == 2:
             break
-        with tidewheel.connect(threads=threads) as con, duckdb.connect() as plain:
+        with tidewheel.connect(threads=1 + turn % 2) as con, duckdb.connect() as plain:
             # DuckDB leaves out what finds no partner, sooner or later by its version
             plain.execute("SET disabled_optimizers = 'join_filter_pushdown'")
             for sql in SCHEMA.split(";")[:-1]:

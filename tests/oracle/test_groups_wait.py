@@ -146,7 +146,7 @@ def test_groups_are_found_as_they_were(
             con.execute(f"CREATE MATERIALIZED VIEW v_{name} AS {query}")
             oracle.execute(f"CREATE VIEW v_{name} AS {query}")
         assert {name for name in WAIT if waits(con, f"v_{name}")} == WAIT
-        for turn in range(24):
+        for turn in range(18):
             count = rng.choice([1, 1, 1, 3])
             edits = [edit(rng, 200 + 10 * (4 * turn + i)) for i in range(count)]
             if not failed(con, edits, rng.random() < 0.1):

@@ -135,8 +135,18 @@ def ordered(con: tidewheel.Connection, view: str) -> list[Ordered]:
     return [op for op in ops if isinstance(op, Ordered)]
 
 
-@pytest.mark.parametrize(("seed", "most"), [(0, 20), (1, 50), (2, 1 << 16)])
-@pytest.mark.parametrize(("nulls", "later"), [(True, False), (False, False), (True, True)])
+@pytest.mark.parametrize(
+    ("seed", "most", "nulls", "later"),
+    [
+        (0, 20, True, False),
+        (1, 50, False, False),
+        (2, 1 << 16, True, True),
+        (3, 20, True, True),
+        (4, 1 << 16, False, False),
+        *(pytest.param(s, m, n, not n, marks=pytest.mark.long)
+          for s in range(5, 9) for m in (20, 50, 1 << 16) for n in (True, False)),
+    ],
+)  # fmt: skip
 def test_heads_run_out(
     monkeypatch: pytest.MonkeyPatch, seed: int, most: int, nulls: bool, later: bool
 ) -> None:

@@ -171,7 +171,7 @@ class Program:
         return sorted(map(repr, found))
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", range(20))
 def test_programs_that_keep_the_best(seed: int) -> None:
     check(seed)
 

@@ -84,7 +84,7 @@ def check(
 @pytest.mark.parametrize(("start", "threads"), [(0, 1), (40, 2)])
 @pytest.mark.parametrize("kind", KINDS)
 def test_random_edits(kind: str, start: int, threads: int) -> None:
-    check(random.Random(f"{kind} {start}"), kind, start, 8, threads)
+    check(random.Random(f"{kind} {start}"), kind, start, 6, threads)
 
 
 @pytest.mark.parametrize("kind", KINDS)

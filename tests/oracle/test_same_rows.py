@@ -95,7 +95,7 @@ def test_views_show_what_is_stored(seed: int, threads: int) -> None:
             con.execute(statement(draw, next(numbers)))
         for name, query in {**EXACT, **OPEN, **OVER}.items():
             con.execute(f"CREATE MATERIALIZED VIEW {name} AS {query}")
-        for _ in range(15):
+        for _ in range(10):
             con.execute("BEGIN")
             for _ in range(draw.choice([1, 1, 2, 5])):
                 con.execute(statement(draw, next(numbers)))

@@ -148,7 +148,7 @@ def test_what_waits_is_found_as_it_was(
             con.execute(f"CREATE MATERIALIZED VIEW v_{name} AS {query}")
             oracle.execute(f"CREATE VIEW v_{name} AS {query}")
         assert {name for name in WAITING if waiting(con, name)} == WAITING
-        for turn in range(30):
+        for turn in range(20):
             edits = [edit(rng, 200 + 10 * (4 * turn + i)) for i in range(rng.choice([1, 1, 1, 3]))]
             who = rng.choice([con, other])
             if not failed(who, edits, len(edits) > 1 and rng.random() < 0.1):

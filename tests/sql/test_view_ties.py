@@ -54,7 +54,7 @@ QUERIES = (
 )
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.long)])
 def test_right_views_are_right(seed: int) -> None:
     rng = random.Random(seed)
     with tidewheel.connect(threads=1) as con:

@@ -46,7 +46,7 @@ def answer(con, query: str) -> list[str]:
 @pytest.mark.parametrize("step", STEPS.values(), ids=STEPS)
 @pytest.mark.parametrize("name", TYPES)
 @given(data=st.data())
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=5, deadline=None)
 def test_as_row_by_row(name: str, step: str, data) -> None:
     row = st.tuples(
         st.one_of(st.none(), st.integers(0, 5)), st.integers(0, 5), st.sampled_from(TYPES[name])
