@@ -13,11 +13,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import lru_cache
 
 from ..planner.context import Parameters
-from .repeated import FLAGS, NAME, VALUE, any_reserved, is_text, name_of, names, python
+from .repeated import FLAGS, NAME, VALUE, any_reserved, bound, is_text, name_of, names
 from .statements import Statement, split
 
 _EQUAL = rf"{NAME}\s*=\s*{VALUE}"
@@ -40,7 +41,6 @@ _ASSIGNED = re.compile(rf"({NAME})\s*=\s*(?:({NAME})\s*([+-])(?!-)\s*)?({VALUE})
 _PART = re.compile(rf"({NAME})\s*=\s*({VALUE})", FLAGS)
 _LONGEST = 4096
 _FORMS = 64
-_NONE = object()
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class Keyed:
 
     form: Form
     text: str
-    given: Sequence[object] | None
+    given: Parameters
     """A copy: the statement may be run later."""
     assigned: Sequence[object]
     key: Sequence[object]
@@ -88,15 +88,11 @@ class KeyedForms:
             if found is None:
                 return None
         form, texts = found
-        if not (given is None or isinstance(given, (list, tuple))):
-            return None
-        left = iter(given or ())
-        values = [next(left, _NONE) if text == "?" else python(text) for text in texts]
-        if any(value is _NONE for value in values) or next(left, _NONE) is not _NONE:
+        values = bound(texts, given)
+        if values is None:
             return None
         width = len(form.assigned)
-        copy = None if given is None else list(given)
-        return Keyed(form, script, copy, values[:width], values[width:])
+        return Keyed(form, script, copy(given), values[:width], values[width:])
 
     def _taken_apart(self, script: str) -> tuple[Form, Sequence[str]] | None:
         cut = _PATTERN.match(script) if is_text(script) else None
@@ -128,7 +124,7 @@ class KeyedForms:
         form = self._forms.get(shape)
         if form is None:
             form = self._forms[shape] = Form(split(script)[0], assigned, signs, named, how)
-        if "?" in texts:
+        if any(text[0] in "?$" for text in texts):
             self._texts[script] = form, texts
         return form, texts
 

@@ -58,9 +58,9 @@ class KnownRows:
         keyed = self._keyed.find(script, parameters) if views.any else None
         if keyed is not None:
             return keyed.form.statement, partial(views.change_row, keyed)
-        upsert = find(script, parameters) if views.any else None
-        if upsert is not None:
-            return upsert.form.statement, partial(views.upsert_row, upsert)
+        rows = find(script, parameters) if views.any else None
+        if rows is not None:
+            return rows.form.statement, partial(views.upsert_rows, rows)
         if views.any and session.frames and parameters is None:
             return self._copied(script)
         return None

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 import duckdb
 
@@ -32,7 +33,8 @@ _MOMENT = rf"DATE\s*'{_DAY}'|TIMESTAMP\s*'{_DAY} \d\d:\d\d:\d\d(?:\.\d{{1,6}})?'
 _NUMBER = r"[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?"
 LITERAL = rf"(?:{_NUMBER}|'(?:[^']|'')*'|NULL|TRUE|FALSE|{_MOMENT})"
 
-VALUE = rf"(?:{LITERAL}|\?)"
+PARAMETER = r"(?:\?|\$\w+)"
+VALUE = rf"(?:{LITERAL}|{PARAMETER})"
 FLAGS = re.IGNORECASE | re.ASCII
 _VALUES = re.compile(VALUE, FLAGS)
 names = re.compile(NAME, FLAGS).findall
@@ -119,14 +121,12 @@ class Repeated:
         head, values = found.groups()
         texts = _VALUES.findall(values)
         width = len(texts)
+        row: Sequence[object] | None = None
         if given is not None:
-            if not isinstance(given, (list, tuple)) or len(given) != texts.count("?"):
+            row = bound(texts, given)
+            if row is None:
                 return None
-            left = iter(given)
-            given = [next(left) if text == "?" else python(text) for text in texts]
-            literals = [
-                _literal(v) if text == "?" else text for v, text in zip(given, texts, strict=True)
-            ]
+            literals = [_literal(v) if t[0] in "?$" else t for v, t in zip(row, texts, strict=True)]
             if None in literals:
                 return None
             values = ", ".join(literals)  # type: ignore[arg-type]
@@ -135,7 +135,7 @@ class Repeated:
             self._version = version
         form = self._forms.get((head, width))
         if form is not None:
-            return Row(form, values, given)
+            return Row(form, values, row)
         if any_reserved(names(head)[2:]):
             return None
         text = f"{head}VALUES ({', '.join('?' * width)})"
@@ -173,14 +173,33 @@ def is_text(value: str) -> bool:
         return False
 
 
+def bound(texts: Sequence[str], given: Parameters) -> list[object] | None:
+    """The values of literals and parameters; None if not just these parameters were given."""
+    asked = [text[1:] for text in texts if text[0] in "?$"]
+    if isinstance(given, dict):
+        if set(asked) != given.keys():
+            return None
+        left = iter([given[name] for name in asked])
+    else:
+        listed = () if given is None else given
+        if not isinstance(listed, (list, tuple)) or any(asked) or len(asked) != len(listed):
+            return None
+        left = iter(listed)
+    return [next(left) if text[0] in "?$" else python(text) for text in texts]
+
+
 def plain(given: Parameters) -> Parameters:
     """Parameters with Python's values in place of NumPy's, where these are the same to DuckDB."""
+    if isinstance(given, dict):
+        return dict(zip(given, map(_plain, given.values()), strict=True))
     if not isinstance(given, (list, tuple)) or all(type(v).__module__ != "numpy" for v in given):
         return given
-    return [
-        v.item() if type(v).__module__ == "numpy" and type(v).__name__ in _NUMPY else v
-        for v in given
-    ]
+    return list(map(_plain, given))
+
+
+def _plain(value: Any) -> Any:
+    of_numpy = type(value).__module__ == "numpy" and type(value).__name__ in _NUMPY
+    return value.item() if of_numpy else value
 
 
 _NUMPY = {

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import duckdb
 
 from tidewheel.engine.arrow import pa
-from tidewheel.sql import hidden, row_rules, upsert
+from tidewheel.sql import hidden, row_rules
 from tidewheel.sql.capture import TableInfo
 from tidewheel.sql.repeated import Repeated, Row
 from tidewheel.sql.view_epochs import Epochs
@@ -19,7 +19,7 @@ from tidewheel.sql.view_epochs import Epochs
 if TYPE_CHECKING:
     from tidewheel.sql.keyed_forms import Copied, Keyed
     from tidewheel.sql.row_rules import Rules
-    from tidewheel.sql.upsert import Upsert
+    from tidewheel.sql.upsert import Inserted
     from tidewheel.sql.write_behind import WriteBehind
 
 
@@ -58,13 +58,16 @@ class RowEpochs(Epochs):
 
         return row_by_key.change(self, key, info, asked)
 
-    def upsert_row(self, asked: Upsert) -> int | None:
-        """INSERT … ON CONFLICT of a row in autocommit mode; None: run it as written."""
+    def upsert_rows(self, asked: Inserted) -> int | None:
+        """INSERT of several rows, or ON CONFLICT, in autocommit mode; None: run it as written."""
         key = self.target_key(asked.form.statement)
         info = self._watched(key)
-        if key is None or info is None or info.layout is None or not info.key:
+        if key is None or info is None or info.layout is None:
             return None
-        return upsert.change(self, key, info, asked)
+        # Imported here: it takes long to load, and not everybody has views.
+        from tidewheel.sql import row_upsert
+
+        return row_upsert.change(self, key, info, asked)
 
     def insert_rows(self, asked: Copied, rows: pa.Table, again: bool = True) -> int | None:
         """INSERT of an Arrow table's rows in autocommit mode; None: run it as written.

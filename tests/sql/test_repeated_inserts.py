@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import datetime as dt
 import decimal
+import random
 from typing import Any
 
 import duckdb
@@ -74,6 +75,26 @@ def test_what_duckdb_makes_of_each_value(kind: str, watched: bool) -> None:
             kept = shown.replace("FROM t", "FROM v")
             assert ours.execute(kept).fetchall() == theirs.execute(shown).fetchall()
             assert not ours.execute("VERIFY VIEW v").fetchall()
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_what_duckdb_makes_of_two_rows(kind: str) -> None:
+    """It may bring their values to one type before it makes them the column's."""
+    theirs, rng = duckdb.connect(), random.Random(kind)
+    with tidewheel.connect() as ours:
+        for con in (ours, theirs):
+            con.execute(f"CREATE TABLE t (i INTEGER, x {kind})")
+        ours.execute("CREATE MATERIALIZED VIEW v AS SELECT i, x FROM t")
+        for i in range(60):
+            a, b = rng.sample(LITERALS, 2)
+            values = rng.sample(VALUES, 2)
+            for con in (ours, theirs):
+                insert(con, f"INSERT INTO t VALUES ({i}, {a}), ({i}, {b})")
+                insert(con, f"INSERT INTO t VALUES ({i}, ?), ({i}, ?)", values)
+        shown = "SELECT i, x::VARCHAR FROM t ORDER BY ALL"
+        assert ours.execute(shown).fetchall() == theirs.execute(shown).fetchall()
+        kept = shown.replace("FROM t", "FROM v")
+        assert ours.execute(kept).fetchall() == theirs.execute(shown).fetchall()
 
 
 def test_values_of_numpy(con: Any) -> None:
