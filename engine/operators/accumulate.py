@@ -92,7 +92,15 @@ class Accumulate(Operator):
         self._begun = False
         self._by_row: GroupsByRow | None = None
         if not depth:
-            self._by_row = by_row(self.key, self.sums, self.arguments, self.aggregates, schema)
+            self._by_row = by_row(
+                self.key,
+                self.sums,
+                self.terms,
+                self.arguments,
+                self.products,
+                self.aggregates,
+                schema,
+            )
 
     @property
     def arguments(self) -> Sequence[Sum]:
@@ -105,13 +113,15 @@ class Accumulate(Operator):
         if self._by_row is not None and not self.sums.waiting:
             if delta is not None and (rows := self._rows(delta)):
                 self._agenda.clear()
-                return emit(counters, self._by_row.step(rows, delta.weights.tolist()))
-            if not self.key:
+                begun, self._begun = self._begun or bool(self.key), True
+                return emit(counters, self._by_row.step(rows, delta.weights.tolist(), begun))
+            if not self.key and self.terms is None:
                 self._agenda.clear()
                 added = [0] * self.width
                 if delta is not None and len(delta):
                     added = self._added(delta, counters)
-                return emit(counters, self._by_row.add({(): added}))
+                begun, self._begun = self._begun, True
+                return emit(counters, self._by_row.add({(): added}, begun))
             self._by_row.forget()
         if isinstance(delta, Totals) and self.key and not self._begun and not counters:
             return emit(counters, self._begin(delta))

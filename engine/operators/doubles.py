@@ -72,21 +72,26 @@ class OneByOne:
         counts = kept.count(aggregate, weights).tolist()
         special = zip(*(m.tolist() for m in kept.special(aggregate, weights)), strict=True)
         totals = zip(*(self._totals[t] for t in kept.terms(aggregate)), strict=True)
-        finish, one = _FINISH[function], self._one
-        out: list[float | None] = []
-        for n, (nan, plus, minus), sums in zip(counts, special, totals, strict=True):
-            if n <= 0 or (n == 1 and "samp" in function):
-                out.append(None)
-            elif n == 1 and function in SQUARED:  # whatever it is
-                out.append(0.0)
-            elif nan or (plus and minus) or ((plus or minus) and function in CENTRAL):
-                out.append(math.nan)
-            elif plus or minus:
-                out.append(math.inf if plus else -math.inf)
-            else:
-                out.append(finish(sums, n, one))
+        of = zip(counts, special, totals, strict=True)
+        out = [finished(function, n, are, sums, self._one) for n, are, sums in of]
         values = np.array([0.0 if v is None else v for v in out], np.float64)
         return values, np.array([v is None for v in out], bool)
+
+
+def finished(
+    function: str, n: int, special: Sequence[bool], sums: Sequence[int], one: int
+) -> float | None:
+    """An aggregate of `n` values; are there NaN, infinity, minus infinity among them?"""
+    nan, plus, minus = special
+    if n <= 0 or (n == 1 and "samp" in function):
+        return None
+    if n == 1 and function in SQUARED:  # whatever it is
+        return 0.0
+    if nan or (plus and minus) or ((plus or minus) and function in CENTRAL):
+        return math.nan
+    if plus or minus:
+        return math.inf if plus else -math.inf
+    return _FINISH[function](sums, n, one)
 
 
 class AtOnce:
