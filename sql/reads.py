@@ -114,6 +114,11 @@ class Names:
         )
 
     @property
+    def internal(self) -> set[str]:
+        """The names of DuckDB's own tables and views, in lower case."""
+        return {name.lower() for _, name in self._own}
+
+    @property
     def macros(self) -> dict[str, tuple[str, ...]]:
         """The macros' definitions, by their names in lower case."""
         return functions.of(self._connection).macros

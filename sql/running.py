@@ -223,8 +223,9 @@ class Runner:
             rows = None if given or as_text else session.views.whole(statement.text)
             if rows is not None:
                 return Result(TableStream(rows), nullcontext, session.lock, read)
+            alone = session.behind.waiting and session.views.reads_views_alone(statement.text)
             session.views.prepare(statement.text)
-            context = session.context(given)
+            context = session.context(given, written=not alone)
             stream: Stream | None = None
             if planning.is_plain(statement, session.settings):
                 written = True

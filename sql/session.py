@@ -93,6 +93,11 @@ class Session:
             self.write_behind()
         return self._duckdb
 
+    @property
+    def unwritten(self) -> duckdb.DuckDBPyConnection:
+        """DuckDB's as it is, for what does not look at tables."""
+        return self._duckdb
+
     def write_behind(self) -> None:
         """Write what waits."""
         self.behind.flush(self._duckdb)
@@ -303,9 +308,10 @@ class Session:
     def version(self) -> object:
         return self.catalog.version, self.database.catalog_version
 
-    def context(self, parameters: Parameters) -> Context:
+    def context(self, parameters: Parameters, written: bool = True) -> Context:
+        """`written`: rows that wait are written before."""
         return Context(
-            connection=self.connection,
+            connection=self.connection if written else self.unwritten,
             settings=self.settings,
             parameters=parameters,
             frames=self.frames,

@@ -20,7 +20,7 @@ from tidewheel.engine.operators.shared import KEYS
 from tidewheel.engine.operators.unsound import Unsound
 from tidewheel.engine.quoting import parts_of_key
 from tidewheel.planner.maintain import MaintainedView
-from tidewheel.sql import errors, introspection, view_text
+from tidewheel.sql import errors, functions, introspection, view_text
 from tidewheel.sql.reads import Names
 from tidewheel.sql.reserved import RESERVED
 from tidewheel.sql.statements import tokens
@@ -156,6 +156,25 @@ class Reading(Homes):
         keys = self._keys() | self._foreign
         return wanted & (introspection.FUNCTIONS | self._names().reads(text, keys).keys())
 
+    def reads_views_alone(self, text: str) -> bool:
+        """Does a query surely read no table, and nothing that depends on tables but these views?"""
+        others, found = self._other_names(), list(tokens(text))
+        if not found or found[0].text.upper() not in _QUERIES or "$$" in text:
+            return False
+        names = {view_text.unquoted(token).lower() for token in found}
+        # a text may name a table, too; E'…' may be any name
+        plain = all(token.kind != "string" or token.text[0] in "\"'" for token in found)
+        return plain and others.isdisjoint(names) and functions.is_steady(text)
+
+    def _other_names(self) -> frozenset[str]:
+        """What is called in the catalog and no maintained view, in lower case."""
+        version = self.host.catalog.version, self.database.catalog_version
+        if self._others[0] != version:
+            names, keys = self._names(), self._keys()
+            others = {r.name.lower() for r in names.relations if r.key not in keys}
+            self._others = version, frozenset(others | names.internal | names.macros.keys())
+        return self._others[1]
+
     def whole(self, text: str) -> pa.Table | None:
         """The few rows that `text` asks for, if it asks for all of one view outside a transaction.
 
@@ -191,7 +210,7 @@ class Reading(Homes):
         elif known is rows:
             return
         given = Exchanged(rows) if few else rows
-        self.host.connection.register(row_name(token), given)
+        self.host.unwritten.register(row_name(token), given)
         self._registered[token] = given
 
     def stand_in(self, key: str, rows: pa.Table) -> None:

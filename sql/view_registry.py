@@ -72,6 +72,10 @@ class Host(Protocol):
         """The session's."""
 
     @property
+    def unwritten(self) -> duckdb.DuckDBPyConnection:
+        """The same while rows of tables wait to be written: for what does not look at tables."""
+
+    @property
     def version(self) -> object:
         """Another one whenever the catalog, the views or settings may have changed."""
 
@@ -123,6 +127,7 @@ class Registry:
         self._own_rows: dict[str, pa.Table] = {}
         self._catalog: tuple[tuple[int, int], Names] | None = None
         self._words: tuple[int, dict[str, frozenset[str]]] = (-1, {})
+        self._others: tuple[object, frozenset[str]] = (None, frozenset())
         self._foreign: frozenset[str] = frozenset()
         """The maintained views of attached databases."""
         self._targets: tuple[int, dict[str, str | None]] = (-1, {})

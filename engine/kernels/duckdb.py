@@ -8,6 +8,7 @@ of the catalog would hide an input of its name, hence the prefix of `input_name`
 from __future__ import annotations
 
 import json
+import re
 import threading
 from collections.abc import Mapping, Sequence
 from types import CodeType
@@ -202,14 +203,15 @@ class Bound:
         return found
 
     def is_small(self, sql: str) -> bool:
-        """Was the last answer to `sql` noted as a small one?"""
-        return sql in self._small
+        """Was the last answer to `sql`, whatever its literals were, noted as a small one?"""
+        return _form(sql) in self._small
 
     def note_small(self, sql: str, small: bool) -> None:
         """Remember of the statements that ran last whether their answers were small."""
-        self._small.pop(sql, None)
+        form = _form(sql)
+        self._small.pop(form, None)
         if small and len(sql) <= _LONGEST:
-            self._small[sql] = None
+            self._small[form] = None
             if len(self._small) > _KEPT:
                 del self._small[next(iter(self._small))]
 
@@ -221,6 +223,11 @@ class Bound:
 
 _LONGEST = 10_000
 _KEPT = 32
+_LITERALS = re.compile(r"'(?:[^']|'')*'|(?<![\w\"])\d+(?:\.\d+)?")
+
+
+def _form(sql: str) -> str:
+    return _LITERALS.sub("?", sql) if len(sql) <= _LONGEST else sql
 
 
 def is_query(relation: duckdb.DuckDBPyRelation) -> bool:

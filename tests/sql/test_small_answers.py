@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import decimal
+
 import duckdb
 import pytest
 
@@ -67,6 +69,16 @@ def test_only_small_answers_of_plain_types_read_as_rows(con, small) -> None:
     for _ in range(3):
         con.execute("SELECT 5").to_arrow_table()
     assert not small
+
+
+def test_literals_are_no_matter(con, small) -> None:
+    """But that they may have another type."""
+    con.execute("SELECT 5 AS t1, 'a'").fetchall()
+    assert con.execute("SELECT 6 AS t1, 'it''s'").fetchall() == [(6, "it's")]
+    assert con.execute("SELECT 7.5 AS t1, 1").fetchall() == [(decimal.Decimal("7.5"), 1)]
+    assert len(small) == 2
+    con.execute("SELECT struct_extract({'a': 1, 'b': [2]}, 'a')").fetchall()
+    assert con.execute("SELECT struct_extract({'a': 1, 'b': [2]}, 'b')").fetchall() == [([2],)]
 
 
 def test_parameters_and_growing_answers(con, small) -> None:

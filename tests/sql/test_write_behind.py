@@ -60,6 +60,14 @@ def test_views_have_it_before_duckdb(con: tidewheel.Connection) -> None:
     [
         "SELECT sum(x) FROM t",
         "SELECT (SELECT count(*) FROM t), s FROM v LIMIT 1",
+        "SELECT count(*) FROM v, 't'",
+        'SELECT g FROM v WHERE s > (SELECT count(*) FROM main."T")',
+        "WITH q AS (SELECT x FROM t) SELECT count(*) FROM q, v",
+        "SELECT count(*) FROM query('FROM t'), v",
+        "SELECT v.g FROM v, query_table('t')",
+        "SELECT g, counted() FROM v",
+        "SELECT g FROM v JOIN plain USING (g)",
+        "SELECT g, estimated_size FROM v, duckdb_tables",
         "CREATE TABLE copied AS FROM t",
         "BEGIN",
         "ALTER TABLE t ADD COLUMN z INTEGER",
@@ -73,6 +81,8 @@ def test_views_have_it_before_duckdb(con: tidewheel.Connection) -> None:
     ],
 )
 def test_statements_find_it_written(con: tidewheel.Connection, sql: str) -> None:
+    con.execute("CREATE VIEW plain AS SELECT g, count(*) AS n FROM t GROUP BY g")
+    con.execute("CREATE MACRO counted() AS (SELECT count(*) FROM t)")
     for i in range(200, 204):
         con.execute("INSERT INTO t VALUES (?, 'a', 1)", [i])
     con.execute("DELETE FROM t WHERE id = 5")
@@ -82,6 +92,22 @@ def test_statements_find_it_written(con: tidewheel.Connection, sql: str) -> None
         done.fetchall()
     assert not waiting(con)
     assert not rows(con, "VERIFY VIEW v")
+
+
+def test_a_query_of_views_alone_leaves_it_waiting(con: tidewheel.Connection) -> None:
+    con.execute(
+        "CREATE MATERIALIZED VIEW w AS SELECT x % 2 AS odd, count(*) AS n FROM t GROUP BY odd"
+    )
+    con.execute("FROM w").fetchall()
+    con.execute("INSERT INTO t VALUES (?, 'old', 6)", [299])
+    for i in range(3):
+        con.execute("INSERT INTO t VALUES (?, 'new', 5)", [300 + i])
+        had = waiting(con)
+        assert rows(con, "SELECT s FROM v WHERE g = 'new'") == [(5 * (i + 1),)]
+        joined = "SELECT v.s + w.n FROM v JOIN w ON w.odd = 1 WHERE upper(v.g) = ?"
+        assert con.execute(joined, ["NEW"]).fetchall() == [(5 * (i + 1) + 51 + i,)]
+        assert waiting(con) == had > 0
+    assert rows(con, "SELECT count(*) FROM t WHERE id >= 300") == [(3,)]
 
 
 def test_what_is_refused_is_refused_at_once(con: tidewheel.Connection) -> None:
