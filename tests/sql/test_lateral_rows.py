@@ -50,6 +50,9 @@ SELECT t.id, q.* FROM t, LATERAL (SELECT 7 AS c, NULL AS d FROM unnest(t.l) s(x)
 SELECT t.id, q.* FROM t, LATERAL (SELECT x, row_number() OVER () AS n FROM unnest(t.l) s(x)) q
 SELECT t.id, q.* FROM t LEFT JOIN LATERAL (SELECT x FROM unnest(t.l) s(x) WHERE x > 5) q ON true
 SELECT t.id, q.* FROM t LEFT JOIN (SELECT unnest(t.l) AS x) q ON q.x = t.id + 4
+SELECT t.id, x FROM t LEFT JOIN unnest(t.l) q(x) ON x > 5
+SELECT t.id, q.x, k FROM t LEFT JOIN LATERAL unnest(l) q(x) ON x > t.id AND g IS NOT NULL
+SELECT t.id, i, x FROM t LEFT JOIN range(g) r(i) ON i > 0 LEFT JOIN LATERAL unnest(l) q(x) ON x = i + 5
 SELECT t.id, q.* FROM t, LATERAL (SELECT unnest(l) AS x UNION ALL SELECT g) q
 SELECT t.id, (SELECT max(x) FROM (SELECT unnest(t.l) AS x)) FROM t
 SELECT t.id, (SELECT x FROM unnest(t.l) s(x) LIMIT 1) IS NULL FROM t
