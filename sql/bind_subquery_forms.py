@@ -136,12 +136,13 @@ def _of_the_extreme(node: exp.Binary) -> exp.Expr:
         decides = type(node)(this=operand, expression=greatest if greater == every else least)
         if every:
             decides = exp.Not(this=exp.Paren(this=decides))
-    rows, known = _over(query, exp.Count(this=exp.Star())), exp.Count(this=column(_VALUE))
+    # compared where they are counted: a count that moves on would move the rows around, too
+    rows, known = exp.Count(this=exp.Star()), exp.Count(this=column(_VALUE))
     unknown = exp.or_(
         exp.Is(this=operand.copy(), expression=exp.null()),
-        exp.LT(this=_over(query, known), expression=rows.copy()),
+        _over(query, exp.LT(this=known, expression=rows)),
     )
-    none = exp.EQ(this=rows, expression=exp.Literal.number(0))
+    none = _over(query, exp.EQ(this=rows.copy(), expression=exp.Literal.number(0)))
     ifs = [(none, exp.Boolean(this=every)), (decides, exp.Boolean(this=not every)),
            (unknown, exp.null())]  # fmt: skip
     cases = [exp.If(this=condition, true=value) for condition, value in ifs]

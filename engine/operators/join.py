@@ -10,12 +10,13 @@ from tidewheel.engine.operators.operator import Emission, Operator, emit
 from tidewheel.engine.operators.shared import Shared
 from tidewheel.engine.state import columns as columns_
 from tidewheel.engine.state.arrangement import Arrangement, Changed, Counters, Waiting
-from tidewheel.engine.state.delta import Delta, Int64s, Schema
+from tidewheel.engine.state.delta import Delta, Int64s, Schema, net
 from tidewheel.engine.state.rowwise import FEW
 from tidewheel.engine.state.run import Rows
 from tidewheel.engine.state.spine import Spine
 
 _MANY = 1 << 58
+_FEW = 256
 """So many rows can be counted, and some dozens of times as many."""
 
 
@@ -50,6 +51,9 @@ class Arrange(Operator):
         if deltas[0] is None:
             return []
         delta = self._found(deltas[0])
+        if self.shared is None and len(delta) <= _FEW:
+            # a row that was replaced by an equal one would meet all of its partners, twice
+            delta = net(delta)
         if self.shared is None or self.shared.claim():
             if counters:
                 self.arrangement.insert(delta, counters)

@@ -134,6 +134,13 @@ def test_inner_joins(
     run_oracle([AB, AB], lambda c, s: inner(c, s, keys, null_safe), sql, two)
 
 
+def test_a_row_that_an_equal_one_replaces_meets_no_partners() -> None:
+    rows = [(1, "x"), (2, "y"), (1, "x")]
+    arrange = Arrange(AB, [0])
+    ((_, _, out),) = arrange.step((), [Delta.of_rows(AB, rows, np.array([1, 1, -1]))])
+    assert [out.cols[0].tolist(), out.weights.tolist()] == [[2], [1]]
+
+
 def test_self_join_on_one_arrangement(run_oracle: Callable[..., None]) -> None:
     def wire(c: Circuit, s: list[Node]) -> Node:
         shared = Arrange(AB, [0])
