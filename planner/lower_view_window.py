@@ -32,6 +32,7 @@ from tidewheel.planner.lower_view import (
 from tidewheel.planner.lower_view_asked import first_in_place
 from tidewheel.planner.lower_view_nodes import linear
 from tidewheel.planner.order_of_rows import window_by_place
+from tidewheel.planner.rewrites.dense_ranks import at_most
 from tidewheel.planner.text import OWN, column, identifier, to_sql, written
 from tidewheel.planner.view_answers import Answer, by_kernel, by_tables
 from tidewheel.planner.view_kernels import INPUT, group_kernel
@@ -170,7 +171,7 @@ def _without_ties(window: exp.Expr, source: Schema) -> None:
 def _filter(low: ViewLowering, node: L.Filter) -> Stream:
     window = node.input
     if isinstance(window, L.Window) and not low.circuit.depth and not low.lowered(window):
-        wanted = _at_most(node.predicate, window.exprs[0].column.name)
+        wanted = at_most(node.predicate, window.exprs[0].column.name)
         found = None if wanted is None else _first_rows(low, window, wanted)
         if found is not None:
             return Stream(found.circuit, found.placed, found.columns, [*found.steps, node])
@@ -215,29 +216,6 @@ def _first_rows(low: ViewLowering, node: L.Window, wanted: int) -> Stream | None
     stream = _with(low, placed, op, [named], answer)
     low.contents.first(stream.placed, placed.placed, source.names, low.shared)
     return with_columns(low, stream, node.schema)
-
-
-def _at_most(predicate: exp.Expr, name: str) -> int | None:
-    """The greatest value of a column with which a condition may be true."""
-    for part in predicate.flatten() if isinstance(predicate, exp.And) else [predicate]:
-        at = part.unnest()
-        if isinstance(at, exp.Between):
-            pairs = [(at.this, at.args["high"], 0)]
-        elif isinstance(at, exp.EQ | exp.LT | exp.LTE | exp.GT | exp.GTE):
-            pairs = []
-            if not isinstance(at, exp.GT | exp.GTE):
-                pairs.append((at.this, at.expression, isinstance(at, exp.LT)))
-            if not isinstance(at, exp.LT | exp.LTE):
-                pairs.append((at.expression, at.this, isinstance(at, exp.GT)))
-        else:
-            continue
-        for place, end, less in pairs:
-            column_, most = place.unnest(), end.unnest()
-            if not isinstance(column_, exp.Column) or column_.name != name:
-                continue
-            if isinstance(most, exp.Literal) and most.name.isdigit() and int(most.name) > less:
-                return int(most.name) - less
-    return None
 
 
 def _with(

@@ -40,6 +40,7 @@ from tidewheel.planner.meaning import Meaning
 from tidewheel.planner.plans import Deltas, Run
 from tidewheel.planner.recompute import Recompute, difference
 from tidewheel.planner.rewrites.counted_limits import counted_limits
+from tidewheel.planner.rewrites.dense_ranks import dense_ranks
 from tidewheel.planner.rewrites.ends_of_groups import ends_of_groups
 from tidewheel.planner.rewrites.enum_places import enum_places
 from tidewheel.planner.rewrites.join_graph import join_graph
@@ -57,7 +58,8 @@ from tidewheel.planner.view_waiting import Sizes, put_off
 
 def rewritten(node: L.Node, measures: Measures) -> L.Node:
     """The plan after the rewrites for views: what DuckDB would do to a query that it gets whole."""
-    node = ends_of_groups(join_order(join_graph(lonely_rows(counted_limits(node))), measures))
+    node = dense_ranks(join_graph(lonely_rows(counted_limits(node))))
+    node = ends_of_groups(join_order(node, measures))
     return same_subplans(prune(whole_windows(reduce_groups(node), measures)))
 
 

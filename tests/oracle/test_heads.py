@@ -49,6 +49,9 @@ SHAPES = {
     "ranked": "SELECT g, s, id, r FROM (SELECT *, rank() OVER (PARTITION BY g, s ORDER BY d DESC NULLS FIRST) AS r FROM t WHERE b IS NOT NULL) WHERE r < 3 AND id > 5",
     "ranked_join": "SELECT name, id, x, m, rank() OVER (PARTITION BY name ORDER BY m DESC) AS r FROM t JOIN dim USING (g) QUALIFY r BETWEEN 1 AND 2",
     "second": "SELECT id FROM (SELECT id, rank() OVER (ORDER BY b DESC NULLS LAST, id) AS r FROM t) WHERE 2 = r",
+    "dense": "SELECT g, s, id, d, r FROM (SELECT *, dense_rank() OVER (PARTITION BY g, s ORDER BY d DESC NULLS FIRST) AS r FROM t WHERE b IS NOT NULL) WHERE r < 3",
+    "dense_second": "SELECT id, x, dense_rank() OVER (PARTITION BY id % 3, g ORDER BY x NULLS LAST, e DESC) AS r FROM t QUALIFY r = 2",
+    "dense_of_all": "SELECT name, id, r FROM (SELECT name, id, m, dense_rank() OVER (ORDER BY m * 2 DESC NULLS LAST) AS r FROM t LEFT JOIN dim USING (g)) WHERE r BETWEEN 1 AND 2 AND name <> 'c'",
     "of_view": "SELECT max(h) AS h FROM v_two_keys",
     "none": "SELECT id FROM t ORDER BY x LIMIT 0",
 }  # fmt: skip
