@@ -51,8 +51,6 @@ class Lateral:
         if (series := self._series(left, join, join.this, kind, join.args.get("on"))) is not None:
             return series
         item = join.this.this if isinstance(join.this, exp.Lateral) else join.this
-        if kind == "left" and (selected := _selected(join.this)) is not None:
-            return self._query(left, join, selected, kind)
         query = item.this if isinstance(item, exp.Subquery) else None
         if kind != "left" and query is not None and not item.args.get("with_"):
             rows = self._rows(left, join, query)
@@ -260,17 +258,6 @@ class Lateral:
         if labels == [alias]:
             made.columns[0].also = name
         return node, [*left[1], made]
-
-
-def _selected(item: exp.Expr) -> exp.Select | None:
-    """``unnest(t.list) AS q(x)`` as a subquery, to join it by a condition; None for others."""
-    call = item.this if isinstance(item, exp.Lateral) else item
-    made = call.this if isinstance(call, exp.Table) else call
-    if not isinstance(made, exp.Unnest | exp.GenerateSeries) or item.args.get("alias") is None:
-        return None
-    source = call.copy()
-    source.set("alias", item.args["alias"].copy())
-    return exp.select("*").from_(source)
 
 
 def _padded(value: exp.Expr) -> exp.Expr:
