@@ -242,8 +242,10 @@ def _unmarked(tree: exp.Expr | None) -> exp.Expr | None:
     """The tree with the marks that the tokens left turned into what they say."""
     if tree is None:
         return None
-    for node in tree.find_all(exp.Ordered, exp.Anonymous, exp.Array):
-        if isinstance(node, exp.Array):
+    for node in list(tree.find_all(exp.Ordered, exp.Anonymous, exp.Array, exp.AnyValue)):
+        if isinstance(node, exp.AnyValue):
+            _own_nulls(node)
+        elif isinstance(node, exp.Array):
             if node.expressions and node.expressions[0].name == _ARRAY:
                 node.set("expressions", node.expressions[1:])
                 node.meta[_WRITTEN] = "ARRAY"
@@ -255,6 +257,15 @@ def _unmarked(tree: exp.Expr | None) -> exp.Expr | None:
         else:
             node.set("with_fill", None)
     return tree
+
+
+def _own_nulls(call: exp.AnyValue) -> None:
+    """``sum(any_value(x)) OVER ()``: sqlglot moves the IGNORE NULLS of any_value to sum."""
+    if isinstance(call.parent, exp.IgnoreNulls):
+        return
+    moved = call.find_ancestor(exp.IgnoreNulls, exp.Query)
+    if isinstance(moved, exp.IgnoreNulls):
+        moved.replace(moved.this)
 
 
 def _extracting(tree: exp.Expr | None, sql: str, dialect: DuckDB) -> exp.Expr | None:

@@ -67,12 +67,16 @@ class Lateral:
         """An item that reads no table but values of those before it."""
         on = conjuncts(join.args.get("on"))
         conditions = [c for c in on if to_sql(c).lower() != "true"]
-        if conditions and kind == "left":
-            raise NotTaken("an outer join with rows of a value, and a condition")
         item = join.this
         if isinstance(item, exp.Lateral):
             item = item.this.copy()
             item.set("alias", join.this.args.get("alias"))
+        if conditions and kind == "left":  # of the rows, before the join adds one for none
+            alias, _ = alias_of_item(item)
+            if alias.lower() in {v.label.lower() for r in left[1] for v in r.columns}:
+                raise NotTaken("an outer join whose ON may mean a column or the rows of a value")
+            item = exp.select("*").from_(item).where(*conditions).subquery(alias)
+            conditions = []
         select, binder = self._from.select, self._from.binder
         rows = OwnRows(binder, select.aggregates)
         around = Scope(left[1], self._from.around)

@@ -47,6 +47,7 @@ select regexp_matches(a, 'x'), regexp_matches(a, 'x', 'i'), regexp_replace(a, 'b
 select count(*), count(), count(distinct a), count(distinct (a, b)), sum(distinct a), count(*) filter (where a), string_agg(a, ',' order by b desc), list(a order by b), list(distinct a order by a desc nulls first) from t
 select string_agg(a), group_concat(a, ';'), listagg(a, ',' order by b), array_agg(a order by b) filter (where c), median(a), mode(a), quantile_cont(a, 0.5), quantile_cont(a, [0.1, 0.9]), percentile_cont(0.5) within group (order by a desc) from t
 select arg_min(a, b), arg_max(a, b, 2), min_by(a, b), max(a, 3), approx_quantile(a, 0.5), histogram(a), corr(a, b), regr_slope(a, b), bool_and(a), bool_or(b), bit_and(a), any_value(a), first(a), last(a), arbitrary(a) from t
+select sum(any_value(a)) over (order by b), first_value(coalesce(any_value(a), 0) ignore nulls) over (), lag(any_value(b) ignore nulls) over (order by b), any_value(a) over (), any_value(max(a)) over () from t group by b
 select stddev(a), stddev_pop(a), stddev_samp(a), variance(a), var_pop(a), var_samp(a), skewness(a), kurtosis(a), entropy(a), product(a), sum_no_overflow(a), fsum(a), kahan_sum(a) from t
 select log(a), log(2, a), log2(a), log10(a), ln(a), pow(a, b), power(a, b), exp(a), sqrt(a), cbrt(a), ceil(a), ceiling(a), floor(a), round(a), round(a, 2), round_even(a, 1), trunc(a), sign(a), mod(a, b), pi(), random(), greatest(a, b), least(a, b) from t
 select coalesce(a, b), ifnull(a, b), nullif(a, b), if(a, b, c), case when a then b end, case a when 1 then 2 else 3 end, iff(a, b, c) from t

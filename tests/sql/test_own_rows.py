@@ -48,6 +48,9 @@ select t.id, z.m from t left join lateral (select max(x) m from unnest(l) q(x)) 
 select t.id, z.m from t left join lateral (select x m from unnest(l) q(x) where x > a) z on true
 select t.id, z.x, z.i from t left join unnest(l) with ordinality z(x,i) on true
 select t.id, z.x, z.i from t cross join unnest(l) with ordinality z(x,i)
+select id, x from t left join unnest(l) q(x) on x > a and b is not null
+select t.id, q.x, u.id from t left join unnest(t.l) q(x) on q.x <> t.b left join u on u.id = q.x
+select id, i from t left join generate_series(1, a) g(i) on i % 2 = 0
 select t.id, z.x, z.i, u.id from t cross join unnest(l) with ordinality z(x,i) join u on u.id = z.x
 select t.id, z.x, u.id from t left join lateral (select x from unnest(l) q(x) where x <> b) z on true left join u on u.id = z.x
 select k, sum(v) from t cross join lateral (values ('a', a), ('b', b)) z(k,v) group by k
@@ -117,6 +120,7 @@ ANEW = (
     "select id, (select max(n) from (select row_number() over () n from unnest(l))) from t",
     "select id, a + 1 as z, (select max(x + z) from unnest(l) q(x)) from t",
     "select a, (select max(x) from unnest(list(b order by b)) q(x)) from t group by a",
+    "select id, x from t left join unnest(l) b(x) on x > 1",
 )
 """What follows an order that is open, or reads more than columns."""
 PARTS = 8
