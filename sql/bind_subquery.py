@@ -170,43 +170,40 @@ class Subqueries:
                 this=exp.EQ(this=atomic(operand), expression=value), expressions=[exp.true()]
             )
             return Join(node, query.node, "anti", tuple(keys), _and([*rest, unknown]))
-        counted, all_, known = self._counts(query)
-        node = Join(Join(node, query.node, "anti", tuple(equal)), counted, "cross")
-        certain = exp.or_(
-            exp.EQ(this=column(all_), expression=exp.Literal.number(0)),
-            exp.and_(
-                exp.Not(this=exp.Is(this=atomic(operand.copy()), expression=exp.Null())),
-                exp.EQ(this=column(all_), expression=column(known)),
-            ),
-        )
+        asked, none, nulls = self._asked(query)
+        node = Join(Join(node, query.node, "anti", tuple(equal)), asked, "cross")
+        known = exp.Not(this=exp.Is(this=atomic(operand.copy()), expression=exp.Null()))
+        certain = exp.or_(column(none), exp.and_(known, exp.Not(this=column(nulls))))
         return Filter(node, certain)
 
-    def _counts(self, query: BoundQuery, keys: Sequence[Named] = ()) -> tuple[Node, str, str]:
-        """How many rows a subquery has (per key), and in how many none of its values is NULL."""
-        names = self._binder.names
+    def _asked(self, query: BoundQuery, keys: Sequence[Named] = ()) -> tuple[Node, str, str]:
+        """Whether a subquery has no row (per key), and whether its value is NULL in one.
+
+        Not the counts: with each of them all rows would change that are joined with it.
+        """
+        names, value = self._binder.names, column(query.columns[0].name)
         all_, known = names.fresh("rows", "BIGINT"), names.fresh("known", "BIGINT")
-        first, *more = (column(c.name) for c in query.columns)
-        value: exp.Expr = first
-        if more:
-            value = exp.Case(ifs=[exp.If(this=_no_null([first, *more]), true=exp.true())])
-        counted = Aggregate(
-            query.node,
-            tuple(keys),
-            (Named(all_, exp.Count(this=exp.Star())), Named(known, exp.Count(this=value))),
+        counts = (Named(all_, exp.Count(this=exp.Star())), Named(known, exp.Count(this=value)))
+        none, nulls = names.fresh("none", "BOOLEAN"), names.fresh("nulls", "BOOLEAN")
+        rows = column(all_.name)
+        asked = Project(
+            Aggregate(query.node, tuple(keys), counts),
+            (
+                *(Named(k.column, column(k.column.name)) for k in keys),
+                Named(none, exp.EQ(this=rows.copy(), expression=exp.Literal.number(0))),
+                Named(nulls, exp.LT(this=column(known.name), expression=rows)),
+            ),
         )
-        return counted, all_.name, known.name
+        return asked, none.name, nulls.name
 
     def _maybe(
         self, node: Node, query: BoundQuery, operands: Sequence[exp.Expr]
     ) -> tuple[str, Node]:
         """A column that tells whether a subquery has a row that differs from `operands` in none.
 
-        NULL differs from nothing. Only rows with a NULL, or all while the subquery has one, are
-        compared with each of its rows: there `a = 1 AND b = 2` may be what `(1, NULL)` is.
+        NULL differs from nothing: there `a = 1 AND b = 2` may be what `(1, NULL)` is. Rows with a
+        NULL are compared with each of its rows, all others with those that have one.
         """
-        counted, all_, known = self._counts(query)
-        joined = Join(node, counted, "cross")
-        sure = exp.and_(_no_null(operands), exp.EQ(this=column(known), expression=column(all_)))
         pairs = zip(operands, query.columns, strict=True)
         near = exp.and_(
             *(
@@ -218,14 +215,20 @@ class Subqueries:
             )
         )
         maybe = self._binder.names.fresh("maybe", "BOOLEAN")
-        unsure = Filter(joined, exp.Not(this=exp.Paren(this=sure)))
         kept = [Named(c, column(c.name)) for c in node.schema]
-        parts: list[tuple[Node, exp.Expr]] = [
-            (Filter(joined, sure.copy()), exp.false()),
-            (Join(unsure, query.node, "semi", (), near), exp.true()),
-            (Join(unsure, query.node, "anti", (), near.copy()), exp.false()),
-        ]
-        first, *more = (Project(part, (*kept, Named(maybe, told))) for part, told in parts)
+        known, sure = _no_null(operands), _no_null([column(c.name) for c in query.columns])
+        sides = (
+            (Filter(node, known), Filter(query.node, exp.Not(this=exp.Paren(this=sure)))),
+            (Filter(node, exp.Not(this=exp.Paren(this=known.copy()))), query.node),
+        )
+        first, *more = (
+            Project(
+                Join(rows, others, _kind(not told), (), near.copy()),
+                (*kept, Named(maybe, exp.true() if told else exp.false())),
+            )
+            for rows, others in sides
+            for told in (True, False)
+        )
         found: Node = first
         for part in more:
             found = SetOp("union", True, found, part, first.schema)
@@ -301,24 +304,20 @@ class Subqueries:
         (groups, names), marker = self._marked(query.node, [*inner, value])
         equal = (*_renamed(keys, names[:-1]), EquiKey(operands[0], column(names[-1])))
         joined: Node = Join(node, groups, "left", equal)
-        counted, all_, known = self._counts(query, self._key_columns(query.node, inner))
+        asked, none, nulls = self._asked(query, self._key_columns(query.node, inner))
         if keys:
-            by = [c.name for c in counted.schema[: len(keys)]]
-            joined = Join(joined, counted, "left", _renamed(keys, by))
+            by = [c.name for c in asked.schema[: len(keys)]]
+            joined = Join(joined, asked, "left", _renamed(keys, by))
         else:
-            joined = Join(joined, counted, "cross")
+            joined = Join(joined, asked, "cross")
         unknown = exp.or_(
-            exp.Is(this=atomic(operands[0].copy()), expression=exp.Null()),
-            exp.LT(this=column(known), expression=column(all_)),
+            exp.Is(this=atomic(operands[0].copy()), expression=exp.Null()), column(nulls)
         )
-        none = exp.EQ(
-            this=exp.Coalesce(this=column(all_), expressions=[exp.Literal.number(0)]),
-            expression=exp.Literal.number(0),
-        )
+        no_row = exp.Coalesce(this=column(none), expressions=[exp.true()])
         result = exp.Case(
             ifs=[
                 exp.If(this=column(marker), true=exp.true()),
-                exp.If(this=none, true=exp.false()),
+                exp.If(this=no_row, true=exp.false()),
                 exp.If(this=unknown, true=exp.Null()),
             ],
             default=exp.false(),

@@ -111,9 +111,11 @@ class SubqueryForms:
         if not is_any and not is_not_all:
             return walk(_of_the_extreme(node))
         query = self._binder.query(node.expression.this, scope)
-        if len(query.columns) != 1:
-            raise NotTaken("ANY over several columns")
-        found = self._subqueries.add("in", query, [walk(node.this)], node.expression.this)
+        operands = node.this.expressions if isinstance(node.this, exp.Tuple) else [node.this]
+        if len(operands) != len(query.columns):
+            raise NotTaken("ANY compares a row with a subquery of another width")
+        bound = [walk(o) for o in operands]
+        found = self._subqueries.add("in", query, bound, node.expression.this)
         return found if is_any else exp.Not(this=found)
 
 

@@ -51,7 +51,7 @@ class Arrange(Operator):
         if deltas[0] is None:
             return []
         delta = self._found(deltas[0])
-        if self.shared is None and len(delta) <= _FEW:
+        if not self.arrangement.key.indices or (self.shared is None and len(delta) <= _FEW):
             # a row that was replaced by an equal one would meet all of its partners, twice
             delta = net(delta)
         if self.shared is None or self.shared.claim():
