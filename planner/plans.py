@@ -15,6 +15,7 @@ from tidewheel.planner.meaning import Meaning
 if TYPE_CHECKING:
     from tidewheel.engine.operators.circuit import Circuit
     from tidewheel.engine.state.change import Change
+    from tidewheel.engine.state.rowwise import Row
     from tidewheel.planner.logical import Node
     from tidewheel.planner.maintain import MaintainedView
     from tidewheel.planner.rewrites.measured import Remembered
@@ -93,6 +94,12 @@ class Plan(Protocol):
 
     def looks(self, one: bool) -> bool:
         """Must tables have a change before the view can take it? `one`: of a row that comes."""
+
+    def find(self, columns: tuple[int, ...], values: Row) -> pa.Table | None:
+        """The view's rows that have some values, as `rowwise` has them, in some columns.
+
+        None where they have to be looked for.
+        """
 
     @property
     def circuit(self) -> Circuit | None:

@@ -24,6 +24,7 @@ from tidewheel.engine.state.arrangement import Counters
 from tidewheel.engine.state.change import Change
 from tidewheel.engine.state.delta import Delta
 from tidewheel.engine.state.memory import Excess, ensure
+from tidewheel.engine.state.rowwise import Row
 from tidewheel.planner import logical as L
 from tidewheel.planner import (  # noqa: F401  (rules)
     lower_view_aggregate,
@@ -150,6 +151,13 @@ class Incremental:
         if self._rows is None or self._rows[0] is not table:
             self._rows = (table, table.rename_columns(self._labels))
         return self._rows[1]
+
+    def find(self, columns: tuple[int, ...], values: Row) -> pa.Table | None:
+        """See `Plan.find`."""
+        found = self.sink.find(columns, values)
+        if found is None:
+            return None
+        return found.repeated().to_arrow(weight=None).rename_columns(self._labels)
 
     def statistics(self) -> list[dict[str, Any]]:
         """One record per operator, those in loops behind the loop."""
@@ -309,6 +317,11 @@ class ViewPlan:
         """The view's rows after the last step."""
         assert self._plan is not None
         return self._plan.rows()
+
+    def find(self, columns: tuple[int, ...], values: Row) -> pa.Table | None:
+        """See `Plan.find`."""
+        plan = self._plan
+        return plan.find(columns, values) if isinstance(plan, Incremental) else None
 
     @property
     def circuit(self) -> Circuit | None:

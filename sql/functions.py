@@ -44,10 +44,11 @@ _RELATIONS = frozenset({"TABLE", "VIEW", "INDEX", "SEQUENCE"})
 _UNSAID = {"current_localtime", "current_localtimestamp", "query", "query_table"}
 """What DuckDB's list calls a function of its arguments, and the reads that no text tells of."""
 _OF_THE_CATALOG = ("duckdb_", "pragma_")
-_BARE = {
+BARE = frozenset({
     *("current_date", "current_timestamp", "current_time", "localtime", "localtimestamp"),
     *("current_schema", "current_catalog"),
-}
+})  # fmt: skip
+"""Functions that are written like columns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +98,7 @@ class Functions:
         seen, todo = {name}, [name]
         while todo:
             word = todo.pop()
-            if word in self.volatile or word in _UNSAID or word in _BARE:
+            if word in self.volatile or word in _UNSAID or word in BARE:
                 return True
             if word.startswith(_OF_THE_CATALOG):
                 return True
@@ -138,7 +139,7 @@ def calls(text: str) -> Iterator[tuple[Token, str]]:
                 continue  # the columns of a WITH table
             if word != "age" or arguments + (before == ".") == 1:
                 yield token, word
-        elif word in _BARE and token.kind == "word" and before != "." and behind != ".":
+        elif word in BARE and token.kind == "word" and before != "." and behind != ".":
             yield token, word
 
 

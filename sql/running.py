@@ -221,6 +221,8 @@ class Runner:
         read = None if session.activity is None else session.activity.read
         with session.guard(statement), session.database.reading:
             rows = None if given or as_text else session.views.whole(statement.text)
+            if rows is None and not as_text:
+                rows = session.views.point(statement.text, given)
             if rows is not None:
                 return Result(TableStream(rows), nullcontext, session.lock, read)
             alone = session.behind.waiting and session.views.reads_views_alone(statement.text)

@@ -21,13 +21,15 @@ from tidewheel.engine.operators.unsound import Unsound
 from tidewheel.engine.quoting import parts_of_key
 from tidewheel.planner.maintain import MaintainedView
 from tidewheel.sql import errors, functions, introspection, view_text
-from tidewheel.sql.reads import Names
+from tidewheel.sql.reads import Names, Relation
 from tidewheel.sql.reserved import RESERVED
 from tidewheel.sql.statements import tokens
 from tidewheel.sql.view_home import Homes, own_settings
 from tidewheel.sql.view_registry import row_name
 
 if TYPE_CHECKING:
+    from tidewheel.engine.state.rowwise import Row
+    from tidewheel.planner.context import Parameters
     from tidewheel.planner.logical import Node
 
 
@@ -188,6 +190,30 @@ class Reading(Homes):
         key, schema = found
         rows = self._rows(key)
         return rows if rows.num_rows <= FEW and schema.equals(rows.schema, True) else None
+
+    def point(self, text: str, given: Parameters) -> pa.Table | None:
+        """The rows that `text` asks for, if it asks for those of one view that have some values,
+        outside a transaction. Hold `database.reading`.
+        """
+        if self.host.in_transaction or not self._maintainer.views:
+            return None
+        return self._point_reads.find(text, given, self)
+
+    def maintained(self, parts: Sequence[str]) -> Relation | None:
+        """The maintained view that a name means."""
+        relation = self._names().find(parts)
+        view = None if relation is None else self._maintainer.views.get(relation.key)
+        return None if view is None or view.plain else relation
+
+    def found(self, key: str, columns: tuple[int, ...], row: Row) -> pa.Table | None:
+        """The rows of a view that have some values in some columns; None: ask DuckDB."""
+        view = self._maintainer.views[key]
+        if view.plan is None or view.pinned is not None or view.plain:
+            return None
+        try:
+            return view.plan.find(columns, row)
+        except Unsound:
+            return None
 
     def answer(self, parts: Sequence[str]) -> tuple[str, pa.Schema] | None:
         """The view of a name and DuckDB's answer to who asks for all of it, where that is known."""

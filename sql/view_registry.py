@@ -24,6 +24,7 @@ from tidewheel.planner.plans import Home, Plan
 from tidewheel.sql import errors, functions
 from tidewheel.sql.capture import TableInfo
 from tidewheel.sql.database import Database
+from tidewheel.sql.point_reads import PointReads
 from tidewheel.sql.reads import Names, Relation
 from tidewheel.sql.statements import Statement
 from tidewheel.sql.whole_view import WholeViews
@@ -139,6 +140,7 @@ class Registry:
         """The PREPARE of each prepared statement, by name."""
         self._bound: tuple[str, Node] | None = None
         self._whole_views = WholeViews()
+        self._point_reads = PointReads()
         self._scratch_connection: duckdb.DuckDBPyConnection | None = None
         self.database.enter(self)
         if self.database.own_state() is not None:

@@ -11,14 +11,19 @@ import pyarrow as pa
 
 from tidewheel.engine.operators.operator import Emission, Operator
 from tidewheel.engine.operators.unsound import Unsound
-from tidewheel.engine.state.arrangement import Counters
-from tidewheel.engine.state.delta import Delta, Schema, concat, consolidate
+from tidewheel.engine.state.arrangement import Arrangement, Counters
+from tidewheel.engine.state.delta import Delta, KeySpec, Schema, concat, consolidate
+from tidewheel.engine.state.memory import free
+from tidewheel.engine.state.rowwise import Row, RowColumns
 from tidewheel.engine.state.run import Layout, Rows, concat_rows
 from tidewheel.engine.state.sorting import sort_rows
 
 LEAF: Final = 4096
 PARTS: Final = 64
 _BATCH: Final = 1 << 17  # rows that a thread of DuckDB's reads at once
+_WORTH: Final = 1 << 16  # rows that are put in order by some columns for each time somebody asks
+_INDEXES: Final = 4
+_SHARE: Final = 8  # an index takes no more than this part of the memory that is free
 
 
 class _Leaf:
@@ -37,7 +42,7 @@ class Sink(Operator):
     `rows()` gives them as an Arrow table without copying what did not change: rows lie in leaves by
     ranges of their hash, and a change rebuilds only the leaves that it falls into, when somebody
     reads. `taken()` gives the delta since it was last called. A view's first rows are kept as they
-    came until one of them changes.
+    came until one of them changes. `find()` gives those with some values in some columns.
     """
 
     def __init__(self, schema: Schema, name: str = "sink") -> None:
@@ -50,6 +55,8 @@ class Sink(Operator):
         self._fresh: list[Delta] = []
         self._first: Delta | None = None  # the rows until they first change, in any order
         self._table: pa.Table | None = None
+        self._indexes: dict[tuple[int, ...], Arrangement] = {}
+        self._asked: dict[tuple[int, ...], int] = {}
 
     def step(self, counters: Counters, deltas: Sequence[Delta | None]) -> list[Emission]:
         """Keeps the delta for the readers."""
@@ -79,6 +86,8 @@ class Sink(Operator):
             kept = sort_rows(self._layout.rows(delta))
             delta = Delta(self.schema, kept.cols, kept.weights, True)
         if len(kept):
+            for index in self._indexes.values():
+                index.insert(delta)
             self._waiting.append(kept)
             self._table = None
             if len(self._waiting) % PARTS == 0:
@@ -104,6 +113,33 @@ class Sink(Operator):
             schema = pa.schema(list(zip(self.schema.names, self.schema.types, strict=True)))
             self._table = pa.Table.from_batches(batches, schema)
         return self._table
+
+    def find(self, columns: tuple[int, ...], values: Row) -> Delta | None:
+        """The rows with some values, as `rowwise` has them, in some columns.
+
+        None while too few have asked for these columns.
+        """
+        index = self._indexes.get(columns)
+        if index is None:
+            self._asked[columns] = self._asked.get(columns, 0) + 1
+            if self.state_rows > self._asked[columns] * _WORTH or not self._room():
+                return None
+            index = Arrangement(self.schema, columns, name=f"{self.name} index")
+            for part in (*(leaf.rows for leaf in self._leaves), *self._apart):
+                index.insert(part.delta() if isinstance(part, Rows) else part)
+            self._indexes[columns] = index
+        cols = RowColumns([self.schema.kinds[i] for i in columns], [values])
+        spec = KeySpec(self.schema.select(columns), range(len(columns)))
+        found = index.match(cols, spec, spec.keys(cols, 1))
+        if found is None:
+            return Delta.empty(self.schema)
+        if (found[1].weights < 0).any():
+            raise Unsound(f"{self.name}: a row was taken away that was not there")
+        return found[1].delta()
+
+    def _room(self) -> bool:
+        room = free()
+        return len(self._indexes) < _INDEXES and (room is None or self.state_bytes * _SHARE <= room)
 
     def _fold(self) -> None:
         """Make one part of the last ones, so that what nobody reads stays few rows in few parts.
@@ -177,6 +213,7 @@ class Sink(Operator):
     def state_bytes(self) -> int:
         """Bytes held."""
         held = sum(leaf.rows.nbytes for leaf in self._leaves)
+        held += sum(index.nbytes for index in self._indexes.values())
         return held + sum(part.nbytes for part in self._apart)
 
     @property

@@ -1,0 +1,175 @@
+"""Queries for the rows of a maintained view that have some values: an index of ours tells which.
+
+    SELECT role, n FROM allowed WHERE user = ? AND thing = 7
+    FROM allowed WHERE user = 'ann'
+
+To send such a query through DuckDB takes ten times as long, and it looks at all rows of the view.
+Whatever is not surely of this form, or of columns that are no integers, texts or dates, is
+DuckDB's.
+"""
+
+from __future__ import annotations
+
+import datetime
+import re
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+
+from tidewheel.engine.arrow import pa
+from tidewheel.planner.context import Parameters
+from tidewheel.sql import errors
+from tidewheel.sql.functions import BARE
+from tidewheel.sql.repeated import (
+    FLAGS,
+    NAME,
+    VALUE,
+    any_reserved,
+    bound,
+    is_text,
+    name_of,
+    names,
+    plain,
+)
+
+if TYPE_CHECKING:
+    from tidewheel.sql.view_reading import Reading
+
+_EQUAL = rf"{NAME}\s*=\s*{VALUE}"
+_PATTERN = re.compile(
+    rf"\s*(?:SELECT\s+(?:\*|(?P<items>{NAME}(?:\s*,\s*{NAME})*))\s+)?"
+    rf"FROM\s+(?P<view>{NAME}(?:\.{NAME}){{0,2}})\s+"
+    rf"WHERE\s+(?P<where>{_EQUAL}(?:\s+AND\s+{_EQUAL})*)\s*",
+    FLAGS,
+)
+_PART = re.compile(rf"({NAME})\s*=\s*({VALUE})", FLAGS)
+_LONGEST = 2048
+_KEPT = 256
+
+
+@dataclass(frozen=True)
+class _Form:
+    """A query without its values."""
+
+    view: tuple[str, ...]
+    items: tuple[str, ...]
+    """As they are written; empty for all columns."""
+    columns: tuple[str, ...]
+    """In lower case."""
+
+
+@dataclass
+class _Known:
+    """What a form means in a version of the catalog and the settings."""
+
+    version: object
+    key: str = ""
+    """Of the view; empty if DuckDB is to be asked."""
+    items: list[int] = field(default_factory=list)
+    columns: tuple[int, ...] = ()
+    """Positions in the view, of what is selected and of what is compared."""
+    kinds: list[pa.DataType] = field(default_factory=list)
+    """Types of what is compared."""
+    schema: pa.Schema | None = None
+    """Of DuckDB's answer."""
+
+
+class PointReads:
+    """The forms of one connection."""
+
+    def __init__(self) -> None:
+        self._known: dict[_Form, _Known] = {}
+
+    def find(self, text: str, given: Parameters, views: Reading) -> pa.Table | None:
+        """The rows that a text asks for; None: ask DuckDB. Hold `database.reading`."""
+        cut = _cut(text) if len(text) <= _LONGEST else None
+        if cut is None:
+            return None
+        form, texts = cut
+        given_values = bound(texts, plain(given))
+        if given_values is None:
+            return None
+        version = views.host.version, views.host.catalog.settings_version
+        known = self._known.get(form)
+        if known is None or known.version != version:
+            if len(self._known) >= _KEPT:
+                self._known.clear()
+            known = self._known[form] = _learned(form, version, views)
+        if not known.key or known.schema is None:
+            return None
+        values = tuple([held(v, k) for v, k in zip(given_values, known.kinds, strict=True)])
+        found = None if None in values else views.found(known.key, known.columns, values)
+        if found is None:
+            return None
+        rows = found.select(known.items).rename_columns(known.schema.names)
+        return rows if known.schema.equals(rows.schema, True) else None
+
+
+@lru_cache(_KEPT)
+def _cut(text: str) -> tuple[_Form, tuple[str, ...]] | None:
+    """The form of a text, and its values as they are written; None if it has another one."""
+    cut = _PATTERN.fullmatch(text) if is_text(text) else None
+    if cut is None:
+        return None
+    items, view = names(cut["items"] or ""), names(cut["view"])
+    parts = _PART.findall(cut["where"])
+    columns = [name for name, _ in parts]
+    if any_reserved([*items, *view, *columns]):
+        return None
+    named = tuple(map(name_of, columns))
+    if len(set(named)) < len(named) or BARE & {*named, *map(name_of, items)}:
+        return None
+    return _Form(tuple(view), tuple(items), named), tuple(value for _, value in parts)
+
+
+def _learned(form: _Form, version: object, views: Reading) -> _Known:
+    """What a form means; DuckDB says what it answers, and what is wrong."""
+    known = _Known(version)
+    view = views.maintained(list(map(name_of, form.view)))
+    if view is None:
+        return known
+    try:
+        whole = views.host.table(f"FROM {view.quoted} LIMIT 0").schema
+        query = f"SELECT {', '.join(form.items) or '*'} FROM {view.quoted} LIMIT 0"
+        schema = views.host.table(query).schema
+        (collation,) = views.host.table("SELECT current_setting('default_collation')")[0]
+    except (errors.Error, duckdb.Error):
+        return known
+    place = {name.lower(): i for i, name in enumerate(whole.names)}
+    items = list(map(name_of, form.items))
+    wanted = {*items, *form.columns}
+    if len(place) < len(whole.names) or not wanted <= place.keys() or collation.as_py():
+        return known
+    known.columns = tuple(place[name] for name in form.columns)
+    known.kinds = [whole.types[i] for i in known.columns]
+    if not all(map(compared, known.kinds)):
+        return known
+    known.items = [place[name] for name in items] or list(range(len(place)))
+    known.schema, known.key = schema, view.key
+    return known
+
+
+def compared(kind: pa.DataType) -> bool:
+    """Are values of a type equal just where Python says so?"""
+    t = pa.types
+    return bool(t.is_integer(kind) or t.is_string(kind) or t.is_date32(kind))
+
+
+def held(value: Any, kind: pa.DataType) -> Any:
+    """A value as a column that is `compared` holds it; None where only DuckDB can tell."""
+    given = type(value)
+    if given is int and pa.types.is_integer(kind):
+        signed = pa.types.is_signed_integer(kind)
+        low, high = (-(1 << (kind.bit_width - 1)), 1 << (kind.bit_width - 1)) if signed else (
+            0, 1 << kind.bit_width)  # fmt: skip
+        return value if low <= value < high else None
+    if given is str and pa.types.is_string(kind):
+        return value if is_text(value) else None
+    if given is datetime.date and pa.types.is_date32(kind):
+        return (value - _DAY_0).days
+    return None
+
+
+_DAY_0 = datetime.date(1970, 1, 1)
