@@ -10,11 +10,11 @@ DuckDB's.
 
 from __future__ import annotations
 
-import datetime
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import duckdb
 
@@ -33,8 +33,11 @@ from tidewheel.sql.repeated import (
     names,
     plain,
 )
+from tidewheel.sql.row_rules import names_rows
 
 if TYPE_CHECKING:
+    from tidewheel.engine.state.columns import ColumnType
+    from tidewheel.engine.state.rowwise import Row
     from tidewheel.sql.view_reading import Reading
 
 _EQUAL = rf"{NAME}\s*=\s*{VALUE}"
@@ -70,7 +73,7 @@ class _Known:
     items: list[int] = field(default_factory=list)
     columns: tuple[int, ...] = ()
     """Positions in the view, of what is selected and of what is compared."""
-    kinds: list[pa.DataType] = field(default_factory=list)
+    kinds: list[ColumnType] = field(default_factory=list)
     """Types of what is compared."""
     schema: pa.Schema | None = None
     """Of DuckDB's answer."""
@@ -88,8 +91,8 @@ class PointReads:
         if cut is None:
             return None
         form, texts = cut
-        given_values = bound(texts, plain(given))
-        if given_values is None:
+        values = bound(texts, plain(given))
+        if values is None:
             return None
         version = views.host.version, views.host.catalog.settings_version
         known = self._known.get(form)
@@ -99,8 +102,8 @@ class PointReads:
             known = self._known[form] = _learned(form, version, views)
         if not known.key or known.schema is None:
             return None
-        values = tuple([held(v, k) for v, k in zip(given_values, known.kinds, strict=True)])
-        found = None if None in values else views.found(known.key, known.columns, values)
+        row = _held(values, known.kinds)
+        found = None if row is None else views.found(known.key, known.columns, row)
         if found is None:
             return None
         rows = found.select(known.items).rename_columns(known.schema.names)
@@ -126,6 +129,8 @@ def _cut(text: str) -> tuple[_Form, tuple[str, ...]] | None:
 
 def _learned(form: _Form, version: object, views: Reading) -> _Known:
     """What a form means; DuckDB says what it answers, and what is wrong."""
+    from tidewheel.engine.state.columns import column_type
+
     known = _Known(version)
     view = views.maintained(list(map(name_of, form.view)))
     if view is None:
@@ -143,33 +148,27 @@ def _learned(form: _Form, version: object, views: Reading) -> _Known:
     if len(place) < len(whole.names) or not wanted <= place.keys() or collation.as_py():
         return known
     known.columns = tuple(place[name] for name in form.columns)
-    known.kinds = [whole.types[i] for i in known.columns]
-    if not all(map(compared, known.kinds)):
+    if not all(names_rows(whole.types[i]) for i in known.columns):
         return known
+    known.kinds = [column_type(whole.types[i]) for i in known.columns]
     known.items = [place[name] for name in items] or list(range(len(place)))
     known.schema, known.key = schema, view.key
     return known
 
 
-def compared(kind: pa.DataType) -> bool:
-    """Are values of a type equal just where Python says so?"""
-    t = pa.types
-    return bool(t.is_integer(kind) or t.is_string(kind) or t.is_date32(kind))
+def _held(values: Sequence[object], kinds: Sequence[ColumnType]) -> Row | None:
+    """Values as columns that may be a key hold them; None where only DuckDB can tell."""
+    # Imported here: it takes long to load, and not everybody has views.
+    from tidewheel.sql.row_insert import held
+
+    for value, kind in zip(values, kinds, strict=True):
+        if value is None or (type(value) is str and not (is_text(value) and _is_text(kind))):
+            return None  # a text that says a number or a day is compared as DuckDB likes
+    try:
+        return tuple([held(value, kind) for value, kind in zip(values, kinds, strict=True)])
+    except (ValueError, TypeError, ArithmeticError):
+        return None
 
 
-def held(value: Any, kind: pa.DataType) -> Any:
-    """A value as a column that is `compared` holds it; None where only DuckDB can tell."""
-    given = type(value)
-    if given is int and pa.types.is_integer(kind):
-        signed = pa.types.is_signed_integer(kind)
-        low, high = (-(1 << (kind.bit_width - 1)), 1 << (kind.bit_width - 1)) if signed else (
-            0, 1 << kind.bit_width)  # fmt: skip
-        return value if low <= value < high else None
-    if given is str and pa.types.is_string(kind):
-        return value if is_text(value) else None
-    if given is datetime.date and pa.types.is_date32(kind):
-        return (value - _DAY_0).days
-    return None
-
-
-_DAY_0 = datetime.date(1970, 1, 1)
+def _is_text(kind: ColumnType) -> bool:
+    return bool(pa.types.is_string(kind.arrow))

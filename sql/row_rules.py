@@ -72,7 +72,7 @@ def rules(
     if _UNKNOWN & {what for what, _ in found}:
         return None
     primary = tuple(place[name.lower()] for name in info.key)
-    if not all(_names_rows(info.layout.types[i]) for i in primary):
+    if not all(names_rows(info.layout.types[i]) for i in primary):
         return None
     required, defaults = (
         {place[n.lower()] for what, names in found if what == wanted for n in names}
@@ -82,7 +82,7 @@ def rules(
     return Rules(frozenset(required | set(primary)), primary, may_wait, place, frozenset(defaults))
 
 
-def _names_rows(kind: pa.DataType) -> bool:
+def names_rows(kind: pa.DataType) -> bool:
     """Is a key of this type one by what equals it in Python?"""
     t = pa.types
     return bool(t.is_integer(kind) or t.is_string(kind) or t.is_date32(kind))

@@ -170,7 +170,7 @@ class Reading(Homes):
 
     def _other_names(self) -> frozenset[str]:
         """What is called in the catalog and no maintained view, in lower case."""
-        version = self.host.catalog.version, self.database.catalog_version
+        version = self.host.version
         if self._others[0] != version:
             names, keys = self._names(), self._keys()
             others = {r.name.lower() for r in names.relations if r.key not in keys}
@@ -200,7 +200,9 @@ class Reading(Homes):
         return self._point_reads.find(text, given, self)
 
     def maintained(self, parts: Sequence[str]) -> Relation | None:
-        """The maintained view that a name means."""
+        """The maintained view that a name, in lower case, means."""
+        if all(parts_of_key(key)[-1] != parts[-1] for key in self._maintainer.views):
+            return None  # (what is in the catalog need not be read for that)
         relation = self._names().find(parts)
         view = None if relation is None else self._maintainer.views.get(relation.key)
         return None if view is None or view.plain else relation

@@ -16,7 +16,7 @@ from tidewheel.engine.state.run import Rows
 from tidewheel.engine.state.spine import Spine
 
 _MANY = 1 << 58
-_FEW = 256
+_NETTED = 256
 """So many rows can be counted, and some dozens of times as many."""
 
 
@@ -51,7 +51,7 @@ class Arrange(Operator):
         if deltas[0] is None:
             return []
         delta = self._found(deltas[0])
-        if not self.arrangement.key.indices or (self.shared is None and len(delta) <= _FEW):
+        if not self.arrangement.key.indices or (self.shared is None and len(delta) <= _NETTED):
             # a row that was replaced by an equal one would meet all of its partners, twice
             delta = net(delta)
         if self.shared is None or self.shared.claim():
