@@ -26,8 +26,10 @@ from ..planner.context import Parameters
 from .reserved import RESERVED
 from .statements import Statement, split
 
-NAME = r'(?:[^\W\d][\w$]*|"(?:[^"\x80-\U0010ffff]|"")+")'
-"""Of ASCII alone, like all patterns here: É and é are two names to DuckDB, and ٣ is one, no 3."""
+NAME = r'(?:[^\W\d][\w$]*|"(?:[\0-!#-\x7f]|"")+")'
+"""Of ASCII alone, like all patterns here: É and é are two names to DuckDB, and ٣ is one, no 3.
+
+(Said by what may stand in quotes: "all but" takes re 2 ms to compile, at each of 130 places.)"""
 _DAY = r"\d{4}-\d\d-\d\d"
 _MOMENT = rf"DATE\s*'{_DAY}'|TIMESTAMP\s*'{_DAY} \d\d:\d\d:\d\d(?:\.\d{{1,6}})?'"
 _NUMBER = r"[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?"

@@ -23,7 +23,7 @@ _TOKEN = re.compile(
       (?P<space>\s+|--[^\n]*)
     | (?P<comment>/\*)
     | (?P<string>[eE]'(?:[^'\\]|\\.|'')*'? | '(?:[^']|'')*'? | "(?:[^"]|"")*"?)
-    | (?P<dollar>\$(?P<tag>[A-Za-z_\x80-\U0010ffff][\w]*)?\$(?:.*?\$(?(tag)(?P=tag))\$|.*))
+    | (?P<dollar>\$(?P<tag>(?:[A-Za-z_]|[^\0-\x7f])\w*)?\$(?:.*?\$(?(tag)(?P=tag))\$|.*))
     | (?P<parameter>\$\w+|\?\d*)
     | (?P<word>[^\W\d][\w$]*)
     | (?P<number>\d[\w.]*)
