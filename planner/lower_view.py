@@ -26,6 +26,7 @@ from tidewheel.engine.operators.ranged import ArrangePoints, ArrangeRanges, Ends
 from tidewheel.engine.operators.rank import Order
 from tidewheel.engine.operators.shared import Shared
 from tidewheel.engine.state.arrangement import Arrangement
+from tidewheel.engine.state.change import Taken
 from tidewheel.engine.state.delta import Delta, Schema
 from tidewheel.engine.state.rowwise import ByRow
 from tidewheel.planner import logical as L
@@ -104,7 +105,7 @@ class TableInput:
 
     key: str
     table: str
-    columns: tuple[str, ...]
+    taken: Taken
     node: Placed
 
 
@@ -372,7 +373,7 @@ class ViewLowering:
             return None
         arrow = stream.arrow
         # two views may call a column by different names
-        what = (source.key, source.columns, tuple(map(str, arrow.types)), how)
+        what = (source.key, source.taken.names, tuple(map(str, arrow.types)), how)
         return self.shared.get(what, self, make)
 
 

@@ -18,6 +18,7 @@ from tidewheel.engine.operators.regroup import Regroup
 from tidewheel.engine.operators.tally import Tally
 from tidewheel.engine.operators.topk import Ordered
 from tidewheel.engine.quoting import key_of
+from tidewheel.engine.state.change import Taken
 from tidewheel.engine.state.delta import Delta, Schema
 from tidewheel.planner import logical as L
 from tidewheel.planner.lower_view import (
@@ -54,12 +55,12 @@ def _scan(low: ViewLowering, node: L.Scan) -> Stream:
     types = low.run.arrow([c.type for c in node.columns])
     schema = Schema((c.name for c in node.columns), types)
     for known in low.inputs:
-        if known.key == key and known.columns == node.source_columns:
+        if known.key == key and known.taken.names == node.source_columns:
             placed = known.node
             break
     else:
         placed = low.circuit.add(Source(schema, f"source {parts[-1] if parts else node.table}"))
-        low.inputs.append(TableInput(key, node.table, node.source_columns, placed))
+        low.inputs.append(TableInput(key, node.table, Taken(node.source_columns, schema), placed))
         stored = not parts[-1].startswith(low.rows_prefix) and parts[0] != "temp"
         low.contents.table(placed, node.source_columns, node.table, stored)
     return Stream(low.circuit, placed, node.columns)

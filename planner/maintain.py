@@ -248,7 +248,8 @@ class Maintainer:
         """Take the changes into the indexes; one of which most changes is made anew if need be."""
         for key, delta in moved.items() if self.indexes else ():
             index = self.indexes.get(key)
-            if index is not None and len(delta) <= max(view_choice.LARGE, len(index) // 2):
+            few = len(delta) <= view_choice.LARGE
+            if index is not None and (few or len(delta) <= len(index) // 2):
                 index.apply(delta)
             else:
                 self.indexes.pop(key, None)

@@ -135,8 +135,7 @@ class Incremental:
         for source in self._low.inputs:
             change = changes.get(source.key)
             if change is not None and len(change):
-                delta = change.delta(source.columns, source.node.op.schema)
-                self.circuit.push(source.node, delta)
+                self.circuit.push(source.node, source.taken.of(change))
         for key, change in changes.items():
             if key in self.held:
                 self.held[key] += change.net

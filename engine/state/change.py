@@ -15,16 +15,47 @@ from tidewheel.engine.state.columns import Col, from_arrow
 from tidewheel.engine.state.delta import WEIGHT, Delta, Int64s, Schema
 
 
+class Taken:
+    """Some columns of each change, by name, as deltas of `schema`."""
+
+    __slots__ = ("_at", "_names", "_source", "names", "schema")
+
+    def __init__(self, names: Sequence[str], schema: Schema) -> None:
+        self.names = tuple(names)
+        self.schema = schema
+        self._names: Sequence[str] | None = None
+        self._source: Schema | None = None
+        self._at: Sequence[int] | None = None
+
+    def of(self, change: Change) -> Delta:
+        """These columns of a change."""
+        delta = change.few
+        if delta is not None:
+            if delta.schema is not self._source or change.names is not self._names:
+                self._source, self._names = delta.schema, change.names
+                self._at = self._places(delta.schema.types, change.names)
+            if self._at is not None:
+                return delta.select(self._at, self.schema)
+        cols = [change.column(*c) for c in zip(self.names, self.schema.types, strict=True)]
+        return Delta(self.schema, cols, change.weights)
+
+    def _places(self, types: Sequence[pa.DataType], names: Sequence[str]) -> Sequence[int] | None:
+        """Where the columns are; None where one is of another type."""
+        at = [names.index(name) for name in self.names]
+        same = all(types[i] == t for i, t in zip(at, self.schema.types, strict=True))
+        return at if same else None
+
+
 class Change:
     """Rows with weights, columns by name. `len()` counts rows."""
 
-    __slots__ = ("_cols", "_delta", "_names", "_table", "weights")
+    __slots__ = ("_cols", "_delta", "_table", "names", "weights")
 
     def __init__(self, table: pa.Table) -> None:
         """The last column of `table`, an int64, is the weight, whatever its name."""
         self._table: pa.Table | None = table
         self._delta: Delta | None = None
-        self._names: Sequence[str] = table.column_names
+        self.names: Sequence[str] = table.column_names
         self._cols: dict[str, tuple[pa.DataType, Col]] = {}
         self.weights: Int64s = np.asarray(from_arrow(table.columns[-1]))
 
@@ -32,12 +63,17 @@ class Change:
     def of(cls, delta: Delta, names: Sequence[str]) -> Change:
         """The change that `delta` is, its columns under `names`."""
         change = cls.__new__(cls)
-        change._table, change._delta, change._names = None, delta, names
+        change._table, change._delta, change.names = None, delta, names
         change._cols, change.weights = {}, delta.weights
         return change
 
     def __len__(self) -> int:
         return len(self.weights)
+
+    @property
+    def few(self) -> Delta | None:
+        """The delta, where it is kept as rows."""
+        return self._delta if self._delta is not None and self._delta.rows is not None else None
 
     @property
     def net(self) -> int:
@@ -48,7 +84,7 @@ class Change:
     def negated(self) -> Change:
         """The change that undoes this one."""
         if self._delta is not None:
-            return Change.of(self._delta.negate(), self._names)
+            return Change.of(self._delta.negate(), self.names)
         table = self.table()
         at = table.num_columns - 1
         return Change(table.set_column(at, WEIGHT, pa.array(-self.weights)))
@@ -58,7 +94,7 @@ class Change:
         # Arrow types are slow to hash, but quick to compare
         known = self._cols.get(name)
         if known is None or known[0] != kind:
-            at = self._names.index(name)
+            at = self.names.index(name)
             if self._delta is not None and self._delta.schema.types[at] == kind:
                 known = kind, self._delta.cols[at]
             else:
@@ -67,21 +103,11 @@ class Change:
             self._cols[name] = known
         return known[1]
 
-    def delta(self, names: Sequence[str], schema: Schema) -> Delta:
-        """Some columns by name, as a delta of `schema`."""
-        known = self._delta
-        if known is not None and known.rows is not None:
-            at = [self._names.index(name) for name in names]
-            if all(known.schema.types[i] == t for i, t in zip(at, schema.types, strict=True)):
-                return known.select(at, schema)
-        cols = [self.column(*c) for c in zip(names, schema.types, strict=True)]
-        return Delta(schema, cols, self.weights)
-
     def table(self) -> pa.Table:
         """As an Arrow table whose last column is the weight."""
         if self._table is None:
             assert self._delta is not None
-            self._table = self._delta.to_arrow(WEIGHT).rename_columns([*self._names, WEIGHT])
+            self._table = self._delta.to_arrow(WEIGHT).rename_columns([*self.names, WEIGHT])
         return self._table
 
     @property

@@ -100,6 +100,11 @@ class KeySpec:
     def keys(self, cols: Sequence[Col], n: int) -> Int64s:
         """The key of each row."""
         if self.integer:
+            if type(cols) is RowColumns and self.kinds[0].dtype != np.uint64:
+                at = self.indices[0]  # no column is made of few rows
+                given = [row[at] for row in cols.rows]
+                if None not in given:
+                    return np.array(given, np.int64)
             col = cols[self.indices[0]]
             if isinstance(col, np.ndarray):
                 return col if col.dtype == np.int64 else col.astype(np.int64)
@@ -117,6 +122,8 @@ class KeySpec:
     def exact(self, cols: Sequence[Col]) -> bool:
         """True if rows of these columns with equal keys have equal values."""
         if self.integer:
+            if type(cols) is RowColumns:
+                return not cols.lacks(self.indices[0])
             return isinstance(cols[self.indices[0]], np.ndarray)
         return not self.indices
 
@@ -124,6 +131,8 @@ class KeySpec:
         """Rows with a NULL among the key's columns; None where there are none."""
         found: Mask | None = None
         for i in self.indices:
+            if type(cols) is RowColumns and not cols.lacks(i):
+                continue
             mask = columns_.is_null(cols[i])
             if mask is not None:
                 found = mask if found is None else found | mask
@@ -227,7 +236,7 @@ class Delta:
         distinct = self.distinct and len(set(indices)) == len(self.cols)
         cols = self.cols
         if isinstance(cols, RowColumns):
-            return Delta(schema, cols.select(indices), self.weights, distinct)
+            return Delta(schema, cols.select(indices, schema.kinds), self.weights, distinct)
         return Delta(schema, [cols[i] for i in indices], self.weights, distinct)
 
     def negate(self) -> Delta:

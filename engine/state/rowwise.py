@@ -41,10 +41,13 @@ class RowColumns(MadeColumns):
         kind = self.kinds[index]  # raises IndexError at the end
         return kind.of([row[index] for row in self.rows])
 
-    def select(self, indices: Sequence[int]) -> RowColumns:
-        """Some of the columns, by position."""
-        rows = [tuple([row[i] for i in indices]) for row in self.rows]
-        return RowColumns([self.kinds[i] for i in indices], rows)
+    def lacks(self, index: int) -> bool:
+        """Is there a NULL in a column?"""
+        return None in [row[index] for row in self.rows]
+
+    def select(self, indices: Sequence[int], kinds: Sequence[ColumnType]) -> RowColumns:
+        """Some of the columns, by position, whose types are `kinds`."""
+        return RowColumns(kinds, [tuple([row[i] for i in indices]) for row in self.rows])
 
 
 def rows_of(cols: Sequence[Col]) -> Sequence[Row] | None:
