@@ -1,4 +1,6 @@
-"""pyarrow, loaded when it is first used: with NumPy it takes longer to load than DuckDB.
+"""pyarrow, and its compute functions, loaded when they are first used.
+
+With NumPy pyarrow takes longer to load than DuckDB, and its functions a third of a first view.
 
 The modules that every process loads take it from here, so that a batch query whose few rows become
 text (`planner.direct.Rows`) never loads it. All others import it as usual.
@@ -8,28 +10,40 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from decimal import Context
+from functools import cache
+from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 __all__ = [
-    "Exchanged", "array_from", "array_of", "decoded", "empty", "has_tuple", "hugeints", "is_tuple",
-    "legible", "numbers", "pa", "text_value", "wide", "with_leaves",
+    "Exchanged", "array_from", "array_of", "computed", "decoded", "empty", "has_tuple", "hugeints",
+    "is_tuple", "legible", "numbers", "pa", "pc", "text_value", "wide", "with_leaves",
 ]  # fmt: skip
 
 if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
+    import pyarrow.compute as pc
 else:
 
     class _Deferred(ModuleType):
         def __getattr__(self, name: str) -> Any:
-            import pyarrow
-
             # Kept, so that from now on a name costs what a module's costs.
-            found = self.__dict__[name] = getattr(pyarrow, name)
+            found = self.__dict__[name] = getattr(import_module(self.__name__), name)
             return found
 
-    pa = _Deferred("pyarrow")
+    pa, pc = _Deferred("pyarrow"), _Deferred("pyarrow.compute")
+
+
+@cache
+def computed(name: str) -> pc.Function:
+    """A compute function, to be called without what pyarrow does around each call.
+
+    (From where `pyarrow.compute` has it, which writes the documents of all as it is loaded: 60 ms.)
+    """
+    from pyarrow._compute import get_function
+
+    return get_function(name)
 
 
 def empty(schema: pa.Schema) -> pa.Table:

@@ -7,10 +7,9 @@ from functools import lru_cache
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from sqlglot import exp
 
-from tidewheel.engine.arrow import numbers
+from tidewheel.engine.arrow import numbers, pc
 from tidewheel.engine.state.columns import Array, Col, FixedType, Mask
 from tidewheel.engine.state.delta import Schema
 from tidewheel.engine.state.rowwise import Row

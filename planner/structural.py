@@ -12,10 +12,9 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from sqlglot import exp
 
-from tidewheel.engine.arrow import numbers, text_value
+from tidewheel.engine.arrow import numbers, pc, text_value
 from tidewheel.engine.operators.linear import Compute, Predicate
 from tidewheel.engine.state.columns import (
     BoolType,

@@ -12,9 +12,8 @@ from typing import Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from tidewheel.engine.arrow import array_of, numbers
+from tidewheel.engine.arrow import array_of, numbers, pc
 from tidewheel.engine.operators.collisions import Groups
 from tidewheel.engine.operators.rank import rankable
 from tidewheel.engine.operators.topk import Ordered, Rest

@@ -16,9 +16,8 @@ from typing import Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from tidewheel.engine.arrow import numbers
+from tidewheel.engine.arrow import numbers, pc
 from tidewheel.engine.operators.rank import Order, bytes_of, first_bytes, is_text, place_of, whole
 from tidewheel.engine.state.arrow_values import is_valid
 from tidewheel.engine.state.columns import Col, ColumnType, Mask, is_null

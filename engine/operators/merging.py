@@ -7,9 +7,8 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from tidewheel.engine.arrow import array_of, numbers
+from tidewheel.engine.arrow import array_of, numbers, pc
 from tidewheel.engine.state.order import begins
 
 GROUP: Final = "__tw_group"

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from tidewheel.engine.arrow import numbers
+from tidewheel.engine.arrow import numbers, pc
 from tidewheel.engine.state import hashing
 from tidewheel.engine.state.hashing import U64
 from tidewheel.engine.state.nested import equal_nested, hash_nested

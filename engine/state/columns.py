@@ -18,16 +18,14 @@ from typing import Any, overload
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from tidewheel.engine.arrow import array_from, array_of, hugeints, numbers, wide
+from tidewheel.engine.arrow import array_from, array_of, computed, hugeints, numbers, wide
 from tidewheel.engine.state import hashing
 from tidewheel.engine.state.arrow_values import equal_arrow, hash_arrow, is_valid, loose
 from tidewheel.engine.state.hashing import U64
 
 _INT64 = pa.int64()
 _WIDEST = decimal.Context(prec=76)
-_TAKE = pc.get_function("array_take")
 
 Array = npt.NDArray[Any]
 Index = npt.NDArray[np.int64]
@@ -402,7 +400,7 @@ def take(col: Col, index: Index) -> Col:
     # what `Array.take` does, without what it does to get there
     index = np.ascontiguousarray(index, np.int64)
     places = pa.Array.from_buffers(_INT64, len(index), [None, pa.py_buffer(index)], 0)
-    return _TAKE.call([col, places])
+    return computed("array_take").call([col, places])
 
 
 def where(col: Col, mask: Mask) -> Col:

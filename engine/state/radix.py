@@ -17,14 +17,11 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from tidewheel.engine.arrow import array_of, numbers
+from tidewheel.engine.arrow import array_of, computed, numbers
 
 Int64s = npt.NDArray[np.int64]
 
-_SORT: Final = pc.get_function("array_sort_indices")
-_TAKE: Final = pc.get_function("array_take")
 _DIGIT: Final = 12
 BITS: Final = 4 * _DIGIT
 """Up to so many bits of the values this is worth while."""
@@ -53,21 +50,21 @@ def ordered(values: Int64s, bits: int) -> Int64s:
 def taken(values: Int64s, places: pa.Array | Int64s) -> Int64s:
     """`values[places]`: of many in no order, NumPy takes twice as long."""
     where = array_of(places) if isinstance(places, np.ndarray) else places
-    return numbers(_TAKE.call([array_of(values), where]))
+    return numbers(computed("array_take").call([array_of(values), where]))
 
 
 def _order(values: Int64s, bits: int) -> pa.Array:
     passes = max(1, math.ceil(bits / _DIGIT))
     width = math.ceil(bits / passes)
-    found = None
+    found, sort, take = None, computed("array_sort_indices"), computed("array_take")
     for i in range(passes):
         digits = (values >> (i * width)).astype(np.uint16)
         digits &= np.uint16((1 << width) - 1)
         digit = array_of(digits)
         if found is None:
-            found = _SORT.call([digit])
+            found = sort.call([digit])
         else:
-            found = _TAKE.call([found, _SORT.call([_TAKE.call([digit, found])])])
+            found = take.call([found, sort.call([take.call([digit, found])])])
     return found
 
 
