@@ -3,11 +3,12 @@
     python benchmarks/epochs.py [--rows 10000] [--seconds 2] [--only 0,1,10] [--json FILE]
 
 Each INSERT is a transaction of its own, and all views are right when it returns. The views are
-simple: `filter` keeps columns of some rows, `group` has a count and a sum per group; the ten are
-five of each. The table has `--rows` rows before. `values` writes the row into the SQL text, `bound`
-passes it as parameters. DuckDB inserts the same rows into the same table and has no views; with
-`requery` it runs the view's query again after each row, as one would without maintenance. The last
-column is Tidewheel's rate over DuckDB's without views.
+simple: `filter` keeps columns of some rows, `group` has a count and a sum per group, `of texts`
+calls functions of texts; the ten are five of each of the first two. The table has `--rows` rows
+before. `values` writes the row into the SQL text, `bound` passes it as parameters. DuckDB inserts
+the same rows into the same table and has no views; with `requery` it runs the view's query again
+after each row, as one would without maintenance. The last column is Tidewheel's rate over DuckDB's
+without views.
 """
 
 from __future__ import annotations
@@ -23,11 +24,16 @@ from typing import Any
 TABLE = "CREATE TABLE t (id INTEGER, g INTEGER, x INTEGER, s VARCHAR)"
 ROWS = "INSERT INTO t SELECT i, i % 100, i * 7 % 1000, 'row ' || i FROM range({}) r(i)"
 FILTER = "SELECT id, x * 2 AS y, s FROM t WHERE x > {0}"
+TEXTS = (
+    "SELECT id, upper(s) AS name, concat(g, '-', s) AS label, round(x / 7, 2) AS share, "
+    "CASE WHEN x > 500 THEN 'high' ELSE 'low' END AS level FROM t WHERE s LIKE '%1%'"
+)
 GROUP = "SELECT g % {0} AS g, count(*) AS n, sum(x) AS total FROM t GROUP BY ALL"
 VIEWS = {
     "0 views": [],
     "1 filter": [FILTER.format(500)],
     "1 group": [GROUP.format(100)],
+    "1 of texts": [TEXTS],
     "10 views": [q.format(100 * k) for k in range(1, 6) for q in (FILTER, GROUP)],
 }
 

@@ -26,6 +26,7 @@ from tidewheel.engine.state.columns import (
 )
 from tidewheel.engine.state.delta import Int64s, Schema
 from tidewheel.engine.state.rowwise import ByRow, Row
+from tidewheel.planner.arithmetic_calls import function_of
 from tidewheel.planner.arithmetic_choice import case_of, extreme, first_known
 from tidewheel.planner.constants import number_of
 from tidewheel.planner.moments import compile_part
@@ -46,12 +47,18 @@ from tidewheel.planner.text import own_call
 
 
 def compile_number(
-    expression: exp.Expr, schema: Schema, predicate: Callable[[exp.Expr], Predicate | None]
+    expression: exp.Expr,
+    schema: Schema,
+    predicate: Callable[[exp.Expr], Predicate | None],
+    by_row: Callable[[exp.Expr], ByRow | None],
 ) -> Number | None:
-    """Numbers of columns and literals; `predicate` compiles conditions. None: needs a kernel."""
+    """Numbers of columns and literals; None: needs a kernel.
+
+    `predicate` compiles conditions, and `by_row` such of one row.
+    """
 
     def operand(part: exp.Expr | None) -> Number | None:
-        return None if part is None else compile_number(part, schema, predicate)
+        return None if part is None else compile_number(part, schema, predicate, by_row)
 
     while isinstance(expression, exp.Paren):
         expression = expression.this
@@ -71,12 +78,15 @@ def compile_number(
         left, right = operand(expression.this), operand(expression.expression)
         if left is not None and right is not None:
             return _binary(type(expression), left, right)
-    if isinstance(expression, exp.Case) and expression.this is None:
-        return case_of(expression, operand, predicate)
+    if isinstance(expression, exp.Case | exp.If):
+        return case_of(expression, operand, predicate, by_row)
     if isinstance(expression, exp.Least | exp.Greatest):
         return extreme(expression, operand)
     if isinstance(expression, exp.Coalesce):
         return first_known(expression, operand)
+    known = function_of(expression, operand)
+    if known is not None:
+        return known
     call = own_call(expression)
     if call is not None:
         one = operand(call.expressions[0]) if call.name == "sqrt" else None

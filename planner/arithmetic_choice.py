@@ -3,36 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from sqlglot import exp
 
 from tidewheel.engine.operators.linear import Predicate
 from tidewheel.engine.state.columns import Array, Col, Mask
+from tidewheel.engine.state.rowwise import ByRow, Row
 from tidewheel.planner.number import NeedsKernel, Number, Run, as_double, scaled
 from tidewheel.planner.text import own_call
+from tidewheel.planner.texts import case_pairs
 
 
 def case_of(
-    expression: exp.Case,
+    expression: exp.Case | exp.If,
     operand: Callable[[exp.Expr | None], Number | None],
     predicate: Callable[[exp.Expr], Predicate | None],
+    by_row: Callable[[exp.Expr], ByRow | None],
 ) -> Number | None:
-    """CASE WHEN … without a value to compare with."""
+    """CASE, or IF."""
     tests: list[Predicate] = []
+    holds: list[ByRow] = []
     arms: list[Number] = []
-    for branch in expression.args["ifs"]:
-        test, arm = predicate(branch.this), operand(branch.args["true"])
-        if test is None or arm is None:
+    for condition, value in case_pairs(expression):
+        if condition is None and isinstance(value, exp.Null):
+            break
+        arm = operand(value)
+        if arm is None:
+            return None
+        arms.append(arm)
+        if condition is None:
+            holds.append(lambda row: True)
+            break
+        test, of_row = predicate(condition), by_row(condition)
+        if test is None:
             return None
         tests.append(test)
-        arms.append(arm)
-    default = expression.args.get("default")
-    if default is not None and not isinstance(default, exp.Null):
-        last = operand(default)
-        if last is None:
-            return None
-        arms.append(last)
+        holds += [] if of_row is None else [of_row]
     arms, scale = _alike(arms)
 
     def compute(cols: Sequence[Col], n: int) -> tuple[Array, Mask | None]:
@@ -46,10 +54,19 @@ def case_of(
             if missing is not None:
                 np.copyto(nulls, missing, where=chosen)
             todo = todo & ~chosen
-        nulls |= todo
+        if len(arms) == len(tests):
+            nulls |= todo
         return values, nulls if nulls.any() else None
 
-    return _one_of(arms, scale, compute)
+    rows = _rows(arms)
+    row: ByRow | None = None
+    if rows is not None and len(holds) == len(arms):
+        pairs = list(zip(holds, rows, strict=True))
+
+        def row(given: Row) -> Any:
+            return next((value(given) for test, value in pairs if test(given)), None)
+
+    return _one_of(arms, scale, compute, row)
 
 
 def extreme(
@@ -77,7 +94,16 @@ def extreme(
             nulls &= ~chosen
         return values, nulls if nulls.any() else None
 
-    return _one_of(arms, scale, compute)
+    rows = _rows(arms)
+    best: Callable[..., Any] = min if better is np.less else max
+
+    def row(given: Row) -> Any:
+        values = [v for f in rows or () if (v := f(given)) is not None]
+        if any(v != v for v in values):
+            raise NeedsKernel
+        return best(values, default=None)
+
+    return _one_of(arms, scale, compute, None if rows is None else row)
 
 
 def first_known(
@@ -105,7 +131,15 @@ def first_known(
             raise NeedsKernel
         return values, nulls
 
-    return _one_of(arms, scale, compute)
+    rows = _rows(arms)
+
+    def row(given: Row) -> Any:
+        found = next((v for f in rows or () if (v := f(given)) is not None), None)
+        if fails and found is None:
+            raise NeedsKernel
+        return found
+
+    return _one_of(arms, scale, compute, None if rows is None else row)
 
 
 def is_error(expression: exp.Expr) -> bool:
@@ -114,11 +148,17 @@ def is_error(expression: exp.Expr) -> bool:
     return isinstance(call, exp.Anonymous) and call.name.lower() in ("error", "list_aggregate")
 
 
-def _one_of(arms: Sequence[Number], scale: int | None, compute: Run) -> Number:
+def _rows(arms: Sequence[Number]) -> list[ByRow] | None:
+    """What computes them of one row; None where one has no form for that."""
+    found = [arm.row for arm in arms if arm.row is not None]
+    return found if len(found) == len(arms) else None
+
+
+def _one_of(arms: Sequence[Number], scale: int | None, compute: Run, row: ByRow | None) -> Number:
     """What is one of several numbers: of the widest of their types."""
     bits = max(arm.bits or 0 for arm in arms) or None
     integer = all(arm.integer for arm in arms)
-    return Number(compute, scale, bits, integer, any(arm.wide for arm in arms))
+    return Number(compute, scale, bits, integer, any(arm.wide for arm in arms), row)
 
 
 def _alike(arms: Sequence[Number]) -> tuple[list[Number], int | None]:

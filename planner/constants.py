@@ -31,6 +31,12 @@ def number_of(expression: exp.Expr) -> Decimal | None:
     return None
 
 
+def natural(expression: exp.Expr) -> int | None:
+    """The value of a literal that is an integer and not negative; None for everything else."""
+    value = number_of(expression)
+    return int(value) if value is not None and value == int(value) and value >= 0 else None
+
+
 def constant(expression: exp.Expr, kind: pa.DataType) -> Any:
     """An expression without columns as the 64-bit integer (or text) that columns of `kind` hold."""
     if kind == TIMESTAMP and isinstance(expression, exp.Literal) and expression.is_string:

@@ -36,6 +36,7 @@ from tidewheel.planner.rewrites.merge_projects import fewer_steps
 from tidewheel.planner.structural import Constant, compile_predicate, compile_value
 from tidewheel.planner.structural_rows import predicate_by_row
 from tidewheel.planner.text import column, to_sql, written
+from tidewheel.planner.texts import Text, Truth, left_to_duckdb
 from tidewheel.planner.unions import looked_into
 from tidewheel.planner.view_filling import Filling
 from tidewheel.planner.view_kernels import (
@@ -230,7 +231,10 @@ class ViewLowering:
                 return None
             query = f"SELECT * FROM {INPUT} WHERE {to_sql(step.predicate)}"
             by_row = predicate_by_row(step.predicate, schema)
-            return self._guarded(filtering(predicate, by_row), query, schema), schema
+            texts = predicate is left_to_duckdb
+            if by_row is None and texts:
+                return None
+            return self._guarded(filtering(predicate, by_row, texts), query, schema), schema
         if isinstance(step, L.Project):
             values = [compile_value(e.expr, schema) for e in step.exprs]
             if any(v is None for v in values):
@@ -260,7 +264,7 @@ class ViewLowering:
                 parts.append(value)
                 by_row.append(itemgetter(value))
                 continue
-            fixed = isinstance(value, Constant)
+            fixed = isinstance(value, Constant | Text | Truth)
             part = value.column(kind) if fixed else finished(value, kind)
             if part is None:
                 return None
@@ -268,7 +272,10 @@ class ViewLowering:
             by_row.append(value.of_row if fixed else finished_row(value, kind))
         known = [f for f in by_row if f is not None]
         rows = known if len(known) == len(parts) else None
-        return self._guarded(computing(parts, out, rows), query, schema), out
+        texts = left_to_duckdb in parts
+        if rows is None and texts:
+            return None
+        return self._guarded(computing(parts, out, rows, texts), query, schema), out
 
     def _guarded(self, rewrite: Rewrite, query: str, source: Schema) -> Rewrite:
         """`rewrite`, and a kernel for what it leaves to DuckDB."""

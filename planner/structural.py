@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -28,13 +29,14 @@ from tidewheel.engine.state.columns import (
 from tidewheel.engine.state.delta import Schema
 from tidewheel.engine.state.rowwise import Row
 from tidewheel.planner.arithmetic import compile_number
+from tidewheel.planner.conditions import conjuncts, listed, opposite, swapped
 from tidewheel.planner.constants import constant
 from tidewheel.planner.enum_values import compile_place
 from tidewheel.planner.moments import compile_moment, compile_moments
 from tidewheel.planner.number import NeedsKernel, Number, aligned, as_double, either
 from tidewheel.planner.text import own_call
+from tidewheel.planner.texts import Text, Texts, Truth, left_to_duckdb
 
-Truth = Callable[[Sequence[Col], int], Mask]
 _COMPARE: dict[type[exp.Expr], tuple[str, Any]] = {
     exp.EQ: ("equal", np.equal),
     exp.NEQ: ("not_equal", np.not_equal),
@@ -43,17 +45,6 @@ _COMPARE: dict[type[exp.Expr], tuple[str, Any]] = {
     exp.GT: ("greater", np.greater),
     exp.GTE: ("greater_equal", np.greater_equal),
 }
-_SWAPPED: dict[type[exp.Expr], type[exp.Expr]] = {
-    exp.LT: exp.GT,
-    exp.LTE: exp.GTE,
-    exp.GT: exp.LT,
-    exp.GTE: exp.LTE,
-}
-
-
-def swapped(comparison: type[exp.Expr]) -> type[exp.Expr]:
-    """The comparison that holds of the sides changed over."""
-    return _SWAPPED.get(comparison, comparison)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +55,7 @@ class Constant:
 
     def column(self, kind: pa.DataType) -> Compute | None:
         """A column of DuckDB's type for it; None where it is not that of the value."""
-        of_kind = pa.types.is_string if isinstance(self.value, str) else _is_bool
+        of_kind = pa.types.is_string if isinstance(self.value, str) else is_bool
         if self.value is not None and not of_kind(kind):
             return None
         once = column_type(kind).of([self.value])
@@ -75,12 +66,15 @@ class Constant:
         return self.value
 
 
-def _is_bool(kind: pa.DataType) -> bool:
+def is_bool(kind: pa.DataType) -> bool:
+    """Are these truth values?"""
     return isinstance(kind, pa.Bool8Type) or bool(pa.types.is_boolean(kind))
 
 
-def compile_value(expression: exp.Expr, schema: Schema) -> int | Number | Constant | None:
-    """A column's position, or what is computed of columns; None: needs a kernel."""
+def compile_value(
+    expression: exp.Expr, schema: Schema
+) -> int | Number | Constant | Text | Truth | None:
+    """None: needs a kernel."""
     at = position(expression, schema)
     if at is not None:
         return at
@@ -93,12 +87,42 @@ def compile_value(expression: exp.Expr, schema: Schema) -> int | Number | Consta
         return Constant(expression.this)
     operand = _operand(schema)
     number = operand(expression) or compile_moment(expression, schema, operand)
-    return compile_place(expression, schema) if number is None else number
+    number = compile_place(expression, schema) if number is None else number
+    if number is not None:
+        return number
+    text = texts_of(schema).text(expression)
+    return truth_of(expression, schema) if text is None else Text(text)
+
+
+def truth_of(expression: exp.Expr, schema: Schema) -> Truth | None:
+    """A condition as a value; None: none, or needs a kernel."""
+    from tidewheel.planner.structural_rows import predicate_by_row
+
+    true = predicate_by_row(expression, schema)
+    false = None if true is None else predicate_by_row(exp.Not(this=expression.copy()), schema)
+    return None if true is None or false is None else Truth(true, false)
 
 
 def _operand(schema: Schema) -> Callable[[exp.Expr], Number | None]:
     """What compiles numbers."""
-    return lambda part: compile_number(part, schema, lambda e: compile_predicate(e, schema))
+    # Imported here: it asks this module.
+    from tidewheel.planner.structural_rows import predicate_by_row
+
+    def operand(part: exp.Expr) -> Number | None:
+        if isinstance(part, exp.Length):
+            row = texts_of(schema).length(part)
+            return None if row is None else Number(left_to_duckdb, 0, 64, True, row=row)
+        tests = partial(compile_predicate, schema=schema), partial(predicate_by_row, schema=schema)
+        return compile_number(part, schema, *tests)
+
+    return operand
+
+
+def texts_of(schema: Schema) -> Texts:
+    """What compiles texts."""
+    from tidewheel.planner.structural_rows import predicate_by_row
+
+    return Texts(schema, _operand(schema), partial(predicate_by_row, schema=schema))
 
 
 def compile_predicate(expression: exp.Expr, schema: Schema) -> Predicate | None:
@@ -116,35 +140,71 @@ def compile_predicate(expression: exp.Expr, schema: Schema) -> Predicate | None:
         return lambda cols, n: one(cols, n) | other(cols, n)
     if isinstance(expression, exp.Is) and isinstance(expression.expression, exp.Null):
         return _null_test(expression.this, schema, True)
+    at = position(expression, schema)
+    if at is not None:
+        return _boolean(at, schema, 1)
     if isinstance(expression, exp.Not):
-        inner = expression.this
-        if isinstance(inner, exp.Paren):
-            inner = inner.this
-        if isinstance(inner, exp.Is) and isinstance(inner.expression, exp.Null):
-            return _null_test(inner.this, schema, False)
-        return None
+        return _not(expression.this, schema)
     if isinstance(expression, exp.Like):
         return _like(expression, schema)
     call = own_call(expression)
     if call is not None and call.name == "isfinite":
         return _finite(call.expressions[0], schema)
+    found: Predicate | None = None
+    both, several = conjuncts(expression), listed(expression)
     if type(expression) in _COMPARE:
-        return _comparison(expression, schema)
-    if isinstance(expression, exp.Between) and not expression.args.get("symmetric"):
-        low = exp.GTE(this=expression.this, expression=expression.args["low"])
-        high = exp.LTE(this=expression.this, expression=expression.args["high"])
-        return compile_predicate(exp.And(this=low, expression=high), schema)
-    if isinstance(expression, exp.In) and 0 < len(expression.expressions) <= _FEW:
+        found = _comparison(expression, schema)
+    elif both is not None:
+        found = compile_predicate(exp.And(this=both[0], expression=both[1]), schema)
+    elif several is not None:
         # TRUE if one of the comparisons is: a NULL among them makes it NULL instead of FALSE.
-        equal = [exp.EQ(this=expression.this, expression=e) for e in expression.expressions]
-        tests = [compile_predicate(e, schema) for e in equal]
+        tests = [compile_predicate(e, schema) for e in several]
         known = [t for t in tests if t is not None]
-        if len(known) == len(tests) and not expression.args.get("query"):
+        if len(known) == len(tests):
             return lambda cols, n: np.logical_or.reduce([t(cols, n) for t in known])
-    return None
+    if found is None and texts_of(schema).test(expression) is not None:
+        return left_to_duckdb
+    return found
 
 
-_FEW = 8
+def _not(inner: exp.Expr, schema: Schema) -> Predicate | None:
+    """The rows for which a condition is FALSE."""
+    while isinstance(inner, exp.Paren):
+        inner = inner.this
+    if isinstance(inner, exp.Is) and isinstance(inner.expression, exp.Null):
+        return _null_test(inner.this, schema, False)
+    at = position(inner, schema)
+    if at is not None:
+        return _boolean(at, schema, 0)
+    if isinstance(inner, exp.Like):
+        negated = inner.copy()
+        negated.set("negate", not inner.args.get("negate"))
+        return _like(negated, schema)
+    several = listed(inner)
+    if several is not None:
+        tests = [compile_predicate(exp.Not(this=e), schema) for e in several]
+        known = [t for t in tests if t is not None]
+        if len(known) < len(tests):
+            return None
+        return lambda cols, n: np.logical_and.reduce([t(cols, n) for t in known])
+    turned = opposite(inner)
+    if turned is None:
+        return None if texts_of(schema).test(inner, False) is None else left_to_duckdb
+    return compile_predicate(turned, schema)
+
+
+def _boolean(at: int, schema: Schema, wanted: int) -> Predicate | None:
+    """The rows in which a column of booleans is TRUE (1), or FALSE (0)."""
+    kind: Any = schema.kinds[at]
+    if not is_bool(schema.types[at]):
+        return None
+
+    def test(cols: Sequence[Col], n: int) -> Mask:
+        values, nulls = kind.split(cols[at])
+        mask: Mask = (values != 0) == bool(wanted)
+        return mask if nulls is None else mask & ~nulls
+
+    return test
 
 
 def position(expression: exp.Expr, schema: Schema) -> int | None:
@@ -169,7 +229,7 @@ def _null_test(expression: exp.Expr, schema: Schema, wanted: bool) -> Predicate 
 
 
 def _finite(expression: exp.Expr, schema: Schema) -> Predicate | None:
-    number = compile_number(expression, schema, lambda e: compile_predicate(e, schema))
+    number = _operand(schema)(expression)
     if number is None or number.scale is not None:
         return None
 
@@ -255,7 +315,9 @@ def _of_numbers(expression: exp.Expr, schema: Schema) -> Predicate | None:
 def _like(expression: exp.Like, schema: Schema) -> Predicate | None:
     at = position(expression.this, schema)
     pattern = expression.expression
-    if at is None or not pa.types.is_string(schema.types[at]):
+    if at is None:
+        return None if texts_of(schema).like(expression) is None else left_to_duckdb
+    if not pa.types.is_string(schema.types[at]):
         return None
     if not (isinstance(pattern, exp.Literal) and pattern.is_string) or "\\" in pattern.this:
         return None

@@ -14,8 +14,9 @@ from sqlglot import exp
 
 from tidewheel.engine.state.delta import Schema
 from tidewheel.engine.state.rowwise import ByRow, Row
+from tidewheel.planner.conditions import conjuncts, listed, opposite, swapped
 from tidewheel.planner.constants import constant
-from tidewheel.planner.structural import compared, plain, position, swapped
+from tidewheel.planner.structural import compared, is_bool, plain, position, texts_of
 
 _COMPARE: dict[type[exp.Expr], Callable[[Any, Any], bool]] = {
     exp.EQ: operator.eq,
@@ -39,9 +40,53 @@ def predicate_by_row(expression: exp.Expr, schema: Schema) -> ByRow | None:
         if isinstance(expression, exp.And):
             return lambda row: one(row) and other(row)
         return lambda row: one(row) or other(row)
-    if type(expression) in _COMPARE:
-        return _comparison(expression, schema)
-    return None
+    at = position(expression, schema)
+    if at is not None:
+        return (lambda row: bool(row[at])) if is_bool(schema.types[at]) else None
+    if isinstance(expression, exp.Is) and isinstance(expression.expression, exp.Null):
+        return _null_test(expression.this, schema, True)
+    if isinstance(expression, exp.Not):
+        return _not(expression.this, schema)
+    if isinstance(expression, exp.Like):
+        return texts_of(schema).like(expression)
+    both, several = conjuncts(expression), listed(expression)
+    if both is not None:
+        return predicate_by_row(exp.And(this=both[0], expression=both[1]), schema)
+    if several is not None:
+        tests = [predicate_by_row(e, schema) for e in several]
+        known = [t for t in tests if t is not None]
+        return (lambda row: any(t(row) for t in known)) if len(known) == len(tests) else None
+    found = _comparison(expression, schema) if type(expression) in _COMPARE else None
+    return texts_of(schema).test(expression) if found is None else found
+
+
+def _null_test(expression: exp.Expr, schema: Schema, wanted: bool) -> ByRow | None:
+    at = position(expression, schema)
+    return None if at is None else lambda row: (row[at] is None) == wanted
+
+
+def _not(inner: exp.Expr, schema: Schema) -> ByRow | None:
+    """Is a condition FALSE of a row?"""
+    while isinstance(inner, exp.Paren):
+        inner = inner.this
+    at = position(inner, schema)
+    if at is not None:
+        found = is_bool(schema.types[at])
+        return (lambda row: row[at] is not None and not row[at]) if found else None
+    if isinstance(inner, exp.Is) and isinstance(inner.expression, exp.Null):
+        return _null_test(inner.this, schema, False)
+    if isinstance(inner, exp.Like):
+        return texts_of(schema).like(inner, False)
+    several = listed(inner)
+    if several is not None:
+        tests = [predicate_by_row(exp.Not(this=e), schema) for e in several]
+        known = [t for t in tests if t is not None]
+        return (lambda row: all(t(row) for t in known)) if len(known) == len(tests) else None
+    text = texts_of(schema).test(inner, False)
+    turned = opposite(inner)
+    if text is not None or turned is None:
+        return text
+    return predicate_by_row(turned, schema)
 
 
 def _comparison(expression: exp.Expr, schema: Schema) -> ByRow | None:

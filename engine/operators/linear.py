@@ -100,16 +100,19 @@ def selecting(indices: Sequence[int], schema: Schema) -> Rewrite:
 
 
 def computing(
-    columns: Sequence[int | Compute], schema: Schema, by_row: Sequence[ByRow] | None = None
+    columns: Sequence[int | Compute],
+    schema: Schema,
+    by_row: Sequence[ByRow] | None = None,
+    texts: bool = False,
 ) -> Rewrite:
     """Each output column is an input column (its position) or computed from the input columns.
 
-    `by_row` computes the same of one row.
+    `by_row` computes the same of one row. `texts`: of a few rows, too, that are columns.
     """
     parts = tuple(columns)
 
     def rewrite(delta: Delta) -> Delta:
-        rows = _rows(delta) if by_row is not None else None
+        rows = _rows(delta, texts) if by_row is not None else None
         if rows is not None and by_row is not None:
             computed = [tuple([f(row) for f in by_row]) for row in rows]
             return Delta.of_rows(schema, computed, delta.weights)
@@ -120,11 +123,11 @@ def computing(
     return rewrite
 
 
-def filtering(predicate: Predicate, by_row: ByRow | None = None) -> Rewrite:
-    """The rows for which a predicate is TRUE; `by_row` says the same of one row."""
+def filtering(predicate: Predicate, by_row: ByRow | None = None, texts: bool = False) -> Rewrite:
+    """The rows for which a predicate is TRUE; `by_row` and `texts` as in `computing`."""
 
     def rewrite(delta: Delta) -> Delta:
-        rows = _rows(delta) if by_row is not None else None
+        rows = _rows(delta, texts) if by_row is not None else None
         if rows is not None and by_row is not None:
             kept = [i for i, row in enumerate(rows) if by_row(row)]
             if len(kept) == len(rows):
@@ -135,10 +138,10 @@ def filtering(predicate: Predicate, by_row: ByRow | None = None) -> Rewrite:
     return rewrite
 
 
-def _rows(delta: Delta) -> Sequence[Row] | None:
+def _rows(delta: Delta, texts: bool) -> Sequence[Row] | None:
     """The rows, if they are few; None where columns are quicker to handle."""
     n = len(delta)
-    if n > 1 and delta.rows is None:
+    if n > 1 and delta.rows is None and not texts:
         return None
     return few_rows(delta.schema.kinds, delta.cols, n)
 

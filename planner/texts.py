@@ -1,0 +1,343 @@
+"""Texts of one row, without a statement: CASE, COALESCE, concatenation and the common functions.
+
+Only what surely means the same as in DuckDB is taken; None: needs a kernel. What depends on letters
+is computed of ASCII alone, and `NeedsKernel` leaves other texts to DuckDB. So it does for changes
+of more rows than are kept as rows, of which a statement is as quick.
+"""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from operator import itemgetter
+from typing import Any
+
+import pyarrow as pa
+from sqlglot import exp
+
+from tidewheel.engine.operators.linear import Compute
+from tidewheel.engine.state.columns import Col
+from tidewheel.engine.state.delta import Schema
+from tidewheel.engine.state.rowwise import ByRow, Row
+from tidewheel.planner.constants import natural
+from tidewheel.planner.number import NeedsKernel, Number
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """An expression that is a text."""
+
+    of_row: ByRow
+
+    def column(self, kind: pa.DataType) -> Compute | None:
+        """A column of it, which is DuckDB's to compute; None where it has another type there."""
+        return left_to_duckdb if pa.types.is_string(kind) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Truth:
+    """A condition as a value."""
+
+    true: ByRow
+    false: ByRow
+
+    def column(self, kind: pa.DataType) -> Compute | None:
+        """As that of a text."""
+        truth = pa.types.is_boolean(kind) or isinstance(kind, pa.Bool8Type)
+        return left_to_duckdb if truth else None
+
+    def of_row(self, row: Row) -> bool | None:
+        """NULL where it is neither TRUE nor FALSE."""
+        return True if self.true(row) else False if self.false(row) else None
+
+
+def left_to_duckdb(cols: Sequence[Col], n: int) -> Any:
+    """What is not computed here of many rows."""
+    raise NeedsKernel
+
+
+def case_pairs(expression: exp.Case | exp.If) -> list[tuple[exp.Expr | None, exp.Expr]]:
+    """The arms of CASE or IF and their conditions, the last one's None; NULL where it has none."""
+    pairs: list[tuple[exp.Expr | None, exp.Expr]]
+    if isinstance(expression, exp.If):
+        pairs = [(expression.this, expression.args["true"])]
+        default = expression.args.get("false")
+    else:
+        default = expression.args.get("default")
+        pairs = []
+        for branch in expression.args["ifs"]:
+            test = branch.this
+            if expression.this is not None:
+                test = exp.EQ(this=expression.this.copy(), expression=test.copy())
+            pairs.append((test, branch.args["true"]))
+    return [*pairs, (None, default if default is not None else exp.Null())]
+
+
+class Texts:
+    """Compiles texts of the columns of `schema`.
+
+    `number` compiles numbers, and `predicate` conditions, of one row.
+    """
+
+    def __init__(
+        self,
+        schema: Schema,
+        number: Callable[[exp.Expr], Number | None],
+        predicate: Callable[[exp.Expr], ByRow | None],
+    ) -> None:
+        self._schema = schema
+        self._number = number
+        self._predicate = predicate
+
+    def text(self, expression: exp.Expr) -> ByRow | None:
+        """A text; None where it is none, or needs a kernel."""
+        while isinstance(expression, exp.Paren):
+            expression = expression.this
+        if isinstance(expression, exp.Column):
+            known = expression.name in self._schema.names
+            at = self._schema.index(expression.name) if known else None
+            if at is None or not pa.types.is_string(self._schema.types[at]):
+                return None
+            return itemgetter(at)
+        if isinstance(expression, exp.Literal):
+            return _always(expression.this) if expression.is_string else None
+        make = _MAKE.get(type(expression))
+        return None if make is None else make(self, expression)
+
+    def length(self, expression: exp.Length) -> ByRow | None:
+        """How many characters a text has."""
+        return _one(self.text(expression.this), len)
+
+    def test(self, expression: exp.Expr, wanted: bool = True) -> ByRow | None:
+        """Is a condition on texts TRUE, or FALSE? None where it is none, or needs a kernel."""
+        if isinstance(expression, exp.EQ | exp.NEQ):
+            sides = expression.this, expression.expression
+            if all(isinstance(side, exp.Column) for side in sides):
+                return None  # they may be of ENUMs
+            pair = self._both(*sides)
+            if pair is None:
+                return None
+            alike = isinstance(expression, exp.EQ) == wanted
+            return _holds(*pair, lambda a, b: (a == b) == alike)
+        if type(expression) in _PARTS:
+            pair = self._both(expression.this, expression.expression)
+            test = _PARTS[type(expression)]
+            return None if pair is None else _holds(*pair, lambda a, b: test(a, b) == wanted)
+        return None
+
+    def like(self, expression: exp.Like, wanted: bool = True) -> ByRow | None:
+        """Is a text TRUE, or FALSE, like a pattern that is written out?"""
+        text, pattern = self.text(expression.this), expression.expression
+        if text is None or not (isinstance(pattern, exp.Literal) and pattern.is_string):
+            return None
+        if "\\" in pattern.this:
+            return None
+        parts = [_WILD.get(c) or re.escape(c) for c in pattern.this]
+        like = re.compile("".join(parts), re.DOTALL)
+        fits = bool(expression.args.get("negate")) != wanted
+        return _one(text, lambda value: (like.fullmatch(value) is not None) == fits)
+
+    def _both(self, one: exp.Expr, other: exp.Expr) -> tuple[ByRow, ByRow] | None:
+        left, right = self.text(one), self.text(other)
+        return None if left is None or right is None else (left, right)
+
+    def _written(self, expression: exp.Expr) -> ByRow | None:
+        """A text, or an integer as DuckDB casts it to one."""
+        text = self.text(expression)
+        if text is not None:
+            return text
+        number = self._number(expression)
+        plain = number is not None and number.integer and number.moment is None
+        return _one(number.row, str) if number is not None and plain and number.bits else None
+
+    def _of_all(self, parts: Sequence[exp.Expr], compute: Callable[..., Any]) -> ByRow | None:
+        """What is computed of texts and integers, NULL where one is."""
+        found = [self._written(part) for part in parts]
+        given = [f for f in found if f is not None]
+        if len(given) < len(found):
+            return None
+
+        def by_row(row: Row) -> str | None:
+            values = [f(row) for f in given]
+            return None if None in values else compute(*values)
+
+        return by_row
+
+    def cast(self, expression: exp.Cast) -> ByRow | None:
+        to, value = expression.args["to"], expression.this
+        if not isinstance(to, exp.DataType) or to.this != exp.DataType.Type.TEXT or to.expressions:
+            return None
+        if isinstance(value, exp.Column) and value.name in self._schema.names:
+            at = self._schema.index(value.name)
+            if pa.types.is_date32(self._schema.types[at]):
+                return _one(itemgetter(at), _day)
+        return self._written(value)
+
+    def joined(self, expression: exp.DPipe) -> ByRow | None:
+        if self.text(expression.this) is None and self.text(expression.expression) is None:
+            return None  # it may be of lists, or of two numbers
+        return self._of_all((expression.this, expression.expression), lambda a, b: a + b)
+
+    def concatenated(self, expression: exp.Concat) -> ByRow | None:
+        return self._listed(expression, _always(""), expression.expressions)
+
+    def separated(self, expression: exp.ConcatWs) -> ByRow | None:
+        first, *rest = expression.expressions
+        separator = self.text(first)
+        return None if separator is None else self._listed(expression, separator, rest)
+
+    def _listed(
+        self, expression: exp.Expr, separator: ByRow, parts: Sequence[exp.Expr]
+    ) -> ByRow | None:
+        """Texts and integers one after the other, without NULLs."""
+        found = [self._written(part) for part in parts]
+        given = [f for f in found if f is not None]
+        if len(given) < len(found) or not found or not expression.args.get("coalesce"):
+            return None
+
+        def by_row(row: Row) -> str | None:
+            between = separator(row)
+            if between is None:
+                return None
+            text: str = between.join([v for f in given if (v := f(row)) is not None])
+            return text
+
+        return by_row
+
+    def first_known(self, expression: exp.Coalesce) -> ByRow | None:
+        parts = [self.text(part) for part in (expression.this, *expression.expressions)]
+        given = [f for f in parts if f is not None]
+        if len(given) < len(parts):
+            return None
+        return lambda row: next((v for f in given if (v := f(row)) is not None), None)
+
+    def unless_equal(self, expression: exp.Nullif) -> ByRow | None:
+        pair = self._both(expression.this, expression.expression)
+        if pair is None:
+            return None
+        one, other = pair
+        return lambda row: None if (value := one(row)) == other(row) else value
+
+    def chosen(self, expression: exp.Case | exp.If) -> ByRow | None:
+        arms: list[tuple[ByRow, ByRow]] = []
+        for test, arm in case_pairs(expression):
+            holds = _always(True) if test is None else self._predicate(test)
+            value = _always(None) if isinstance(arm, exp.Null) else self.text(arm)
+            if holds is None or value is None:
+                return None
+            arms.append((holds, value))
+        return lambda row: next(value(row) for holds, value in arms if holds(row))
+
+    def replaced(self, expression: exp.Replace) -> ByRow | None:
+        parts = [expression.this, expression.expression, expression.args.get("replacement")]
+        if any(part is None or self.text(part) is None for part in parts):
+            return None
+        return self._of_all([p for p in parts if p is not None], _replaced)
+
+    def part(self, expression: exp.Substring) -> ByRow | None:
+        start, length = expression.args.get("start"), expression.args.get("length")
+        first = None if start is None else natural(start)
+        most = None if length is None else natural(length)
+        if not first or (length is not None and most is None):
+            return None
+        end = None if most is None else first - 1 + most
+        return self._of_ascii(expression.this, lambda text: text[first - 1 : end])
+
+    def beginning(self, expression: exp.Left) -> ByRow | None:
+        n = natural(expression.expression)
+        return None if n is None else self._of_ascii(expression.this, lambda text: text[:n])
+
+    def ending(self, expression: exp.Right) -> ByRow | None:
+        n = natural(expression.expression)
+        if n is None:
+            return None
+        return self._of_ascii(expression.this, lambda text: text[max(len(text) - n, 0) :])
+
+    def trimmed(self, expression: exp.Trim) -> ByRow | None:
+        if expression.expression is not None or expression.args.get("collation"):
+            return None
+        side = str(expression.args.get("position") or "BOTH").upper()
+        strip = {"BOTH": str.strip, "LEADING": str.lstrip, "TRAILING": str.rstrip}.get(side)
+        if strip is None:
+            return None
+        return self._of_ascii(expression.this, lambda text: strip(text, " "))
+
+    def lower(self, expression: exp.Lower) -> ByRow | None:
+        return self._of_ascii(expression.this, str.lower)
+
+    def upper(self, expression: exp.Upper) -> ByRow | None:
+        return self._of_ascii(expression.this, str.upper)
+
+    def _of_ascii(self, expression: exp.Expr, compute: Callable[[str], str]) -> ByRow | None:
+        return _one(self.text(expression), lambda text: compute(_ascii(text)))
+
+
+_MAKE: dict[type[exp.Expr], Callable[[Texts, Any], ByRow | None]] = {
+    exp.Case: Texts.chosen,
+    exp.Cast: Texts.cast,
+    exp.Coalesce: Texts.first_known,
+    exp.Concat: Texts.concatenated,
+    exp.ConcatWs: Texts.separated,
+    exp.DPipe: Texts.joined,
+    exp.If: Texts.chosen,
+    exp.Left: Texts.beginning,
+    exp.Lower: Texts.lower,
+    exp.Nullif: Texts.unless_equal,
+    exp.Replace: Texts.replaced,
+    exp.Right: Texts.ending,
+    exp.Substring: Texts.part,
+    exp.Trim: Texts.trimmed,
+    exp.Upper: Texts.upper,
+}
+_PARTS: dict[type[exp.Expr], Callable[[str, str], bool]] = {
+    exp.StartsWith: str.startswith,
+    exp.EndsWith: str.endswith,
+    exp.Contains: lambda text, part: part in text,
+}
+
+
+def _always(value: Any) -> ByRow:
+    return lambda row: value
+
+
+def _one(value_of: ByRow | None, compute: Callable[[Any], Any]) -> ByRow | None:
+    """What is computed of a value, NULL of NULL."""
+    if value_of is None:
+        return None
+
+    def by_row(row: Row) -> Any:
+        value = value_of(row)
+        return None if value is None else compute(value)
+
+    return by_row
+
+
+def _holds(one: ByRow, other: ByRow, test: Callable[[str, str], bool]) -> ByRow:
+    def by_row(row: Row) -> bool:
+        a, b = one(row), other(row)
+        return a is not None and b is not None and test(a, b)
+
+    return by_row
+
+
+def _ascii(text: str) -> str:
+    if not text.isascii():
+        raise NeedsKernel
+    return text
+
+
+def _day(days: int) -> str:
+    try:
+        return datetime.date.fromordinal(days + _DAY_0).isoformat()
+    except (ValueError, OverflowError):
+        raise NeedsKernel from None  # before Christ, after 9999, or infinity
+
+
+def _replaced(text: str, part: str, by: str) -> str:
+    return text.replace(part, by) if part else text
+
+
+_WILD = {"%": ".*", "_": "."}
+_DAY_0 = datetime.date(1970, 1, 1).toordinal()
