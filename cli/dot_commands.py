@@ -15,6 +15,8 @@ import click
 
 from tidewheel.engine.quoting import quoted
 
+from .definitions import Definitions, maintained, rows_of, shown
+
 if TYPE_CHECKING:
     from .shell import Shell
 
@@ -88,12 +90,6 @@ def _number(shell: Shell, name: str, option: str, rest: str) -> None:
 _HIDDEN = "NOT starts_with(table_name, '__tw_') AND table_schema <> '__tidewheel'"
 
 
-def maintained(shell: Shell) -> list[tuple[str, str]]:
-    """(name, query) of the maintained views, in the order in which they were made."""
-    rows = shell.query("SELECT view_name, sql FROM tidewheel_views()")
-    return [(name, sql) for name, sql in rows]
-
-
 @command("help", "[COMMAND]", "this list, or one command")
 def _help(shell: Shell, rest: str) -> None:
     wanted = [w.lstrip(".") for w in words("help", rest, 0, 1)]
@@ -114,7 +110,7 @@ def _help(shell: Shell, rest: str) -> None:
 @command("tables", "[PATTERN]", "tables and views; PATTERN as in LIKE")
 def _tables(shell: Shell, rest: str) -> None:
     pattern = (words("tables", rest, 0, 1) or ["%"])[0]
-    names = {name for name, _ in maintained(shell)}
+    views = maintained(shell)
     rows = shell.query(
         f"SELECT table_schema, table_name, table_type FROM information_schema.tables "
         f"WHERE {_HIDDEN} AND table_name ILIKE ? ORDER BY ALL",
@@ -122,94 +118,38 @@ def _tables(shell: Shell, rest: str) -> None:
     )
     for schema, name, kind in rows:
         what = {"BASE TABLE": "table", "VIEW": "view"}.get(kind, kind.lower())
-        if name in names and kind == "VIEW":
+        if (schema, name) in views and kind == "VIEW":
             what = "maintained view"
-        full = name if schema == "main" else f"{schema}.{name}"
-        shell.write(f"{full:30} {what}\n")
+        shell.write(f"{shown((schema, name)):30} {what}\n")
 
 
 @command("views", "", "the maintained views and their queries")
 def _views(shell: Shell, rest: str) -> None:
     words("views", rest, 0, 0)
-    for name, sql in maintained(shell):
-        shell.write(f"{name}\n")
+    for name, sql in maintained(shell).items():
+        shell.write(f"{shown(name)}\n")
         for line in sql.strip().splitlines():
             shell.write(f"    {line}\n")
-
-
-def _definitions(shell: Shell, name: str | None) -> list[str]:
-    """CREATE statements, in an order in which they can be run."""
-    views = dict(maintained(shell))
-    found = [
-        (table, sql)
-        for table, sql in shell.query(
-            "SELECT table_name, sql FROM duckdb_tables() WHERE schema_name <> '__tidewheel' "
-            "AND NOT internal ORDER BY table_oid"
-        )
-    ]
-    found += [
-        (view, sql)
-        for view, sql in shell.query(
-            "SELECT view_name, sql FROM duckdb_views() WHERE NOT internal "
-            "AND NOT starts_with(view_name, '__tw_') ORDER BY view_oid"
-        )
-        if view not in views
-    ]
-    found += [
-        (view, sql if sql.lstrip()[:6].upper() == "CREATE" else _create(view, sql))
-        for view, sql in views.items()
-    ]
-    if name is not None:
-        found = [(n, sql) for n, sql in found if n.lower() == name.lower()]
-        if not found:
-            raise Usage(f"there is no table or view {name}")
-    return [sql.strip().rstrip(";") + ";" for _, sql in found]
-
-
-def _create(view: str, sql: str) -> str:
-    return f"CREATE MATERIALIZED VIEW {quoted(view)} AS {sql}"
 
 
 @command("schema", "[NAME]", "the CREATE statements")
 def _schema(shell: Shell, rest: str) -> None:
     found = words("schema", rest, 0, 1)
-    for sql in _definitions(shell, found[0] if found else None):
+    for sql in Definitions(shell, *found).statements():
         shell.write(sql + "\n")
 
 
 @command("dump", "[TABLE]", "SQL that makes the database again")
 def _dump(shell: Shell, rest: str) -> None:
-    found = words("dump", rest, 0, 1)
-    definitions = _definitions(shell, found[0] if found else None)
-    tables = [
-        (schema, table)
-        for schema, table in shell.query(
-            "SELECT schema_name, table_name FROM duckdb_tables() "
-            "WHERE schema_name <> '__tidewheel' AND NOT internal ORDER BY table_oid"
-        )
-        if not found or table.lower() == found[0].lower()
-    ]
+    definitions = Definitions(shell, *words("dump", rest, 0, 1))
     shell.write("BEGIN;\n")
-    for sql in definitions:
-        if sql.upper().startswith("CREATE TABLE"):
-            shell.write(sql + "\n")
-    for schema, table in tables:
-        full = quoted(table) if schema == "main" else f"{quoted(schema)}.{quoted(table)}"
-        columns = shell.query(
-            "SELECT column_name FROM duckdb_columns() WHERE schema_name = ? AND table_name = ? "
-            "ORDER BY column_index",
-            [schema, table],
-        )
-        # every value as text that is cast back, so that nothing depends on how types print
-        items = ", ".join(
-            f"coalesce('''' || replace({quoted(c)}::VARCHAR, '''', '''''') || '''', 'NULL')"
-            for (c,) in columns
-        )
-        for (row,) in shell.query(f"SELECT concat_ws(', ', {items}) FROM {full}"):
-            shell.write(f"INSERT INTO {full} VALUES ({row});\n")
-    for sql in definitions:
-        if not sql.upper().startswith("CREATE TABLE"):
-            shell.write(sql + "\n")
+    for sql in (*definitions.first, *definitions.tables.values()):
+        shell.write(sql + "\n")
+    for table in definitions.tables:
+        for row in rows_of(shell, table):
+            shell.write(row + "\n")
+    for sql in definitions.last:
+        shell.write(sql + "\n")
     shell.write("COMMIT;\n")
 
 
@@ -363,7 +303,8 @@ def _graph(shell: Shell, rest: str) -> None:
 
 @command("verify", "VIEW", "compare a maintained view with a run of its query")
 def _verify(shell: Shell, rest: str) -> None:
-    name = words("verify", rest, 1, 1)[0]
+    words("verify", rest, 1, 1)
+    name = rest  # with its quotes
     with shell.connection.execute(f"VERIFY VIEW {name}") as cursor:
         rows, status = cursor.fetchall(), cursor.status
     if rows:
@@ -382,7 +323,7 @@ def _watch(shell: Shell, rest: str) -> None:
             subscription.close()
         shell.watched.clear()
         return
-    name = found[0]
+    name = rest  # with its quotes
     if name in shell.watched:
         return
     subscription = shell.connection.subscribe(name)

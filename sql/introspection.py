@@ -78,6 +78,8 @@ def provide(connection: duckdb.DuckDBPyConnection, what: str, maintainer: Mainta
     schema = pa.schema([(name, _type(kind)) for name, kind in columns_of])
     maintained = [view for view in maintainer.ordered() if not view.plain]
     found = [row for view in maintained for row in rows(view)]
+    written = _as_made(connection)
+    found = [(*written.get(row[:3], row[:3]), *row[3:]) for row in found]
     if what == "tidewheel_vertices":
         found += _indexes(maintainer)
     columns = list(zip(*found, strict=True)) if found else [()] * len(schema)
@@ -92,6 +94,14 @@ def _type(name: str) -> pa.DataType:
     if name.endswith("[]"):
         return pa.list_(_type(name[:-2]))
     return getattr(pa, name)()
+
+
+def _as_made(connection: duckdb.DuckDBPyConnection) -> dict[tuple[str, ...], tuple[str, ...]]:
+    """The names of views as they were written, by those in lower case."""
+    rows = connection.execute(
+        "SELECT database_name, schema_name, view_name FROM duckdb_views() WHERE NOT internal"
+    ).fetchall()
+    return {tuple(part.lower() for part in row): row for row in rows}
 
 
 def _names(view: MaintainedView) -> tuple[str, ...]:

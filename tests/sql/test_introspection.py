@@ -28,6 +28,16 @@ def con() -> Iterator[tidewheel.Connection]:
         yield connection
 
 
+def test_names_are_those_of_the_catalog(con: tidewheel.Connection) -> None:
+    con.execute(
+        'CREATE SCHEMA "Raw"; CREATE MATERIALIZED VIEW "Raw"."Per S" AS '
+        "SELECT s, count(*) AS n FROM e GROUP BY s"
+    )
+    named = "SELECT DISTINCT schema_name, view_name FROM {} WHERE view_name ILIKE 'per s'"
+    for function in ("duckdb_views()", "tidewheel_views()", "tidewheel_vertices()"):
+        assert con.execute(named.format(function)).fetchall() == [("Raw", "Per S")]
+
+
 def test_views(con: tidewheel.Connection) -> None:
     con.execute("INSERT INTO e VALUES (4, 5), (4, 6)")
     assert con.execute(

@@ -1,0 +1,183 @@
+"""What makes a database again, as SQL: for `.schema` and `.dump`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from tidewheel.engine.quoting import quoted
+
+from ..sql import errors
+from ..sql.statements import tokens, words_in
+
+if TYPE_CHECKING:
+    from .shell import Shell
+
+Name = tuple[str, str]
+"""Schema and name."""
+
+_HERE = "database_name = current_database() AND schema_name <> '__tidewheel' AND NOT internal"
+
+
+def maintained(shell: Shell) -> dict[Name, str]:
+    """The queries of the database's maintained views, in the order in which they were made."""
+    rows = shell.query(
+        "SELECT schema_name, view_name, sql FROM tidewheel_views() "
+        "WHERE database_name = current_database()"
+    )
+    return {(schema, view): sql for schema, view, sql in rows}
+
+
+def shown(name: Name) -> str:
+    """A name as one reads it: without the schema if that is main."""
+    return name[1] if name[0] == "main" else ".".join(name)
+
+
+def _written(name: Name) -> str:
+    return ".".join(map(quoted, name[1:] if name[0] == "main" else name))
+
+
+class Definitions:
+    """CREATE statements, in an order in which they can be run: all, or those of one name.
+
+    `first` is what tables need, `last` what is made of tables.
+    """
+
+    def __init__(self, shell: Shell, wanted: str | None = None) -> None:
+        self._shell = shell
+        self.tables = self._of("table")
+        views = self._of("view")
+        views.update((name, self._maintained(name, sql)) for name, sql in maintained(shell).items())
+        if wanted is None:
+            self.first = [*self._schemas(), *self._types(), *self._of("sequence").values()]
+            self.last = [
+                *_readable({**self._macros(), **views}),
+                *self._of("index").values(),
+            ]
+            return
+        self.first = []
+        self.tables = {n: sql for n, sql in self.tables.items() if _is(n, wanted)}
+        self.last = [sql for n, sql in views.items() if _is(n, wanted)]
+        if not self.tables and not self.last:
+            from .dot_commands import Usage
+
+            raise Usage(f"there is no table or view {wanted}")
+
+    def statements(self) -> list[str]:
+        """All of them."""
+        return [*self.first, *self.tables.values(), *self.last]
+
+    def _of(self, kind: str) -> dict[Name, str]:
+        """DuckDB's own statements."""
+        place = {"sequence": "sequences", "index": "indexes"}.get(kind, f"{kind}s")
+        here = _HERE if kind in ("table", "view") else _HERE.replace(" AND NOT internal", "")
+        rows = self._shell.query(
+            f"SELECT schema_name, {kind}_name, sql FROM duckdb_{place}() "
+            f"WHERE {here} AND sql IS NOT NULL AND NOT starts_with({kind}_name, '__tw_') "
+            f"ORDER BY {kind}_oid"
+        )
+        return {(schema, name): sql.strip().rstrip(";") + ";" for schema, name, sql in rows}
+
+    def _schemas(self) -> list[str]:
+        rows = self._shell.query(
+            f"SELECT schema_name FROM duckdb_schemas() WHERE {_HERE} AND schema_name <> 'main'"
+        )
+        return [f"CREATE SCHEMA {quoted(name)};" for (name,) in rows]
+
+    def _types(self) -> list[str]:
+        rows = self._shell.query(
+            f"SELECT schema_name, type_name FROM duckdb_types() WHERE {_HERE} ORDER BY type_oid"
+        )
+        return [f"CREATE TYPE {_written(name)} AS {self._behind(name)};" for name in rows]
+
+    def _behind(self, name: Name) -> str:
+        """The type that a name stands for."""
+        return str(self._shell.query(f"DESCRIBE SELECT NULL::{_written(name)}")[0][1])
+
+    def _macros(self) -> dict[Name, str]:
+        rows = self._shell.query(
+            "SELECT schema_name, function_name, parameters, function_type, macro_definition "
+            f"FROM duckdb_functions() WHERE {_HERE} AND macro_definition IS NOT NULL "
+            "AND NOT starts_with(function_name, '__tw_') ORDER BY function_oid"
+        )
+        return {
+            (schema, name): f"CREATE MACRO {_written((schema, name))}"
+            f"({', '.join(map(quoted, parameters))}) AS "
+            f"{'TABLE ' if kind == 'table_macro' else ''}{body};"
+            for schema, name, parameters, kind, body in rows
+        }
+
+    def _maintained(self, name: Name, sql: str) -> str:
+        columns = [
+            column
+            for (column,) in self._shell.query(
+                "SELECT column_name FROM duckdb_columns() WHERE database_name = current_database() "
+                "AND schema_name = ? AND table_name = ? ORDER BY column_index",
+                name,
+            )
+        ]
+        try:
+            given = [row[0] for row in self._shell.query(f"DESCRIBE {sql}")]
+        except errors.Error:  # it looks for names elsewhere than this session
+            given = []
+        listed = "" if given == columns else f" ({', '.join(map(quoted, columns))})"
+        query = sql.strip().rstrip(";")
+        return f"CREATE MATERIALIZED VIEW {_written(name)}{listed} AS {query};"
+
+
+def _is(name: Name, wanted: str) -> bool:
+    return wanted.lower() in (name[1].lower(), ".".join(name).lower())
+
+
+def _readable(definitions: dict[Name, str]) -> list[str]:
+    """Views and macros, each behind those that it names in a FROM or calls."""
+    by_word: dict[str, list[Name]] = {}
+    for name in definitions:
+        by_word.setdefault(name[1].lower(), []).append(name)
+    placed: dict[Name, str] = {}
+    entered: set[Name] = set()
+
+    def place(name: Name) -> None:
+        if name in entered:
+            return
+        entered.add(name)
+        for word in _read(definitions[name]):
+            for other in by_word.get(word, ()):
+                place(other)
+        placed[name] = definitions[name]
+
+    for name in definitions:
+        place(name)
+    return list(placed.values())
+
+
+def _read(sql: str) -> Iterator[str]:
+    """The names that may be relations or calls."""
+    for before, token in pairwise(tokens(sql)):
+        if before.text.upper() in ("FROM", "JOIN", ",", "."):
+            yield from words_in(token.text)
+        elif token.text == "(":
+            yield from words_in(before.text)
+
+
+def rows_of(shell: Shell, table: Name) -> Iterator[str]:
+    """An INSERT per row; what is computed from other columns is left out."""
+    columns = [
+        column
+        for column, generated in shell.query(
+            "SELECT column_name, is_generated FROM duckdb_columns() "
+            "WHERE database_name = current_database() AND schema_name = ? AND table_name = ? "
+            "ORDER BY column_index",
+            table,
+        )
+        if not generated
+    ]
+    listed = ", ".join(map(quoted, columns))
+    # every value as text that is cast back, so that nothing depends on how types print
+    items = ", ".join(
+        f"coalesce('''' || replace({quoted(c)}::VARCHAR, '''', '''''') || '''', 'NULL')"
+        for c in columns
+    )
+    for (row,) in shell.query(f"SELECT concat_ws(', ', {items}) FROM {_written(table)}"):
+        yield f"INSERT INTO {_written(table)} ({listed}) VALUES ({row});"
