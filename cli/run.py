@@ -127,10 +127,12 @@ def run(
         sys.exit(130)
 
 
-def report(error: Error, name: str) -> None:
-    """An error on stderr: what is wrong, where, what would be right; red if it is a terminal."""
-    place = ""
-    if name not in ("<command>", "<connection>") and error.line is not None:
+def report(error: Error, name: str, place: str = "") -> None:
+    """An error on stderr: what is wrong, where, what would be right; red if it is a terminal.
+
+    `place`: where it is if the error itself cannot know.
+    """
+    if not place and name not in ("<command>", "<connection>") and error.line is not None:
         place = f"{name}:{error.line}:{error.column}: "
     head, _, rest = str(error).partition("\n")
     click.echo(click.style(f"{place}Error: ", fg="red", bold=True) + head, err=True)

@@ -95,8 +95,13 @@ class Shell:
 
     # -- running
 
-    def run(self, text: str, name: str = "<shell>") -> bool:
-        """Run a dot-command or a script; False if it failed. KeyboardInterrupt goes through."""
+    def run(self, text: str, name: str = "<shell>", line: int | None = None) -> bool:
+        """Run a dot-command or a script; False if it failed. KeyboardInterrupt goes through.
+
+        `line`: where a dot-command stands in the file `name`.
+        """
+        place = "" if line is None else f"{name}:{line}: "
+        start = click.style(f"{place}Error: ", fg="red", bold=True)
         try:
             if text.lstrip().startswith("."):
                 self._command(text.strip().rstrip(";"))
@@ -104,15 +109,15 @@ class Shell:
                 self._script(text)
                 self.changes()
         except errors.Error as error:
-            report(error, "<command>" if name == "<shell>" else name)
+            report(error, "<command>" if name == "<shell>" else name, place)
         except Usage as error:
-            click.echo(click.style("Error: ", fg="red", bold=True) + str(error), err=True)
+            click.echo(start + str(error), err=True)
         except OSError as error:
             if isinstance(error, BrokenPipeError):
                 raise
             problem = error.strerror or str(error)
             where = f"{error.filename}: " if error.filename else ""
-            click.echo(click.style("Error: ", fg="red", bold=True) + where + problem, err=True)
+            click.echo(start + where + problem, err=True)
         else:
             return True
         finally:
@@ -222,7 +227,7 @@ class Shell:
         waiting = ""
         for number, line in enumerate(source):
             if not waiting and line.lstrip().startswith("."):
-                if not self.run(line, name):
+                if not self.run(line, name, number + 1):
                     return False
                 continue
             waiting = waiting + line if waiting else "\n" * number + line  # for errors' places

@@ -86,7 +86,12 @@ def stream(data: object) -> pa.RecordBatchReader:
             hint="pyarrow.Table.from_pylist makes one of dicts; executemany takes tuples",
         )
     # read now: a result of this very connection waits for a lock that the INSERT holds
-    table = pa.table(data)
+    try:
+        table = pa.table(data)
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:  # a pandas column of objects
+        raise errors.DataError(
+            "; ".join(map(str, error.args)), hint="give that column one type before it is appended"
+        ) from None
     if type(data).__module__.partition(".")[0] == "pandas":
         index = [name for name in table.column_names if _PANDAS_INDEX.fullmatch(name)]
         table = table.drop_columns(index)

@@ -159,6 +159,9 @@ def _characters(text: str, position: int, length: int) -> tuple[int | None, int]
 _CANDIDATES = re.compile(
     r"\n+(?:Candidate \w+:|Did you mean:?|Candidate Entries:)[ :]*(?P<list>.*)", re.DOTALL
 )
+_NO_COMMON_TYPE = re.compile(
+    r"Failed to cast value: Unimplemented type for cast \((.*)\)$", re.DOTALL
+)
 
 
 def _plain(report: Report, names: Iterable[str]) -> tuple[str, str | None]:
@@ -194,6 +197,11 @@ def _plain(report: Report, names: Iterable[str]) -> tuple[str, str | None]:
         hint = _file_hint(_last_quoted(message)) or hint
     if "No magic bytes" in message or "too small to be a Parquet" in message:
         hint = "the file is not a Parquet file; read_csv or read_json may read it"
+    mixed = _NO_COMMON_TYPE.match(message)
+    if mixed:
+        kinds = mixed[1].replace(" -> ", ", ")
+        message = f"the values of a list among the parameters have no common type: {kinds}"
+        hint = "for JSON pass text: json.dumps(value)"
     return message, hint
 
 

@@ -264,6 +264,20 @@ INSERT INTO t (m) VALUES ('bad');
     )
 
 
+def test_errors_of_commands_in_a_file_have_their_line(tmp_path: Path) -> None:
+    inner = tmp_path / "inner.sql"
+    inner.write_text("SELECT 1;\n\n.mode nonsense\n")
+    for script, wanted in (
+        ("\n.verify nothing\n", "<stdin>:2: Error: there is no maintained view nothing\n"),
+        ("\n\n.read nothing.sql\n", "<stdin>:3: Error: nothing.sql: No such file"),
+        (f".read {inner}\n", f"{inner}:3: Error: there is no mode nonsense"),
+        (f".read {inner}\n", f"<stdin>:1: Error: {inner} was run to its first error"),
+    ):
+        done = pipe(script, home=tmp_path)
+        assert done.returncode == 1
+        assert wanted in done.stderr
+
+
 def test_options_of_the_shell_need_no_word_shell(tmp_path: Path) -> None:
     (tmp_path / ".tidewheelrc").write_text(".mode csv\n")
     found = pipe(".safe_mode\nSELECT 1 AS a;", "--no-init", "--safe", home=tmp_path)

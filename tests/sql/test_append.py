@@ -190,3 +190,9 @@ def test_safe_mode_takes_rows() -> None:
         con.execute("CREATE TABLE t (a INTEGER)")
         assert con.append("t", pa.table({"a": [1, 2]})) == 2
         assert con.execute("FROM t").fetchall() == [(1,), (2,)]
+
+
+def test_a_column_of_mixed_objects_is_an_error_of_ours(con: tidewheel.Connection) -> None:
+    with pytest.raises(tidewheel.DataError, match="column a") as caught:
+        con.append("t", pd.DataFrame({"a": [1, "x"]}))
+    assert caught.value.hint == "give that column one type before it is appended"

@@ -194,6 +194,13 @@ def test_parameters_that_do_not_fit(
     assert error.column == column
 
 
+def test_a_list_without_a_common_type_says_what_to_pass() -> None:
+    with tidewheel.connect() as con, pytest.raises(tidewheel.ProgrammingError) as caught:
+        con.execute("SELECT ?::JSON", [{"a": [1, {"b": 2}]}])
+    assert "no common type: INTEGER, STRUCT(b INTEGER)" in caught.value.message
+    assert caught.value.hint == "for JSON pass text: json.dumps(value)"
+
+
 def test_place_is_found_with_parameters_and_in_a_transaction() -> None:
     with tidewheel.connect() as connection:
         connection.execute(TABLES)
