@@ -63,7 +63,8 @@ def _step(step: str) -> None:
 
 def _print(checked: Checked) -> None:
     found = checked.comparison
-    here = f"{found.left_rows} rows here in {checked.seconds_here:.3f} s"
+    unit = "row" if found.left_rows == 1 else "rows"
+    here = f"{found.left_rows} {unit} here in {checked.seconds_here:.3f} s"
     there = f"{found.right_rows} on Spark in {checked.seconds_spark:.3f} s"
     if checked.same:
         click.echo(f"same: {here}, {there}")

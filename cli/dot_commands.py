@@ -64,6 +64,11 @@ def words(name: str, rest: str, least: int, most: int) -> list[str]:
     return found
 
 
+def files(name: str, rest: str, least: int = 1) -> list[str]:
+    """The argument of `.name` that is a file, with ~ for the home folder."""
+    return [os.path.expanduser(file) for file in words(name, rest, least, 1)]
+
+
 def literal(text: str) -> str:
     """A text as SQL."""
     return "'" + text.replace("'", "''") + "'"
@@ -196,7 +201,7 @@ def _width(shell: Shell, rest: str) -> None:
 
 @command("output", "[FILE]", "write results to FILE; without it to the screen again")
 def _output(shell: Shell, rest: str) -> None:
-    found = words("output", rest, 0, 1)
+    found = files("output", rest, 0)
     fresh = open(found[0], "w", encoding="utf-8") if found and found[0] != "stdout" else None  # noqa: SIM115
     if shell.output is not None:
         shell.output.close()
@@ -205,7 +210,7 @@ def _output(shell: Shell, rest: str) -> None:
 
 @command("once", "FILE", "write the next result to FILE")
 def _once(shell: Shell, rest: str) -> None:
-    shell.once = open(words("once", rest, 1, 1)[0], "w", encoding="utf-8")  # noqa: SIM115
+    shell.once = open(files("once", rest)[0], "w", encoding="utf-8")  # noqa: SIM115
 
 
 # -- files and databases
@@ -213,7 +218,7 @@ def _once(shell: Shell, rest: str) -> None:
 
 @command("read", "FILE", "run the statements and commands of FILE")
 def _read(shell: Shell, rest: str) -> None:
-    name = words("read", rest, 1, 1)[0]
+    name = files("read", rest)[0]
     with Path(name).open(encoding="utf-8-sig") as file:
         if not shell.read(file, name):
             raise Usage(f"{name} was run to its first error")
@@ -225,7 +230,7 @@ def _import(shell: Shell, rest: str) -> None:
     there = shell.query(
         "SELECT count(*) FROM information_schema.tables WHERE table_name = ?", [table]
     )
-    source = f"SELECT * FROM {literal(file)}"
+    source = f"SELECT * FROM {literal(os.path.expanduser(file))}"
     if there[0][0]:
         shell.run_checked(f"INSERT INTO {quoted(table)} {source}")
     else:
@@ -236,13 +241,13 @@ def _import(shell: Shell, rest: str) -> None:
 
 @command("open", "[FILE]", "open another database; without FILE one in memory")
 def _open(shell: Shell, rest: str) -> None:
-    found = words("open", rest, 0, 1)
+    found = files("open", rest, 0)
     shell.open(found[0] if found else ":memory:")
 
 
 @command("save", "FILE", "copy the database to a new file")
 def _save(shell: Shell, rest: str) -> None:
-    name = words("save", rest, 1, 1)[0]
+    name = files("save", rest)[0]
     if os.path.exists(name):
         raise Usage(f"{name} exists")
     own = shell.query("SELECT current_database()")[0][0]
@@ -292,6 +297,7 @@ def _explain(shell: Shell, rest: str) -> None:
 @command("graph", "FILE QUERY", "draw the dataflow of QUERY: .svg, .html, .dot or .mermaid")
 def _graph(shell: Shell, rest: str) -> None:
     name, _, query = rest.partition(" ")
+    name = os.path.expanduser(name)
     kind = Path(name).suffix.lstrip(".").lower()
     kind = {"mmd": "mermaid", "gv": "dot", "htm": "html"}.get(kind, kind)
     if kind not in ("svg", "html", "dot", "mermaid") or not query.strip():

@@ -176,7 +176,10 @@ def _destination(
         yield (sys.stdout.buffer if binary else sys.stdout), sys.stdout.flush
         return
     folder = os.path.dirname(os.path.abspath(output))
-    handle, path = tempfile.mkstemp(prefix=".tidewheel-", dir=folder)
+    try:
+        handle, path = tempfile.mkstemp(prefix=".tidewheel-", dir=folder)
+    except OSError as error:
+        raise click.ClickException(f"cannot write {output}: {error.strerror}") from None
     umask = os.umask(0)
     os.umask(umask)
     os.chmod(path, 0o666 & ~umask)

@@ -300,7 +300,12 @@ def _syntax(
         what = "has no END" if left_open.kind == "word" else "is never closed"
         message = f"syntax error: this {left_open.text} {what}"
         return message, left_open.start, len(left_open.text), hint
-    if at == 0 and hint is None and parts and parts[0].text.upper() not in _WORDS:
+    if at == 0 and parts[:1] and parts[0].text == "." and len(parts) > 1:
+        hint = (
+            f".{parts[1].text} is the shell's: .read runs files that have such lines, and so does "
+        )
+        hint += "a pipe into tidewheel"
+    elif at == 0 and hint is None and parts and parts[0].text.upper() not in _WORDS:
         hint = "a statement begins with a verb, such as SELECT, FROM, INSERT, CREATE or COPY"
     elif at < len(parts) and parts[at].text.upper() in _RESERVED:
         word = parts[at].text

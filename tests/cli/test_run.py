@@ -213,6 +213,20 @@ def test_failed_run_leaves_no_file(run: Run, tmp_path: Path) -> None:
     assert run("run", "-c", "select 1", "-o", tmp_path / "no" / "x.csv").exit_code == 1
 
 
+def test_a_folder_that_is_not_there(run: Run, tmp_path: Path) -> None:
+    output = tmp_path / "nothing" / "out.csv"
+    result = run("-c", "SELECT 1", "--format", "csv", "-o", str(output))
+    assert result.exit_code == 1
+    assert result.stderr == f"Error: cannot write {output}: No such file or directory\n"
+
+
+def test_commands_of_the_shell_in_a_file(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "a.sql").write_text("SELECT 1;\n.tables\n")
+    result = run("-f", str(tmp_path / "a.sql"))
+    assert result.exit_code == 1
+    assert "Hint: .tables is the shell's: .read runs files" in result.stderr
+
+
 def test_parameters(run: Run) -> None:
     result = run(
         "run", "-c", "select $a + 1 as a, $d + 1 as d, $s as s", "--format", "jsonl",

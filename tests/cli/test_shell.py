@@ -278,6 +278,20 @@ def test_errors_of_commands_in_a_file_have_their_line(tmp_path: Path) -> None:
         assert wanted in done.stderr
 
 
+def test_files_under_the_home_folder(tmp_path: Path) -> None:
+    (tmp_path / "in.csv").write_text("a\n7\n")
+    (tmp_path / "in.sql").write_text("FROM t;\n")
+    script = (
+        ".import ~/in.csv t\n.mode csv\n.once ~/once.csv\nFROM t;\n.save ~/saved.db\n"
+        ".open ~/saved.db\n.output ~/read.csv\n.read ~/in.sql\n.graph ~/t.svg FROM t\n"
+    )
+    done = pipe(script, home=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (tmp_path / "once.csv").read_text() == "a\n7\n"
+    assert (tmp_path / "read.csv").read_text().startswith("a\n7\n")
+    assert (tmp_path / "t.svg").exists()
+
+
 def test_options_of_the_shell_need_no_word_shell(tmp_path: Path) -> None:
     (tmp_path / ".tidewheelrc").write_text(".mode csv\n")
     found = pipe(".safe_mode\nSELECT 1 AS a;", "--no-init", "--safe", home=tmp_path)
