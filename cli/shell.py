@@ -261,12 +261,20 @@ class Shell:
 
 def meant(text: str) -> str:
     """What is typed, or the dot-command for what other shells call it."""
-    return _ELSEWHERE.get(text.strip().rstrip(";").lower(), text)
+    line = text.strip().rstrip(";")
+    if not line.startswith("\\"):
+        return _ELSEWHERE.get(line.lower(), text)
+    word, _, rest = line.partition(" ")
+    if word == "\\d" and rest:
+        return f".schema {rest}"
+    return f"{_PSQL.get(word, '.' + word[1:])} {rest}".rstrip()
 
 
-_ELSEWHERE = {
-    "exit": ".exit", "quit": ".exit", "\\q": ".exit", "help": ".help", "\\?": ".help",
-    "\\d": ".tables", "\\dt": ".tables",
+_ELSEWHERE = {"exit": ".exit", "quit": ".exit", "help": ".help"}
+_PSQL = {
+    "\\q": ".exit", "\\?": ".help", "\\h": ".help", "\\d": ".tables", "\\dt": ".tables",
+    "\\dv": ".views", "\\dm": ".views", "\\i": ".read", "\\o": ".output", "\\timing": ".timer",
+    "\\x": ".mode line",
 }  # fmt: skip
 
 

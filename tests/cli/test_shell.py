@@ -16,6 +16,8 @@ import pexpect
 import pyte
 import pytest
 
+from tidewheel.cli.shell import meant
+
 COMMAND = [sys.executable, "-m", "tidewheel.cli"]
 ENDLESS = "WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t) SELECT count(*) FROM t;"
 TIMEOUT = 60
@@ -290,6 +292,30 @@ def test_files_under_the_home_folder(tmp_path: Path) -> None:
     assert (tmp_path / "once.csv").read_text() == "a\n7\n"
     assert (tmp_path / "read.csv").read_text().startswith("a\n7\n")
     assert (tmp_path / "t.svg").exists()
+
+
+@pytest.mark.parametrize(
+    ("typed", "command"),
+    [
+        ("\\d", ".tables"),
+        ("\\d words;", ".schema words"),
+        ("\\dt w%", ".tables w%"),
+        ("\\i a.sql", ".read a.sql"),
+        ("\\timing on", ".timer on"),
+        ("\\x", ".mode line"),
+        ("\\nonsense here", ".nonsense here"),
+        ("EXIT;", ".exit"),
+        ("SELECT '\\d';", "SELECT '\\d';"),
+    ],
+)
+def test_what_other_shells_call_it(typed: str, command: str) -> None:
+    assert meant(typed) == command
+
+
+def test_a_command_of_psql_waits_for_no_semicolon(spawn: Spawn) -> None:
+    shell = spawn()
+    shell.type("\\nonsense")
+    shell.see("there is no command .nonsense")
 
 
 def test_options_of_the_shell_need_no_word_shell(tmp_path: Path) -> None:
