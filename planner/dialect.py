@@ -31,6 +31,25 @@ _KEPT_CALLS = {"LOG2", "LOG10", "STRUCT_PACK", "TODAY", "GET_CURRENT_TIME"}
 # Types that a string may follow, as in DATE '2024-01-01'.
 _LITERAL_TYPES = DuckDB.Parser.TYPE_TOKENS - {TokenType.INTERVAL}
 
+# Words of other dialects, and of statements that are no query: in a query names for DuckDB.
+_NAMES = {
+    TokenType.ALTER,
+    TokenType.DROP,
+    TokenType.FORCE,
+    TokenType.GRANT,
+    TokenType.INSTALL,
+    TokenType.LOCK,
+    TokenType.MAP,
+    TokenType.PARTITION_BY,
+    TokenType.REVOKE,
+    TokenType.RLIKE,
+    TokenType.ROLLBACK,
+    TokenType.STRAIGHT_JOIN,
+    TokenType.UNCACHE,
+    TokenType.XOR,
+}
+_QUERY = {TokenType.SELECT, TokenType.WITH, TokenType.FROM, TokenType.VALUES, TokenType.L_PAREN}
+
 # What may follow a value and changes its meaning: a cast, a subscript, a field or method.
 _POSTFIX = {TokenType.DCOLON, TokenType.L_BRACKET, TokenType.DOT}
 
@@ -45,7 +64,7 @@ class Tidewheel(DuckDB):
     def tokenize(self, sql: str, dialect: DialectType = None) -> list[Token]:
         """The tokens of `sql`, those replaced that sqlglot's parser would take for others."""
         tokens = super().tokenize(sql, dialect)
-        tokens = _in_lists(_arrays(_values(_group_by_star(tokens))))
+        tokens = _in_lists(_arrays(_values(_group_by_star(_names(tokens)))))
         return _null_orders(_kept_calls(_typed_literals(tokens)))
 
     def parse(self, sql: str, **opts: Any) -> list[exp.Expr | None]:
@@ -82,6 +101,24 @@ class Tidewheel(DuckDB):
 def _like(token: Token, kind: TokenType, text: str) -> Token:
     """A token in the place of `token`, so that errors still name the place."""
     return Token(kind, text, token.line, token.col, token.start, token.end, [])
+
+
+def _names(tokens: list[Token]) -> list[Token]:
+    """``FROM student_teacher map``, ``sum(xor)``: sqlglot expects what its dialects have there.
+
+    ``PARTITION BY`` is one token, of two words; ``MAP {…}`` and calls, as of ``xor(a, b)``, are
+    what they are.
+    """
+    if not tokens or tokens[0].token_type not in _QUERY:
+        return tokens
+    return [
+        _like(token, TokenType.IDENTIFIER, token.text)
+        if token.token_type in _NAMES
+        and _PLAIN_NAME.fullmatch(token.text)
+        and after.token_type not in (TokenType.L_PAREN, TokenType.L_BRACE)
+        else token
+        for token, after in zip(tokens, [*tokens[1:], tokens[-1]], strict=True)
+    ]
 
 
 def _group_by_star(tokens: list[Token]) -> list[Token]:

@@ -139,7 +139,9 @@ def calls(text: str) -> Iterator[tuple[Token, str]]:
                 continue  # the columns of a WITH table
             if word != "age" or arguments + (before == ".") == 1:
                 yield token, word
-        elif word in BARE and token.kind == "word" and before != "." and behind != ".":
+        elif word in BARE and token.kind == "word" and "." not in (before, behind):
+            if before.upper() == "AS":
+                continue  # the name of a column
             yield token, word
 
 

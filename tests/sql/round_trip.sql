@@ -151,3 +151,5 @@ select current_user, session_user, user, current_catalog, current_role from t
 select date '2024-01-31' - interval '1' month, '2024-01-01'::date - 1, time '10:00' + interval '5' minute
 select array[a, b], array[], array[array[a], [b]], array[a, b][1], a in (array[1], [2]), a = any(array[1, b]), array[a] || [b] || array[array[1], array[2]][1] from t group by array[a], [b]
 select (array[1])[1], a::int[] || array[1], case when a then array[1] else array['x'] end, f(array[1], x := array[2]), a between array[1] and array[2] from t
+select map.xor, sum(lock) over (partition by map order by xor desc) from t map join u as grant on map.a = grant.force
+select map[1], map.x, map {'a': map}, map([a], [b])[1], a::map(integer, integer), xor(a, b), a in (map, drop) from t group by rollback

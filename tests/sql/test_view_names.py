@@ -361,3 +361,29 @@ def test_a_plain_view_means_the_types_of_its_schema(fusion: str) -> None:
         con.execute("INSERT INTO s.t VALUES ('a'), ('c')")
         for name in ("s.p", "v"):
             assert sorted(con.execute(f"FROM {name}").fetchall()) == [("a", False), ("c", True)]
+
+
+@pytest.mark.parametrize("word", ["map", "grant", "lock", "xor", "regexp", "force", "drop"])
+def test_words_of_other_dialects_are_names(word: str) -> None:
+    query = f"""SELECT {word}.{word}, count(*) AS n, max({word}.m) AS m
+        FROM (SELECT b AS {word}, max(a) OVER (PARTITION BY b) AS m FROM t) {word}
+        JOIN t u ON u.b = {word}.{word} GROUP BY ALL"""
+    with tidewheel.connect() as con:
+        con.execute("CREATE TABLE t (a INTEGER, b INTEGER); INSERT INTO t VALUES (1, 1), (2, 1)")
+        con.execute(f"CREATE MATERIALIZED VIEW v AS {query}")
+        kept = con.execute("SELECT maintenance FROM tidewheel_views()").fetchall()
+        assert kept == [("incremental",)]
+        con.execute("INSERT INTO t VALUES (3, 1), (3, 2), (NULL, NULL)")
+        con.execute("UPDATE t SET b = 2 WHERE a = 2")
+        assert sorted(con.execute("FROM v").fetchall()) == sorted(con.execute(query).fetchall())
+
+
+@pytest.mark.parametrize("word", ["current_date", "localtime", "current_timestamp"])
+def test_a_column_may_be_given_the_name_of_a_value(word: str) -> None:
+    with tidewheel.connect() as con:
+        con.execute("CREATE TABLE t (a INTEGER)")
+        con.execute(f"CREATE MATERIALIZED VIEW v AS SELECT a AS {word} FROM t")
+        con.execute("INSERT INTO t VALUES (1)")
+        assert con.execute("FROM v").fetchall() == [(1,)]
+        with pytest.raises(tidewheel.Error, match="its value changes while no table does"):
+            con.execute(f"CREATE MATERIALIZED VIEW w AS SELECT {word} AS a FROM t")
