@@ -53,8 +53,7 @@ class ColumnType:
     @functools.cached_property
     def comparable(self) -> bool:
         """Are values as `rowwise` has them equal in Python where they are equal here?"""
-        t = pa.types
-        return bool(t.is_integer(self.arrow) or t.is_string(self.arrow) or t.is_date32(self.arrow))
+        return self.integer or bool(pa.types.is_string(self.arrow))
 
     @functools.cached_property
     def plain(self) -> bool:

@@ -23,6 +23,8 @@ VIEWS = {
     "sums": "SELECT i, count(*), count(b), sum(b), sum(i), avg(n), sum(n) FROM t GROUP BY i",
     "texts": "SELECT s, d, min(i), sum(y) FROM t GROUP BY s, d",
     "pairs": "SELECT s, d, avg(b) AS a, sum(y + 1) AS total FROM t GROUP BY ALL",
+    "by_decimal": "SELECT n, d IS NULL AS z, count(*), sum(b), max(y) FROM t GROUP BY ALL",
+    "by_time": "SELECT d + INTERVAL 90 MINUTE AS h, count(*), min(i), sum(y) FROM t GROUP BY ALL",
     "total": "SELECT count(*), sum(b), avg(y), sum(x) FROM t",
     "one_group": "SELECT count(*), count(b), sum(b), avg(n), sum(n), sum(i) FROM t",
     "none": "SELECT count(*), sum(i) FROM t WHERE i > 99",
