@@ -10,9 +10,8 @@ import numpy as np
 from sqlglot import exp
 
 from tidewheel.engine.state.columns import Array, Col, Mask
-from tidewheel.engine.state.rowwise import ByRow, Row
 from tidewheel.planner.constants import natural
-from tidewheel.planner.number import DECIMAL, Number, held_row, hold
+from tidewheel.planner.number import DECIMAL, Number, held_row, hold, unless_null
 
 _PLACES = 15  # of a double; powers of ten up to here are exact
 
@@ -51,18 +50,7 @@ def _mapped(
         values, nulls = number.run(cols, n)
         return compute(values), nulls
 
-    return replace(number, run=run, row=_of_row(number.row, of_one))
-
-
-def _of_row(value_of: ByRow | None, compute: Callable[[Any], Any]) -> ByRow | None:
-    if value_of is None:
-        return None
-
-    def row(given: Row) -> Any:
-        value = value_of(given)
-        return None if value is None else compute(value)
-
-    return row
+    return replace(number, run=run, row=unless_null(number.row, of_one))
 
 
 def _absolute(number: Number) -> Number:

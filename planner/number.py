@@ -132,6 +132,18 @@ def held_row(value_of: ByRow | None, limit: int) -> ByRow | None:
     return by_row
 
 
+def unless_null(value_of: ByRow | None, compute: Callable[[Any], Any]) -> ByRow | None:
+    """What is computed of the value of a row, NULL of NULL."""
+    if value_of is None:
+        return None
+
+    def by_row(row: Row) -> Any:
+        value = value_of(row)
+        return None if value is None else compute(value)
+
+    return by_row
+
+
 def as_double(number: Number) -> Number:
     """Exact numbers as DuckDB casts them to DOUBLE."""
     if number.scale is None:

@@ -8,6 +8,7 @@ of more rows than are kept as rows, of which a statement is as quick.
 from __future__ import annotations
 
 import datetime
+import operator
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -22,7 +23,7 @@ from tidewheel.engine.state.columns import Col
 from tidewheel.engine.state.delta import Schema
 from tidewheel.engine.state.rowwise import ByRow, Row
 from tidewheel.planner.constants import natural
-from tidewheel.planner.number import NeedsKernel, Number
+from tidewheel.planner.number import NeedsKernel, Number, unless_null
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +109,7 @@ class Texts:
 
     def length(self, expression: exp.Length) -> ByRow | None:
         """How many characters a text has."""
-        return _one(self.text(expression.this), len)
+        return unless_null(self.text(expression.this), len)
 
     def test(self, expression: exp.Expr, wanted: bool = True) -> ByRow | None:
         """Is a condition on texts TRUE, or FALSE? None where it is none, or needs a kernel."""
@@ -137,7 +138,7 @@ class Texts:
         parts = [_WILD.get(c) or re.escape(c) for c in pattern.this]
         like = re.compile("".join(parts), re.DOTALL)
         fits = bool(expression.args.get("negate")) != wanted
-        return _one(text, lambda value: (like.fullmatch(value) is not None) == fits)
+        return unless_null(text, lambda value: (like.fullmatch(value) is not None) == fits)
 
     def _both(self, one: exp.Expr, other: exp.Expr) -> tuple[ByRow, ByRow] | None:
         left, right = self.text(one), self.text(other)
@@ -145,25 +146,13 @@ class Texts:
 
     def _written(self, expression: exp.Expr) -> ByRow | None:
         """A text, or an integer as DuckDB casts it to one."""
-        text = self.text(expression)
-        if text is not None:
-            return text
+        return self.text(expression) or self._digits(expression)
+
+    def _digits(self, expression: exp.Expr) -> ByRow | None:
         number = self._number(expression)
-        plain = number is not None and number.integer and number.moment is None
-        return _one(number.row, str) if number is not None and plain and number.bits else None
-
-    def _of_all(self, parts: Sequence[exp.Expr], compute: Callable[..., Any]) -> ByRow | None:
-        """What is computed of texts and integers, NULL where one is."""
-        found = [self._written(part) for part in parts]
-        given = [f for f in found if f is not None]
-        if len(given) < len(found):
+        if number is None or not number.integer or not number.bits or number.moment is not None:
             return None
-
-        def by_row(row: Row) -> str | None:
-            values = [f(row) for f in given]
-            return None if None in values else compute(*values)
-
-        return by_row
+        return unless_null(number.row, str)
 
     def cast(self, expression: exp.Cast) -> ByRow | None:
         to, value = expression.args["to"], expression.this
@@ -172,13 +161,16 @@ class Texts:
         if isinstance(value, exp.Column) and value.name in self._schema.names:
             at = self._schema.index(value.name)
             if pa.types.is_date32(self._schema.types[at]):
-                return _one(itemgetter(at), _day)
+                return unless_null(itemgetter(at), _day)
         return self._written(value)
 
     def joined(self, expression: exp.DPipe) -> ByRow | None:
-        if self.text(expression.this) is None and self.text(expression.expression) is None:
+        left, right = self.text(expression.this), self.text(expression.expression)
+        if left is None and right is None:
             return None  # it may be of lists, or of two numbers
-        return self._of_all((expression.this, expression.expression), lambda a, b: a + b)
+        left = left or self._digits(expression.this)
+        right = right or self._digits(expression.expression)
+        return None if left is None or right is None else _of_all((left, right), operator.add)
 
     def concatenated(self, expression: exp.Concat) -> ByRow | None:
         return self._listed(expression, _always(""), expression.expressions)
@@ -232,9 +224,9 @@ class Texts:
 
     def replaced(self, expression: exp.Replace) -> ByRow | None:
         parts = [expression.this, expression.expression, expression.args.get("replacement")]
-        if any(part is None or self.text(part) is None for part in parts):
-            return None
-        return self._of_all([p for p in parts if p is not None], _replaced)
+        found = [None if part is None else self.text(part) for part in parts]
+        given = [f for f in found if f is not None]
+        return _of_all(given, _replaced) if len(given) == len(parts) else None
 
     def part(self, expression: exp.Substring) -> ByRow | None:
         start, length = expression.args.get("start"), expression.args.get("length")
@@ -271,7 +263,7 @@ class Texts:
         return self._of_ascii(expression.this, str.upper)
 
     def _of_ascii(self, expression: exp.Expr, compute: Callable[[str], str]) -> ByRow | None:
-        return _one(self.text(expression), lambda text: compute(_ascii(text)))
+        return unless_null(self.text(expression), lambda text: compute(_ascii(text)))
 
 
 _MAKE: dict[type[exp.Expr], Callable[[Texts, Any], ByRow | None]] = {
@@ -302,14 +294,12 @@ def _always(value: Any) -> ByRow:
     return lambda row: value
 
 
-def _one(value_of: ByRow | None, compute: Callable[[Any], Any]) -> ByRow | None:
-    """What is computed of a value, NULL of NULL."""
-    if value_of is None:
-        return None
+def _of_all(parts: Sequence[ByRow], compute: Callable[..., Any]) -> ByRow:
+    """What is computed of several values, NULL where one is."""
 
     def by_row(row: Row) -> Any:
-        value = value_of(row)
-        return None if value is None else compute(value)
+        values = [f(row) for f in parts]
+        return None if None in values else compute(*values)
 
     return by_row
 
