@@ -37,9 +37,10 @@ def predicate_by_row(expression: exp.Expr, schema: Schema) -> ByRow | None:
         other = predicate_by_row(expression.expression, schema)
         if one is None or other is None:
             return None
+        # both are asked, as of columns: one may be DuckDB's to compute, or to refuse
         if isinstance(expression, exp.And):
-            return lambda row: one(row) and other(row)
-        return lambda row: one(row) or other(row)
+            return lambda row: one(row) & other(row)
+        return lambda row: one(row) | other(row)
     at = position(expression, schema)
     if at is not None:
         return (lambda row: bool(row[at])) if is_bool(schema.types[at]) else None

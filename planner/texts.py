@@ -138,7 +138,12 @@ class Texts:
         parts = [_WILD.get(c) or re.escape(c) for c in pattern.this]
         like = re.compile("".join(parts), re.DOTALL)
         fits = bool(expression.args.get("negate")) != wanted
-        return unless_null(text, lambda value: (like.fullmatch(value) is not None) == fits)
+
+        def by_row(row: Row) -> bool:
+            value = text(row)
+            return value is not None and (like.fullmatch(value) is not None) == fits
+
+        return by_row
 
     def _both(self, one: exp.Expr, other: exp.Expr) -> tuple[ByRow, ByRow] | None:
         left, right = self.text(one), self.text(other)

@@ -41,7 +41,8 @@ x = 1.5 OR x > 2 ; NOT x > 2 ; p >= 1.5 ; NOT p < n ; length(a) BETWEEN 1 AND 2
 abs(n + 0) ; abs(x) ; abs(p) ; abs(n) // 2 ; n // 3 ; m // 1000000 ; floor(x) ; ceil(x * 1.3)
 round(x) ; round(x, 2) ; round(p) ; round(p, 1) ; round(p, 2) ; round(p, 3) ; round(n) ; round(-x)
 round(x / 3, 4) ; round(p * 3, 1) ; n % 3 = 0 ; abs(n - m // 2) > 1 ; floor(p) ; round(n, 1)
-(a || b) IS NULL ; a < b ; a >= 'b' ; coalesce(f, FALSE) ; CASE WHEN a > 'b' THEN 1 END
+(a || b) IS NULL ; a LIKE 'x%' AND f ; f OR NOT b LIKE '%b'
+a < b ; a >= 'b' ; coalesce(f, FALSE) ; CASE WHEN a > 'b' THEN 1 END
 """
 EXPRESSIONS = [part.strip() for line in VALUES.strip().split("\n") for part in line.split(";")]
 TEXTS = st.sampled_from(["x", "Ab", "", " x ", "xyx", "\tb", "é", "straße", "a\U0001f600b", "NULL"])
