@@ -96,7 +96,7 @@ def test_kernels_are_planned_when_they_are_needed(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(view_kernels, "schema_of", bound)
     with tidewheel.connect() as con:
         con.execute("CREATE TABLE t (a INTEGER, b VARCHAR)")
-        query = "SELECT upper(b) AS u, count(*) AS n FROM t GROUP BY upper(b)"
+        query = "SELECT lpad(upper(b), 2, '0') AS u, count(*) AS n FROM t GROUP BY ALL"
         con.execute(f"CREATE MATERIALIZED VIEW v AS {query}")
         assert ran
         ran.clear()
@@ -104,6 +104,6 @@ def test_kernels_are_planned_when_they_are_needed(monkeypatch: pytest.MonkeyPatc
         assert not ran
         for at, text in enumerate(("x", "y", "X")):
             con.execute(f"INSERT INTO t VALUES ({at}, '{text}'), ({at}, '{text}')")
-        assert con.execute("FROM w ORDER BY u").fetchall() == [("X", 4), ("Y", 2)]
+        assert con.execute("FROM w ORDER BY u").fetchall() == [("0X", 4), ("0Y", 2)]
         assert con.execute("VERIFY VIEW w").fetchall() == []
         assert ran
