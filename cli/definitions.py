@@ -109,14 +109,7 @@ class Definitions:
         }
 
     def _maintained(self, name: Name, sql: str) -> str:
-        columns = [
-            column
-            for (column,) in self._shell.query(
-                "SELECT column_name FROM duckdb_columns() WHERE database_name = current_database() "
-                "AND schema_name = ? AND table_name = ? ORDER BY column_index",
-                name,
-            )
-        ]
+        columns = [column for column, _ in _columns(self._shell, name)]
         try:
             given = [row[0] for row in self._shell.query(f"DESCRIBE {sql}")]
         except errors.Error:  # it looks for names elsewhere than this session
@@ -161,18 +154,22 @@ def _read(sql: str) -> Iterator[str]:
             yield from words_in(before.text)
 
 
-def rows_of(shell: Shell, table: Name) -> Iterator[str]:
-    """An INSERT per row; what is computed from other columns is left out."""
-    columns = [
-        column
+def _columns(shell: Shell, name: Name) -> list[tuple[str, bool]]:
+    """Of a table or view, and whether they are computed from others."""
+    return [
+        (column, generated)
         for column, generated in shell.query(
             "SELECT column_name, is_generated FROM duckdb_columns() "
             "WHERE database_name = current_database() AND schema_name = ? AND table_name = ? "
             "ORDER BY column_index",
-            table,
+            name,
         )
-        if not generated
     ]
+
+
+def rows_of(shell: Shell, table: Name) -> Iterator[str]:
+    """An INSERT per row; what is computed from other columns is left out."""
+    columns = [column for column, generated in _columns(shell, table) if not generated]
     listed = ", ".join(map(quoted, columns))
     # every value as text that is cast back, so that nothing depends on how types print
     items = ", ".join(

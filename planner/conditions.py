@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import reduce
+
 from sqlglot import exp
 
 _OPPOSITE: dict[type[exp.Expr], type[exp.Expr]] = {
@@ -27,37 +29,34 @@ def swapped(comparison: type[exp.Expr]) -> type[exp.Expr]:
     return _SWAPPED.get(comparison, comparison)
 
 
+def simpler(expression: exp.Expr) -> exp.Expr | None:
+    """BETWEEN, or IN a few expressions, as comparisons; None for others."""
+    value = expression.this
+    if isinstance(expression, exp.Between) and not expression.args.get("symmetric"):
+        low = exp.GTE(this=value.copy(), expression=expression.args["low"].copy())
+        high = exp.LTE(this=value.copy(), expression=expression.args["high"].copy())
+        return exp.And(this=low, expression=high)
+    if not isinstance(expression, exp.In) or expression.args.get("query"):
+        return None
+    if not 0 < len(expression.expressions) <= _FEW:
+        return None
+    # TRUE if one of the comparisons is: a NULL among them makes it NULL instead of FALSE.
+    equal: list[exp.Expr] = [
+        exp.EQ(this=value.copy(), expression=e.copy()) for e in expression.expressions
+    ]
+    return reduce(lambda one, other: exp.Or(this=one, expression=other), equal)
+
+
 def opposite(expression: exp.Expr) -> exp.Expr | None:
     """What is TRUE where a condition is FALSE, neither where it is NULL; None: not said here."""
+    expression = simpler(expression) or expression
     if isinstance(expression, exp.Not):
         inner: exp.Expr = expression.this
         return inner
     if type(expression) in _OPPOSITE:
         to = _OPPOSITE[type(expression)]
         return to(this=expression.this.copy(), expression=expression.expression.copy())
-    parts = conjuncts(expression)
-    if isinstance(expression, exp.And | exp.Or):
-        parts = (expression.this, expression.expression)
-    if parts is None:
+    if not isinstance(expression, exp.And | exp.Or):
         return None
-    one, other = (exp.Not(this=part.copy()) for part in parts)
+    one, other = (exp.Not(this=e.copy()) for e in (expression.this, expression.expression))
     return (exp.And if isinstance(expression, exp.Or) else exp.Or)(this=one, expression=other)
-
-
-def conjuncts(expression: exp.Expr) -> tuple[exp.Expr, exp.Expr] | None:
-    """BETWEEN as the two conditions of which both must hold; None for others."""
-    if not isinstance(expression, exp.Between) or expression.args.get("symmetric"):
-        return None
-    low = exp.GTE(this=expression.this.copy(), expression=expression.args["low"].copy())
-    high = exp.LTE(this=expression.this.copy(), expression=expression.args["high"].copy())
-    return low, high
-
-
-def listed(expression: exp.Expr) -> list[exp.Expr] | None:
-    """IN a few expressions as the conditions of which one must hold; None for others."""
-    if not isinstance(expression, exp.In) or expression.args.get("query"):
-        return None
-    if not 0 < len(expression.expressions) <= _FEW:
-        return None
-    value = expression.this
-    return [exp.EQ(this=value.copy(), expression=e.copy()) for e in expression.expressions]

@@ -29,13 +29,13 @@ from tidewheel.engine.state.columns import (
 from tidewheel.engine.state.delta import Schema
 from tidewheel.engine.state.rowwise import Row
 from tidewheel.planner.arithmetic import compile_number
-from tidewheel.planner.conditions import conjuncts, listed, opposite, swapped
+from tidewheel.planner.conditions import opposite, simpler, swapped
 from tidewheel.planner.constants import constant
 from tidewheel.planner.enum_values import compile_place
 from tidewheel.planner.moments import compile_moment, compile_moments
 from tidewheel.planner.number import NeedsKernel, Number, aligned, as_double, either
 from tidewheel.planner.text import own_call
-from tidewheel.planner.texts import Text, Texts, Truth, left_to_duckdb
+from tidewheel.planner.texts import Text, Texts, Truth, is_bool, left_to_duckdb
 
 _COMPARE: dict[type[exp.Expr], tuple[str, Any]] = {
     exp.EQ: ("equal", np.equal),
@@ -66,15 +66,10 @@ class Constant:
         return self.value
 
 
-def is_bool(kind: pa.DataType) -> bool:
-    """Are these truth values?"""
-    return isinstance(kind, pa.Bool8Type) or bool(pa.types.is_boolean(kind))
-
-
 def compile_value(
     expression: exp.Expr, schema: Schema
 ) -> int | Number | Constant | Text | Truth | None:
-    """None: needs a kernel."""
+    """A column's position, or what is computed of columns; None: needs a kernel."""
     at = position(expression, schema)
     if at is not None:
         return at
@@ -151,17 +146,11 @@ def compile_predicate(expression: exp.Expr, schema: Schema) -> Predicate | None:
     if call is not None and call.name == "isfinite":
         return _finite(call.expressions[0], schema)
     found: Predicate | None = None
-    both, several = conjuncts(expression), listed(expression)
+    plainer = simpler(expression)
+    if plainer is not None:
+        return compile_predicate(plainer, schema)
     if type(expression) in _COMPARE:
         found = _comparison(expression, schema)
-    elif both is not None:
-        found = compile_predicate(exp.And(this=both[0], expression=both[1]), schema)
-    elif several is not None:
-        # TRUE if one of the comparisons is: a NULL among them makes it NULL instead of FALSE.
-        tests = [compile_predicate(e, schema) for e in several]
-        known = [t for t in tests if t is not None]
-        if len(known) == len(tests):
-            return lambda cols, n: np.logical_or.reduce([t(cols, n) for t in known])
     if found is None and texts_of(schema).test(expression) is not None:
         return left_to_duckdb
     return found
@@ -180,13 +169,6 @@ def _not(inner: exp.Expr, schema: Schema) -> Predicate | None:
         negated = inner.copy()
         negated.set("negate", not inner.args.get("negate"))
         return _like(negated, schema)
-    several = listed(inner)
-    if several is not None:
-        tests = [compile_predicate(exp.Not(this=e), schema) for e in several]
-        known = [t for t in tests if t is not None]
-        if len(known) < len(tests):
-            return None
-        return lambda cols, n: np.logical_and.reduce([t(cols, n) for t in known])
     turned = opposite(inner)
     if turned is None:
         return None if texts_of(schema).test(inner, False) is None else left_to_duckdb

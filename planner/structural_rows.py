@@ -14,9 +14,10 @@ from sqlglot import exp
 
 from tidewheel.engine.state.delta import Schema
 from tidewheel.engine.state.rowwise import ByRow, Row
-from tidewheel.planner.conditions import conjuncts, listed, opposite, swapped
+from tidewheel.planner.conditions import opposite, simpler, swapped
 from tidewheel.planner.constants import constant
-from tidewheel.planner.structural import compared, is_bool, plain, position, texts_of
+from tidewheel.planner.structural import compared, plain, position, texts_of
+from tidewheel.planner.texts import is_bool
 
 _COMPARE: dict[type[exp.Expr], Callable[[Any, Any], bool]] = {
     exp.EQ: operator.eq,
@@ -50,13 +51,9 @@ def predicate_by_row(expression: exp.Expr, schema: Schema) -> ByRow | None:
         return _not(expression.this, schema)
     if isinstance(expression, exp.Like):
         return texts_of(schema).like(expression)
-    both, several = conjuncts(expression), listed(expression)
-    if both is not None:
-        return predicate_by_row(exp.And(this=both[0], expression=both[1]), schema)
-    if several is not None:
-        tests = [predicate_by_row(e, schema) for e in several]
-        known = [t for t in tests if t is not None]
-        return (lambda row: any(t(row) for t in known)) if len(known) == len(tests) else None
+    plainer = simpler(expression)
+    if plainer is not None:
+        return predicate_by_row(plainer, schema)
     found = _comparison(expression, schema) if type(expression) in _COMPARE else None
     return texts_of(schema).test(expression) if found is None else found
 
@@ -78,11 +75,6 @@ def _not(inner: exp.Expr, schema: Schema) -> ByRow | None:
         return _null_test(inner.this, schema, False)
     if isinstance(inner, exp.Like):
         return texts_of(schema).like(inner, False)
-    several = listed(inner)
-    if several is not None:
-        tests = [predicate_by_row(exp.Not(this=e), schema) for e in several]
-        known = [t for t in tests if t is not None]
-        return (lambda row: all(t(row) for t in known)) if len(known) == len(tests) else None
     text = texts_of(schema).test(inner, False)
     turned = opposite(inner)
     if text is not None or turned is None:

@@ -46,12 +46,16 @@ class Truth:
 
     def column(self, kind: pa.DataType) -> Compute | None:
         """As that of a text."""
-        truth = pa.types.is_boolean(kind) or isinstance(kind, pa.Bool8Type)
-        return left_to_duckdb if truth else None
+        return left_to_duckdb if is_bool(kind) else None
 
     def of_row(self, row: Row) -> bool | None:
         """NULL where it is neither TRUE nor FALSE."""
         return True if self.true(row) else False if self.false(row) else None
+
+
+def is_bool(kind: pa.DataType) -> bool:
+    """Are these truth values?"""
+    return isinstance(kind, pa.Bool8Type) or bool(pa.types.is_boolean(kind))
 
 
 def left_to_duckdb(cols: Sequence[Col], n: int) -> Any:
