@@ -206,7 +206,7 @@ class Watch:
     def __call__(self, counters: tuple[int, ...]) -> int:
         """Before each time, or at the latest at the counter that it gave.
 
-        Raises RecursionLimitError or RecursionInterrupted.
+        Raises RecursionLimitError or Interrupted.
         """
         bounds = BOUNDS.get()
         rows = self._changed()

@@ -20,6 +20,7 @@ import duckdb
 import pyarrow as pa
 
 from tidewheel.engine.arrow import Exchanged, empty
+from tidewheel.engine.interruption import interruptible
 from tidewheel.engine.kernels.duckdb import input_name, readable, schema_of, table_of
 from tidewheel.engine.operators.linear import Rewrite
 from tidewheel.engine.operators.regroup import Evaluate
@@ -136,7 +137,8 @@ class Statements:
     def _surviving(self) -> Iterator[None]:
         """After an internal error DuckDB refuses whatever follows: the next one opens anew."""
         try:
-            yield
+            with interruptible(self._opened().interrupt):
+                yield
         except (duckdb.InternalException, duckdb.FatalException, duckdb.ConnectionException):
             self._connection = None
             raise

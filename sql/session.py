@@ -15,6 +15,7 @@ import duckdb
 from tidewheel.engine.arrow import pa
 
 from ..engine.alarm import alarm
+from ..engine.interruption import STOP, Stop
 from ..engine.kernels.connection import Access
 from ..engine.kernels.duckdb import Bound, rows_of, table_of
 from ..engine.operators.budget import BOUNDS, Budget
@@ -59,6 +60,7 @@ class Session:
         self.timed_out = False
         self.deadline: float | None = None
         self.aborts: set[Callable[[], None]] = set()
+        self._stop = Stop(self.interrupted, self.aborts)
         self._bound = Bound()
         self._access = Access(lambda: self.catalog.settings_version)
         self.activity: Activity | None = None
@@ -166,11 +168,12 @@ class Session:
         if self.activity is not None:
             self.activity.begin()
         timed, budget = self._bounds()
-        outside = BOUNDS.set(budget)
+        outside, before = BOUNDS.set(budget), STOP.set(self._stop)
         try:
             with timed:
                 yield
         finally:
+            STOP.reset(before)
             BOUNDS.reset(outside)
 
     def _bounds(self) -> tuple[AbstractContextManager[None], Budget]:

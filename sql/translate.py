@@ -9,7 +9,8 @@ import duckdb
 
 from tidewheel.planner.maintain import failed_view
 
-from ..engine.operators.budget import RecursionInterrupted, RecursionLimitError
+from ..engine.interruption import Interrupted
+from ..engine.operators.budget import RecursionLimitError
 from ..engine.state.memory import Excess
 from . import diagnose, error_place, errors, hidden, introspection, python_scan
 from . import safe_mode as safe
@@ -32,8 +33,9 @@ def translated(
         return errors.OperationalError(
             str(error), text=statement.script, position=position, length=length
         )
-    timed_out = session.timed_out and isinstance(error, duckdb.InterruptException)
-    if timed_out or isinstance(error, RecursionInterrupted):
+    # (also of the transaction that an interrupt has ended, if a statement came after it)
+    ended = isinstance(error, duckdb.InterruptException | duckdb.TransactionException)
+    if isinstance(error, Interrupted) or (ended and session.interrupted.is_set()):
         return session.interruption()
     if isinstance(error, MemoryError):
         return errors.OperationalError(

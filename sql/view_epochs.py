@@ -208,6 +208,8 @@ class Epochs(Reading):
         view = self._maintainer.views.get(maintain.failed_view(error) or "")
         if view is None or not isinstance(error, duckdb.Error):
             return None
+        if isinstance(error, duckdb.InterruptException):
+            return None
         text, start = view_text.as_written(view.sql)
         try:
             Maintenance(self).of(view)(view.sql)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 
 from tidewheel.engine.arrow import Exchanged, decoded, pa
+from tidewheel.engine.interruption import interruptible, stop_if_asked
 from tidewheel.engine.kernels.duckdb import table_of
 from tidewheel.engine.operators.shared import KEYS
 from tidewheel.engine.operators.unsound import Unsound
@@ -415,6 +416,7 @@ class Maintenance:
 
     @contextmanager
     def _provided(self) -> Iterator[None]:
+        stop_if_asked()
         with self.there():
             if self._view is not None:
                 self._views.provide(self._view)
@@ -427,7 +429,7 @@ class Maintenance:
             apart.execute("SET arrow_lossless_conversion = true")
             if view is not None:  # of its own the connection has the settings of no session
                 apart.execute(own_settings(view.home)).fetchall()
-            with _registered(apart, keys):
+            with _registered(apart, keys), interruptible(apart.interrupt):
                 return table_of(apart, sql)
 
     def bind(self, sql: str) -> Node:

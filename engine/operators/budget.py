@@ -13,6 +13,8 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from tidewheel.engine.interruption import Interrupted
+
 
 class RecursionLimitError(Exception):
     """A recursion reached one of its bounds; the message says which, where and probably why.
@@ -23,10 +25,6 @@ class RecursionLimitError(Exception):
     def __init__(self, message: str, table: str) -> None:
         super().__init__(message)
         self.table = table
-
-
-class RecursionInterrupted(Exception):
-    """The statement was interrupted while a recursion ran."""
 
 
 DEFAULT_ITERATIONS = 100_000
@@ -58,7 +56,7 @@ class Budget:
     def stop_if_asked(self) -> None:
         """Raise if the statement was interrupted."""
         if self.interrupted is not None and self.interrupted.is_set():
-            raise RecursionInterrupted("the statement was interrupted")
+            raise Interrupted("the statement was interrupted")
 
 
 BOUNDS: ContextVar[Budget] = ContextVar("bounds", default=Budget())  # noqa: B039  frozen
@@ -88,7 +86,7 @@ class Meter:
     def spend(self, iteration: int, rows: int, size: int) -> str | None:
         """Count a step's new rows; the name of the bound that they pass, or None.
 
-        Raises RecursionInterrupted.
+        Raises Interrupted.
         """
         budget = self.budget
         late = budget.deadline is not None and clock.monotonic() > budget.deadline

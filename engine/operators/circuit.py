@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
 
+from tidewheel.engine.interruption import LONG, stop_if_asked
 from tidewheel.engine.operators.operator import Emission, Operator, emit
 from tidewheel.engine.state.arrangement import Arrangement, Counters
 from tidewheel.engine.state.delta import Delta, Schema, concat, net
@@ -167,7 +168,10 @@ class Circuit:
         deltas = [d[0] if len(d) == 1 else concat(d) if d else None for d in inputs]
         started = perf_counter()
         emissions = node.op.step(counters, deltas)
-        node.seconds += perf_counter() - started
+        seconds = perf_counter() - started
+        node.seconds += seconds
+        if seconds > LONG:
+            stop_if_asked()
         node.steps += 1
         for given in deltas:
             if given is not None:

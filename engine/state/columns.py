@@ -20,6 +20,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tidewheel.engine.arrow import array_from, array_of, computed, hugeints, numbers, wide
+from tidewheel.engine.interruption import MANY, stop_if_asked
 from tidewheel.engine.state import hashing
 from tidewheel.engine.state.arrow_values import equal_arrow, hash_arrow, is_valid, loose
 from tidewheel.engine.state.hashing import U64
@@ -392,6 +393,8 @@ def from_arrow(array: pa.Array | pa.ChunkedArray) -> Col:
 
 def take(col: Col, index: Index) -> Col:
     """Rows of a column by position."""
+    if len(index) >= MANY:
+        stop_if_asked()
     if isinstance(col, np.ndarray):
         return col[index]
     if isinstance(col, pa.ExtensionArray):

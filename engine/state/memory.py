@@ -11,6 +11,8 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import Final, Protocol
 
+from tidewheel.engine.interruption import stop_if_asked
+
 LOOK: Final = 1 << 22
 """Fewer rows are made without a question."""
 _WORK: Final = 60
@@ -53,6 +55,7 @@ def ensure(rows: int, of: str, like: Held | None = None) -> None:
     """Excess if a step is not to make `rows` rows, `of` such a kind, as wide as those in `like`."""
     if rows <= LOOK:
         return
+    stop_if_asked()
     most = _most.get()
     if most is not None and rows > most:
         raise Excess(f"{rows:,} {of}")

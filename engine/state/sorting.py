@@ -11,6 +11,7 @@ from typing import Final
 
 import numpy as np
 
+from tidewheel.engine.interruption import MANY, stop_if_asked
 from tidewheel.engine.state import columns as columns_
 from tidewheel.engine.state import radix
 from tidewheel.engine.state.columns import Col, Index, Mask
@@ -49,6 +50,8 @@ def sort_by(rows: Rows, begun: tuple[Index, Mask] | None = None) -> Rows:
     `begun`: an order by key and rank, if it is known, and which rows differ in them.
     """
     n, layout = len(rows), rows.layout
+    if n >= MANY:
+        stop_if_asked()
     order, first = _order(rows, begun)
     cols = None if layout.exact(rows.cols) else rows.cols
     starts, order = groups(first, order, cols, layout.schema.kinds)
