@@ -119,6 +119,8 @@ def _following(low: ViewLowering, stream: Stream, same: Sequence[L.Named]) -> St
     place = _order(value, item)
     windows = [e.expr for e in named]
     whole = in_arrays(windows, source, group, schema, whole, reach.total)
+    if not carried:
+        rest = whole
     op = Following(source, group, place, reach, schema, whole, rest, [width + at for at in carried])
     return _with(low, placed, op, named, answer)
 

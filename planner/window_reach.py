@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import datetime
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from decimal import Decimal
+from typing import Final
 
+import duckdb
 from sqlglot import exp
 
 from tidewheel.engine.operators.following import Reach
 from tidewheel.planner import logical as L
-from tidewheel.planner.text import to_sql
+from tidewheel.planner.text import OWN, to_sql
+from tidewheel.planner.view_kernels import statements
 
 TypeOf = Callable[[exp.Expr], str]
 
@@ -38,6 +44,16 @@ _EXACT = {
     "USMALLINT",
     "UINTEGER",
 }
+_WHOLE: Final = _EXACT - {"HUGEINT"}
+_TICKS: Final = {
+    "DATE": Decimal(1) / 86_400_000_000,
+    "TIMESTAMP_S": Decimal(1) / 1_000_000,
+    "TIMESTAMP_MS": Decimal(1) / 1000,
+    "TIMESTAMP": Decimal(1),
+    "TIMESTAMP WITH TIME ZONE": Decimal(1),
+    "TIMESTAMP_NS": Decimal(1000),
+}
+"""What a microsecond is in places of these types."""
 _FRAMED = {"count", "min", "max", "bool_and", "bool_or", "first_value", "last_value"}
 
 
@@ -74,8 +90,12 @@ def looking(named: L.Named, type_of: TypeOf) -> Looking | None:
     if name in ("sum", "avg") and not _exact(call, type_of):
         return None
     spec = window.args.get("spec")
-    frame = _frame(spec)
-    if frame is None or (name not in _FRAMED and name not in ("sum", "avg")):
+    frame = _frame(spec, window.args["order"].expressions[0].this, type_of)
+    if (
+        frame is None
+        or (frame.spans and name.endswith("_value"))
+        or (name not in _FRAMED and name not in ("sum", "avg"))
+    ):
         return None
     if frame.total and name == "last_value" and (spec is None or spec.args["kind"] != "ROWS"):
         return Looking(Reach())
@@ -99,8 +119,11 @@ def _number(literal: exp.Expr) -> int | None:
 _FAR = 10_000
 
 
-def _frame(spec: exp.Expr | None) -> Reach | None:
-    """The rows of a frame; None for one that is neither of a few rows nor of all before."""
+def _frame(spec: exp.Expr | None, by: exp.Expr, type_of: TypeOf) -> Reach | None:
+    """The rows of a frame; None for one that is neither of those near a row nor of all before.
+
+    `by`: what the first item of ORDER BY says.
+    """
     if spec is None:
         return Reach(total=True)
     given = spec.args
@@ -115,20 +138,66 @@ def _frame(spec: exp.Expr | None) -> Reach | None:
     if str(start).upper() == "UNBOUNDED" and str(side).upper() == "PRECEDING":
         whole = end is None or str(end).upper() == "CURRENT ROW"
         return Reach(total=True) if whole else None
-    if kind != "ROWS":
+    if kind not in ("ROWS", "RANGE"):
         return None
+    order_type = type_of(by) if kind == "RANGE" else ""
     before, after = 0, 0
     for at, towards in ends:
         if at is None or str(at).upper() == "CURRENT ROW":
             continue
-        rows = _number(at) if isinstance(at, exp.Expr) else None
-        if rows is None:
+        if not isinstance(at, exp.Expr):
+            return None
+        away = _number(at) if kind == "ROWS" else _span(at, order_type)
+        if away is None:
             return None
         if str(towards).upper() == "PRECEDING":
-            before = max(before, rows)
+            before = max(before, away)
         else:
-            after = max(after, rows)
-    return Reach(before, after)
+            after = max(after, away)
+    if kind == "ROWS":
+        return Reach(before, after)
+    return Reach(span_before=before, span_after=after, spans=True) if _spanned(order_type) else None
+
+
+def _spanned(kind: str) -> bool:
+    """Are places of values of a type as far from each other as the values are?"""
+    return kind in _WHOLE or kind in _TICKS or _scale(kind) is not None
+
+
+def _scale(kind: str) -> int | None:
+    """The digits behind the point of a decimal that is kept as 64 bits."""
+    if not (kind.startswith("DECIMAL(") and kind.endswith(")")):
+        return None
+    width, scale = map(int, kind[len("DECIMAL(") : -1].split(","))
+    return scale if width <= 18 else None
+
+
+def _span(at: exp.Expr, kind: str) -> int | None:
+    """How far the places of two values are from each other, at most, that lie `at` apart."""
+    if kind in _TICKS:
+        return _ticks(at, kind)
+    scale = 0 if kind in _WHOLE else _scale(kind)
+    at = at.unnest()
+    if scale is None or not isinstance(at, exp.Literal) or at.is_string:
+        return None
+    return math.ceil(Decimal(at.name).scaleb(scale))
+
+
+def _ticks(at: exp.Expr, kind: str) -> int | None:
+    if at.find(exp.Column, exp.Query):
+        return None
+    text = to_sql(at)
+    try:
+        found = statements().value(text)
+        if not isinstance(found, datetime.timedelta) or found < datetime.timedelta():
+            return None
+        parts = statements().value(f"{OWN}date_part(['year', 'month', 'day'], {text})")
+    except duckdb.Error:
+        return None
+    if parts["year"] or parts["month"] or (parts["day"] and "ZONE" in kind):
+        found = found * 31 / 30 + datetime.timedelta(days=1)  # days of months, hours of days
+    micros = Decimal(found // datetime.timedelta(microseconds=1))
+    return math.ceil(micros * _TICKS[kind])
 
 
 def combined(text: str, before: str, number: str, now: str, kind: str) -> str:

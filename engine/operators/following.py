@@ -11,7 +11,7 @@ What running totals are where the evaluation begins is read from the last row be
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -37,17 +37,45 @@ _HEAD: Final = 64  # rows that need not be sorted
 class Reach:
     """Which rows a row's values depend on: so many `before` it, and so many `after` it.
 
-    `total`: on all before it, too, but by the values of the row before it only.
+    `total`: on all before it, too, but by the values of the row before it only. `spans`: on all
+    whose places are at most `span_before` less than its own, and `span_after` more.
     """
 
     before: int = 0
     after: int = 0
     total: bool = False
+    span_before: int = 0
+    span_after: int = 0
+    spans: bool = False
 
     def __or__(self, other: Reach) -> Reach:
         """What both depend on."""
-        before, after = max(self.before, other.before), max(self.after, other.after)
-        return Reach(before, after, self.total or other.total)
+        return Reach(
+            max(self.before, other.before),
+            max(self.after, other.after),
+            self.total or other.total,
+            max(self.span_before, other.span_before),
+            max(self.span_after, other.span_after),
+            self.spans or other.spans,
+        )
+
+    def first(self, stored: Sequence[Rows], place: int) -> int:
+        """Where the rows begin that the row at a place depends on."""
+        return min(_before(stored, place, self.before), max(place - self.span_before, _MIN))
+
+    def last(self, stored: Sequence[Rows], place: int) -> int:
+        """Where the rows end that the row at a place depends on."""
+        return max(_after(stored, place, self.after), min(place + self.span_after, _MAX))
+
+    def turned(self) -> Reach:
+        """Which rows depend on a row."""
+        return replace(
+            self,
+            before=self.after,
+            after=self.before,
+            span_before=self.span_after,
+            span_after=self.span_before,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,14 +163,15 @@ class Following(Keyed):
 
     def _piece(self, key: int, changed: Int64s) -> _Piece:
         """What is to be evaluated in one group."""
-        stored, known = self.input.spine.rows_of(key), self.output.spine.rows_of(key)
-        reach, end = self.reach, _MAX
-        first = _before(stored, int(changed.min()), reach.after)
-        begin = _before(stored, first, reach.before)
-        last = _MAX
+        stored = _few_parts(self.input.spine.rows_of(key))
+        known = _few_parts(self.output.spine.rows_of(key))
+        reach, turned = self.reach, self.reach.turned()
+        first = turned.first(stored, int(changed.min()))
+        begin = reach.first(stored, first)
+        last = end = _MAX
         if not reach.total:
-            last = _after(stored, int(changed.max()), reach.before)
-            end = _after(stored, last, reach.after)
+            last = turned.last(stored, int(changed.max()))
+            end = reach.last(stored, last)
         rows = _within(stored, begin, end)
         delta = Delta.empty(self.input.schema) if rows is None else rows.delta().repeated()
         before = None
@@ -198,6 +227,14 @@ class Following(Keyed):
                     columns_.take(p.before.cols[position], np.zeros(len(p.rows), np.int64))
                 )
         return columns_.concat(parts, kind)
+
+
+def _few_parts(parts: Sequence[Rows]) -> Sequence[Rows]:
+    """The same rows, those of small parts in one."""
+    small = [rows for rows in parts if len(rows) <= _HEAD]
+    if len(small) < 2:
+        return parts
+    return [*(rows for rows in parts if len(rows) > _HEAD), sort_rows(concat_rows(small))]
 
 
 def _before(parts: Sequence[Rows], place: int, wanted: int) -> int:

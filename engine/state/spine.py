@@ -251,7 +251,8 @@ class Spine:
         `net`, they are among the rows.
         """
         if len(probes) == 1 and within is None:
-            rows_of = self.rows_of(int(probes[0]))
+            parts = map(_without_none, self.rows_of(int(probes[0])))
+            rows_of = [rows for rows in parts if len(rows)]
             if not rows_of:
                 return None
             rows = concat_rows(rows_of)
@@ -292,7 +293,7 @@ class Spine:
         return None if self._dense is None else self._dense.weight(key)
 
     def rows_of(self, key: int) -> list[Rows]:
-        """The rows of one key, as they lie in the runs: what cancels is there."""
+        """The rows of one key, as they lie in the runs: what cancels, or was absorbed, is there."""
         if self._dense is not None:
             return self._dense.row(key)
         found: list[Rows] = []
@@ -300,9 +301,7 @@ class Spine:
             for rows in run.runs if isinstance(run, Merge) else (run,):
                 begin = int(rows.keys.searchsorted(key))
                 if begin < len(rows.keys) and rows.keys[begin] == key:
-                    some = rows.slice(begin, int(rows.keys.searchsorted(key, "right")))
-                    some = _without_none(some)
-                    found += [some] if len(some) else []
+                    found.append(rows.slice(begin, int(rows.keys.searchsorted(key, "right"))))
         return found + self._head.of(key) if len(self._head) else found
 
     def between(self, low: int, high: int, most: int) -> Rows | None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-import numpy as np
 import pyarrow as pa
 
 from tidewheel.engine.arrow import array_of
@@ -99,6 +98,16 @@ class OrderedColumns(MadeColumns):
             self._elsewhere = None
         return found
 
+    def sliced(self, begin: int, end: int) -> Sequence[Col]:
+        """Rows `begin` to `end`: what is elsewhere stays there."""
+        elsewhere = self._elsewhere
+        if elsewhere is None:
+            return [c[begin:end] for c in self]
+        cols, places = elsewhere
+        found = OrderedColumns(cols, self._rows, places[begin:end])
+        found._made = {i: c[begin:end] for i, c in list(self._made.items())}
+        return found
+
     @property
     def nbytes(self) -> int:
         """Bytes held, more or less."""
@@ -148,7 +157,7 @@ def taken(cols: Sequence[Col], index: Index) -> Sequence[Col]:
 def sliced(cols: Sequence[Col], begin: int, end: int) -> Sequence[Col]:
     """Rows `begin` to `end`, without copying where they are in order."""
     if isinstance(cols, OrderedColumns):
-        return cols.take(np.arange(begin, end))
+        return cols.sliced(begin, end)
     return [c[begin:end] for c in cols]
 
 
