@@ -5,9 +5,12 @@ from __future__ import annotations
 import datetime
 import decimal
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
+
+if TYPE_CHECKING:
+    from ..sql.errors import Error
 
 _WORDS = {"null": None, "true": True, "false": False}
 _NAME = re.compile(r"\$?([A-Za-z_]\w*)=(.*)", re.DOTALL)
@@ -53,3 +56,18 @@ def collect(given: tuple[str, ...]) -> list[Any] | dict[str, Any] | None:
             param_hint="--param",
         )
     return [typed(text) for text in given]
+
+
+_MISSING = re.compile(r"no value for parameter \$(\w+)|the statement has \d+ parameter")
+
+
+def hint(error: Error, shell: bool = False) -> None:
+    """Say of a value that is missing how it is given here, not in Python."""
+    missing = _MISSING.match(error.message)
+    if missing is None or not (error.hint or "").startswith("give "):
+        return
+    name = missing[1] or "x"
+    if shell:
+        error.hint = f"SET VARIABLE {name} = …, and write getvariable('{name}') in its place"
+    else:
+        error.hint = f"--param {name}=VALUE" if missing[1] else "--param VALUE for each, in order"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
 
 import click
 
-from .parameters import collect
+from .parameters import collect, hint
 
 if TYPE_CHECKING:
     from ..sql.cursor import Cursor
@@ -115,6 +115,7 @@ def run(
             printer.last()
             finish()
     except Error as error:
+        hint(error)
         report(error, name)
         sys.exit(1)
     except OSError as error:

@@ -19,6 +19,7 @@ from ..sql.dbapi import Connection, connect
 from ..sql.statements import tokens
 from . import render
 from .dot_commands import COMMANDS, OUTSIDE, Usage
+from .parameters import hint
 from .progress import ProgressBar
 from .run import connection_options, report
 
@@ -109,6 +110,7 @@ class Shell:
                 self._script(text)
                 self.changes()
         except errors.Error as error:
+            hint(error, shell=True)
             report(error, "<command>" if name == "<shell>" else name, place)
         except Usage as error:
             click.echo(start + str(error), err=True)

@@ -163,7 +163,8 @@ def _add(circuit: Circuit, path: Path, prefix: str, picture: Picture, total: flo
         )
         note = f"{node.rows_in:,} in · {node.rows_out:,} out · {node.seconds * 1e3:.2f} ms"
         if op.state_rows:
-            note += f" · holds {op.state_rows:,} rows, {op.state_bytes:,} bytes"
+            rows = "1 row" if op.state_rows == 1 else f"{op.state_rows:,} rows"
+            note += f" · holds {rows}, {op.state_bytes:,} bytes"
         share = node.seconds / total if total else 0.0
         name = f"{prefix}{node.index}"
         detail = op.detail or columns

@@ -18,6 +18,7 @@ import duckdb
 
 from . import error_place, errors
 from .statements import Statement, Token, tokens
+from .wrong_kind import ELSEWHERE
 
 _KINDS: dict[str, type[errors.Error]] = {
     "Parser": errors.ProgrammingError,
@@ -181,7 +182,7 @@ def _plain(report: Report, names: Iterable[str]) -> tuple[str, str | None]:
     elif "\n" in message:
         message, _, hint = message.partition("\n")
         hint = hint.strip() or None
-    candidates = [c for c in candidates if "__tw_" not in c]
+    candidates = [c for c in candidates if "__tw_" not in c and not c.startswith("__tidewheel.")]
     wanted = report.name or _last_quoted(message)
     if wanted and (candidates or report.subtype == "MISSING_ENTRY" or "does not exist" in message):
         if report.kind == "Catalog" and message.startswith(("Table with name", "Table Function")):
@@ -193,6 +194,10 @@ def _plain(report: Report, names: Iterable[str]) -> tuple[str, str | None]:
             hint = f"available: {', '.join(dict.fromkeys(candidates))}"
             if report.subtype == "COLUMN_NOT_FOUND":
                 hint += f"; text is written in single quotes: '{wanted}'"
+    if message == error_place.NO_LIST:
+        hint = "write what to select behind it: columns, or * for all"
+    elif message.startswith("Please provide an index name"):
+        message, hint = "the index has no name", "CREATE INDEX name ON table (column)"
     if "found that match the pattern" in message:
         hint = _file_hint(_last_quoted(message)) or hint
     if "No magic bytes" in message or "too small to be a Parquet" in message:
@@ -305,6 +310,8 @@ def _syntax(
             f".{parts[1].text} is the shell's: .read runs files that have such lines, and so does "
         )
         hint += "a pipe into tidewheel"
+    elif at == 0 and parts and parts[0].text.upper() in ELSEWHERE:
+        hint = ELSEWHERE[parts[0].text.upper()]
     elif at == 0 and hint is None and parts and parts[0].text.upper() not in _WORDS:
         hint = "a statement begins with a verb, such as SELECT, FROM, INSERT, CREATE or COPY"
     elif at < len(parts) and parts[at].text.upper() in _RESERVED:

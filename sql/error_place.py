@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from .errors import Error
 from .statements import Statement, Token
 from .statements import tokens as _tokens
+from .wrong_kind import BEFORE_NAME
 
 _QUOTED = re.compile(r'"((?:[^"]|"")+)"')
 _SINGLE = re.compile(r"'((?:[^']|'')+)'")
@@ -28,6 +29,11 @@ def search(parts: list[Token], message: str, name: str | None = None) -> tuple[i
 
     `parts`: the statement's tokens. `name`: what DuckDB says is missing, where it does.
     """
+    if message.startswith(NO_LIST):
+        return _first([at for at in range(len(parts)) if _lacks_list(parts, at)], parts)
+    for start, word in BEFORE_NAME.items():
+        if message.startswith(start):
+            return _view(parts, word)
     for wanted in _names(message, name):
         last = wanted.rpartition(".")[2] or wanted
         found = [i for i, t in enumerate(parts) if _spells(t, wanted) or _spells(t, last)]
@@ -83,6 +89,32 @@ def _spells(token: Token, name: str) -> bool:
     if token.kind == "string" and token.text[-1] == token.text[0]:
         return token.text[1:-1].lower() == name.lower()
     return False
+
+
+NO_LIST = "SELECT clause without selection list"
+_NO_ITEM = {")", ";", "FROM", "WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "OFFSET", "QUALIFY"}
+_NO_ITEM |= {"WINDOW", "UNION", "EXCEPT", "INTERSECT"}
+
+
+def _lacks_list(parts: list[Token], at: int) -> bool:
+    if parts[at].text.upper() != "SELECT":
+        return False
+    behind = [t.text.upper() for t in parts[at + 1 : at + 3]]
+    if behind[:1] in (["ALL"], ["DISTINCT"]):
+        del behind[0]
+    return not behind or behind[0] in _NO_ITEM
+
+
+def _first(places: list[int], parts: list[Token]) -> tuple[int | None, int]:
+    return (parts[places[0]].start, len(parts[places[0]].text)) if places else (None, 1)
+
+
+def _view(parts: list[Token], word: str) -> tuple[int | None, int]:
+    """The last part of the name behind `word`, or behind the verb."""
+    at = next((i for i, t in enumerate(parts) if t.text.upper() == word), 0) + 1
+    while at + 2 < len(parts) and parts[at + 1].text == ".":
+        at += 2
+    return _first([at] if at < len(parts) else [], parts)
 
 
 def _operation(parts: list[Token], message: str) -> tuple[int | None, int]:

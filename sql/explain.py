@@ -65,7 +65,9 @@ def explain(
     if wish.at >= len(parts):
         if wish.duckdb:
             return None
-        raise mistake(statement, parts[0], "EXPLAIN needs a query")
+        raise mistake(
+            statement, parts[0], "EXPLAIN needs a query", "EXPLAIN SELECT …, or EXPLAIN VIEW name"
+        )
     first = parts[wish.at]
     if first.text.upper() in ("VIEW", "MATERIALIZED"):
         return _view(statement, wish, first, views)
@@ -119,8 +121,7 @@ def _read(statement: Statement, parts: list[Token]) -> _Wish:
         wish.analyze = True
         wish.at = 2
         return wish
-    known = {*_STAGES, "ANALYZE", "ANALYSE", "FORMAT"}
-    if words[1:2] != ["("] or words[2:3] == [] or words[2] not in known:
+    if words[1:2] != ["("] or words[2:3] == [] or words[2] in view_text.QUERIES:
         return wish
     at = 2
     while True:
@@ -135,13 +136,16 @@ def _read(statement: Statement, parts: list[Token]) -> _Wish:
             if value in _DUCKDB_FORMATS:
                 wish.duckdb = True
             elif value not in _FORMATS:
-                there = ", ".join(f.lower() for f in _FORMATS)
+                there = ", ".join(f.lower() for f in (*_FORMATS, *_DUCKDB_FORMATS))
                 message = f"there is no EXPLAIN format {value.lower()}; there are {there}"
+                if value in ("", ")"):
+                    message = f"EXPLAIN (FORMAT …) needs a format: {there}"
                 raise mistake(statement, parts[min(at, len(parts) - 1)], message)
             wish.format = value
         else:
             message = "EXPLAIN takes LOGICAL, DATAFLOW, KERNELS, ANALYZE and FORMAT here"
-            raise mistake(statement, parts[min(at, len(parts) - 1)], message)
+            hint = "EXPLAIN (ANALYZE) SELECT …, EXPLAIN (FORMAT svg) VIEW name"
+            raise mistake(statement, parts[min(at, len(parts) - 1)], message, hint)
         at += 1
         if words[at : at + 1] == [","]:
             at += 1
@@ -255,7 +259,8 @@ def told(rows: pa.Table, maintainer: Maintainer, epoch: int) -> pa.Table:
                 how = f"computed anew: {view.choice or view.plan.reason}"
             name = view.key.split(".", 1)[1]
             seconds = view.last_seconds * 1000
-            lines.append(f"{name}: {view.last_rows:,} rows changed in {seconds:.2f} ms, {how}")
+            many = "1 row" if view.last_rows == 1 else f"{view.last_rows:,} rows"
+            lines.append(f"{name}: {many} changed in {seconds:.2f} ms, {how}")
     if not lines:
         return rows
     more = pa.table([["maintained_views"], ["\n".join(lines)]], schema=rows.schema)

@@ -70,7 +70,13 @@ class Runner:
             named = view_text.parse_subscribe(statement)
             key = session.views.resolve(named.parts, statement, named.name_at)
             start = int(named.rest[0]) if named.rest else None
-            return self._followed(session.views.subscribe(key, start))
+            try:
+                return self._followed(session.views.subscribe(key, start))
+            except errors.ProgrammingError as error:
+                if named.rest:  # the epoch, which stands at the end
+                    last = list(tokens(statement.text))[-1]
+                    error.replace(statement.script, statement.start + last.start, len(last.text))
+                raise
         return None
 
     def transaction(self, statement: Statement) -> None:

@@ -12,7 +12,7 @@ from tidewheel.planner.maintain import failed_view
 from ..engine.interruption import Interrupted
 from ..engine.operators.budget import RecursionLimitError
 from ..engine.state.memory import Excess
-from . import diagnose, error_place, errors, hidden, introspection, python_scan
+from . import diagnose, error_place, errors, hidden, introspection, python_scan, wrong_kind
 from . import safe_mode as safe
 from .statements import Statement, tokens
 
@@ -58,6 +58,10 @@ def translated(
         safe.explain(found)
     elif report.kind == "Catalog" and (name := _NO_TABLE.match(str(found))):
         found.hint = python_scan.hint(name[1]) or found.hint
+    elif found.place is not None:
+        place = found.offset_in(statement.script) or 0
+        at = statement.script[place : place + found.length]
+        found.hint = wrong_kind.hint(found.message, at, session.views.named(at)) or found.hint
     return found
 
 

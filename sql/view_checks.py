@@ -57,9 +57,12 @@ class Checks(RowEpochs):
                 alike = self._maintainer.views[key].plain == plain
             if not (parsed.replace and alike):
                 what = "maintained view" if replaced else relation.kind
+                hint = f"DROP {what.upper()} {'.'.join(parsed.parts)} first, or take another name"
+                if replaced:
+                    hint = "CREATE OR REPLACE MATERIALIZED VIEW" if alike else hint
                 raise errors.ProgrammingError(
                     f"{what} {parsed.parts[-1]} exists already",
-                    hint="CREATE OR REPLACE MATERIALIZED VIEW" if replaced and alike else None,
+                    hint=hint,
                     text=statement.script,
                     position=parsed.name_at,
                     length=parsed.name_length,

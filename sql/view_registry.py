@@ -295,14 +295,24 @@ class Registry:
         relation = names.made(parts) if made else names.find(parts)
         return None if relation is None else self._maintainer.views.get(relation.key)
 
+    def named(self, name: str) -> bool:
+        """Is there a maintained view of that name, as it is written, in any schema? No catalog."""
+        known = {parts_of_key(k)[-1] for k, v in self._maintainer.views.items() if not v.plain}
+        return name.strip('"').replace('""', '"').lower() in known
+
     def resolve(self, parts: tuple[str, ...], statement: Statement, position: int) -> str:
         """The key of a maintained view; an error with the near miss if there is none."""
         relation = Names(self.host.connection).find(list(parts))
         known = None if relation is None else self._maintainer.views.get(relation.key)
         if relation is None or known is None or known.plain:
+            there = None if relation is None else f"{parts[-1]} is a {relation.kind}"
             raise errors.ProgrammingError(
-                f"there is no maintained view {'.'.join(parts)}",
-                hint=self._near(parts[-1]),
+                f"there is no maintained view {'.'.join(parts)}"
+                if there is None
+                else f"{there}, not a maintained view",
+                hint=self._near(parts[-1])
+                if there is None
+                else f"CREATE MATERIALIZED VIEW … AS FROM {'.'.join(parts)}",
                 text=statement.script,
                 position=position,
                 length=len(parts[-1]),

@@ -125,7 +125,7 @@ def unquoted(token: Token) -> str:
     return text[1:-1].replace(quote * 2, quote) if quote in "\"'" else text
 
 
-_QUERIES = frozenset({
+QUERIES = frozenset({
     "(", "SELECT", "WITH", "FROM", "VALUES", "TABLE", "PIVOT", "PIVOT_WIDER", "PIVOT_LONGER",
     "UNPIVOT", "DESCRIBE", "DESC", "SHOW", "SUMMARIZE",
 })  # fmt: skip
@@ -169,7 +169,7 @@ def parse_create(statement: Statement, plain: bool = False) -> CreateView:
             cursor.expect(",")
     listed_end = cursor.at - 1
     cursor.expect("AS")
-    if cursor.peek() not in _QUERIES:
+    if cursor.peek() not in QUERIES:
         cursor.fail("expected a query")
     query_at = cursor.at
     if cursor.peek() == "WITH":

@@ -47,7 +47,9 @@ class Views(Drafts):
                     f"there is no maintained view {'.'.join(parsed.parts)}"
                     if relation is None
                     else f"{parsed.parts[-1]} is a {relation.kind}, not a maintained view",
-                    hint=self._near(parsed.parts[-1]) if relation is None else None,
+                    hint=self._near(parsed.parts[-1])
+                    if relation is None
+                    else f"DROP {relation.kind.upper()} {'.'.join(parsed.parts)}",
                     text=statement.script,
                     position=parsed.name_at,
                     length=parsed.name_length,
@@ -117,7 +119,11 @@ class Views(Drafts):
             rows, now = view.plan.rows(), self.database.epoch
             if epoch is not None:
                 if epoch > now:
-                    raise errors.ProgrammingError(f"epoch {epoch} has not come yet; now is {now}")
+                    raise errors.ProgrammingError(
+                        f"epoch {epoch} has not come yet; now is {now}",
+                        hint="without an epoch it begins with a snapshot; "
+                        "epochs are counted anew when the database is opened",
+                    )
                 return Subscription(self.database, key, rows.schema, None, epoch)
             first = Update(now, snapshot(rows), snapshot=True)
             return Subscription(self.database, key, rows.schema, first, now)

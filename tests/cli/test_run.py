@@ -332,3 +332,13 @@ def test_a_plan_is_printed_as_lines(run: Run) -> None:
     lines = done.stdout.splitlines()
     assert lines[0].startswith("Project")
     assert any(line.startswith("    Filter") for line in lines)
+
+
+def test_a_missing_parameter_is_told_as_it_is_given_here(run: Run) -> None:
+    for sql, hint in (
+        ("SELECT $d", "--param d=VALUE"),
+        ("SELECT ?", "--param VALUE"),
+    ):
+        found = run("run", "-c", sql)
+        assert hint in found.stderr
+    assert "--param e=VALUE" in run("run", "-c", "SELECT $d + $e", "-p", "d=1").stderr

@@ -1,0 +1,79 @@
+"""A view for a table, a table for a view, and words of other systems: what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+import tidewheel
+
+
+@pytest.fixture
+def con() -> Iterator[tidewheel.Connection]:
+    with tidewheel.connect() as opened:
+        opened.execute("CREATE TABLE t (a INT, b INT); CREATE VIEW pv AS SELECT 1 AS one")
+        opened.execute("CREATE MATERIALIZED VIEW v AS SELECT a, count(*) AS n FROM t GROUP BY a")
+        yield opened
+
+
+@pytest.mark.parametrize(
+    ("sql", "column", "hint"),
+    [
+        ("DROP TABLE v", 12, "DROP MATERIALIZED VIEW v"),
+        ("DROP TABLE main.v", 17, "DROP MATERIALIZED VIEW v"),
+        ("DROP TABLE pv", 12, "DROP VIEW pv"),
+        ("DROP VIEW t", 11, "DROP TABLE t"),
+        ("CREATE OR REPLACE TABLE v (a INT)", 25, "DROP MATERIALIZED VIEW v"),
+        ("DROP MATERIALIZED VIEW pv", 24, "DROP VIEW pv"),
+        ("DROP MATERIALIZED VIEW t", 24, "DROP TABLE t"),
+        ("CREATE MATERIALIZED VIEW t AS SELECT 1", 26, "DROP TABLE t first"),
+        ("CREATE OR REPLACE MATERIALIZED VIEW pv AS SELECT 1", 37, "DROP VIEW pv first"),
+        ("CREATE INDEX i ON v (a)", 19, "leave it out"),
+        ("CREATE UNIQUE INDEX i ON main.v (a)", 31, "leave it out"),
+        ("CREATE INDEX i ON pv (one)", 19, "the tables that the view reads"),
+        ("CREATE INDEX ON t (a)", None, "CREATE INDEX name"),
+        ("VACUUM v", 8, "leave it out"),
+        ("SUBSCRIBE TO t", 14, "CREATE MATERIALIZED VIEW … AS FROM t"),
+        ("SUBSCRIBE TO v AS OF EPOCH 99999", 28, "begins with a snapshot"),
+        ("EXPLAIN (foo)", 10, "EXPLAIN (ANALYZE) SELECT"),
+        ("EXPLAIN (VERBOSE) SELECT 1", 10, "EXPLAIN (ANALYZE) SELECT"),
+        ("EXPLAIN", 1, "EXPLAIN VIEW name"),
+        ("SELECT", 1, "* for all"),
+        ("SELECT 1 UNION SELECT DISTINCT FROM t", 16, "* for all"),
+        ("SAVEPOINT a", 1, "BEGIN … COMMIT"),
+        ("GRANT SELECT ON t TO me", 1, "no users"),
+    ],
+)
+def test_place_and_cure(con: tidewheel.Connection, sql: str, column: int | None, hint: str) -> None:
+    with pytest.raises(tidewheel.DatabaseError) as caught:
+        con.execute(f"SELECT 1;\n{sql}")
+    assert caught.value.column == column
+    assert caught.value.line == (None if column is None else 2)
+    assert hint in (caught.value.hint or "")
+    con.execute("FROM v").fetchall()
+
+
+def test_no_table_of_ours_is_proposed(con: tidewheel.Connection) -> None:
+    with pytest.raises(tidewheel.ProgrammingError) as caught:
+        con.execute("SHOW views")
+    assert "__tidewheel" not in str(caught.value)
+
+
+def test_a_query_in_parentheses_is_explained(con: tidewheel.Connection) -> None:
+    for query in ("(SELECT 1)", "(FROM t)", "((VALUES (1)))", "(WITH x AS (FROM t) FROM x)"):
+        assert con.execute(f"EXPLAIN {query}").fetchall()
+
+
+def test_formats_are_listed(con: tidewheel.Connection) -> None:
+    with pytest.raises(tidewheel.ProgrammingError, match="needs a format: text, svg"):
+        con.execute("EXPLAIN (FORMAT) SELECT 1")
+    with pytest.raises(tidewheel.ProgrammingError, match="json, graphviz"):
+        con.execute("EXPLAIN (FORMAT xml) SELECT 1")
+
+
+def test_one_row_is_singular(con: tidewheel.Connection) -> None:
+    con.execute("INSERT INTO t VALUES (1, 1)")
+    shown = con.execute("EXPLAIN VIEW v").fetchall()[0][1]
+    assert "holds 1 row," in shown
+    assert "1 rows" not in shown
