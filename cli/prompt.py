@@ -16,14 +16,17 @@ from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.lexers import PygmentsLexer
 from pygments.lexers.sql import SqlLexer
 
+from ..engine.quoting import quoted
 from ..sql import errors
+from ..sql.reserved import RESERVED
 from .dot_commands import COMMANDS
 from .shell import complete, meant
 
 if TYPE_CHECKING:
     from .shell import Shell
 
-_WORD = re.compile(r"[A-Za-z_][\w$]*$")
+_WORD = re.compile(r"[^\W\d][\w$]*$")
+_BARE = re.compile(r"[^\W\d][\w$]*")
 _FILES = (".read", ".open", ".output", ".once", ".import", ".save")
 _NAMES = (".schema", ".dump", ".watch", ".verify")
 
@@ -74,16 +77,19 @@ class SqlCompleter(Completer):
         if text.lstrip().startswith("."):
             yield from self._command(text.lstrip(), document, event)
             return
-        found = _WORD.search(text)
-        typed = found[0] if found else ""
+        opened = text.count('"') % 2 == 1
+        found = None if opened else _WORD.search(text)
+        typed = text[text.rindex('"') :] if opened else found[0] if found else ""
         if not typed:
             return
         seen: set[str] = set()
-        lower = typed.lower()
-        for name, kind in (*self._catalog, *self._fixed):
+        lower = typed.lstrip('"').lower()
+        for name, kind in self._catalog if opened else (*self._catalog, *self._fixed):
             if name.lower().startswith(lower) and name.lower() not in seen:
                 seen.add(name.lower())
                 shown = name.lower() if kind == "keyword" and typed.islower() else name
+                if kind not in ("keyword", "function") and (opened or not _is_bare(name)):
+                    shown = quoted(name)
                 yield Completion(shown, -len(typed), display_meta=kind)
 
     def _command(self, text: str, document: Document, event: CompleteEvent) -> Iterator[Completion]:
@@ -96,8 +102,13 @@ class SqlCompleter(Completer):
             yield from self._files.get_completions(Document(rest, len(rest)), event)
         elif word in _NAMES:
             for name, kind in self._catalog:
-                if kind == "table" and name.startswith(rest):
-                    yield Completion(name, -len(rest))
+                if kind == "table" and name.lower().startswith(rest.lstrip('"').lower()):
+                    yield Completion(name if _is_bare(name) else quoted(name), -len(rest))
+
+
+def _is_bare(name: str) -> bool:
+    """Is it a name without quotes?"""
+    return _BARE.fullmatch(name) is not None and name.lower() not in RESERVED
 
 
 def _history() -> History:

@@ -250,7 +250,11 @@ def _has_extension(t: pa.DataType) -> bool:
 
 def to_pandas(table: pa.Table) -> Any:
     """A pandas DataFrame with the dtypes that DuckDB's `df()` gives; `table` is lossless."""
-    return _relation(_in_zone(table.schema), table).df()
+    frame = _relation(_in_zone(table.schema), table).df()
+    for at, field in enumerate(table.schema):
+        if pa.types.is_dictionary(field.type):  # an ENUM, which DuckDB takes for texts
+            frame.isetitem(at, table.column(at).to_pandas().cat.as_ordered())
+    return frame
 
 
 def to_numpy(table: pa.Table) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Generator, Iterable, Iterator, Sequence
+from operator import index
 from typing import TYPE_CHECKING, Any, Self
 
 from tidewheel.engine.arrow import pa
@@ -107,7 +108,7 @@ class Cursor:
     def fetchmany(self, size: int | None = None) -> list[Row]:
         """The next `size` rows (default: `arraysize`), fewer at the end."""
         self._need_rows()
-        wanted = self.arraysize if size is None else size
+        wanted = self.arraysize if size is None else index(size)
         if wanted < 0:
             raise errors.ProgrammingError(f"the number of rows cannot be negative: {wanted}")
         while len(self._rows) < wanted and self._fill():
@@ -240,6 +241,13 @@ class Cursor:
         """Give up what is not read; the cursor cannot be used any more."""
         self._closed = True
         self._drop()
+
+    if not TYPE_CHECKING:  # else every name would be there for type checkers
+
+        def __getattr__(self, name: str) -> None:
+            from .duckdb_names import missing
+
+            missing(self, name)
 
     def __enter__(self) -> Self:
         return self

@@ -172,6 +172,13 @@ class Connection:
         self._session.check_open()
         self._session.close()
 
+    if not TYPE_CHECKING:  # else every name would be there for type checkers
+
+        def __getattr__(self, name: str) -> None:
+            from .duckdb_names import missing
+
+            missing(self, name)
+
     def __enter__(self) -> Self:
         self._session.check_open()
         return self

@@ -21,7 +21,7 @@ from tidewheel.sql.convert import RowConverter
 from tidewheel.sql.database import Database, Epoch
 
 _POLL = 0.1
-"""Seconds between two looks at `stopped` while waiting."""
+"""Seconds between two looks at whether the connection is open while waiting."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,8 @@ class Subscription(Iterator[Update], AsyncIterator[Update]):
     """The epochs of one view, in order, each once; iterate it, or ``async for`` over it.
 
     `read(timeout)` gives the next update, or None after `timeout` seconds. `close()` (from any
-    thread) ends the iteration.
+    thread) ends the iteration. Closing the connection does not, lest it looked as if nothing more
+    had changed: whoever reads on gets `ProgrammingError`, as from its cursors.
     """
 
     def __init__(
@@ -66,13 +67,13 @@ class Subscription(Iterator[Update], AsyncIterator[Update]):
         schema: pa.Schema,
         first: Update | None,
         position: int,
-        stopped: Callable[[], bool] = lambda: False,
+        check_open: Callable[[], None] = lambda: None,
     ) -> None:
         self._database = database
         self._key = key
         self._ready: deque[Update] = deque([first] if first is not None else [])
         self._position = position
-        self._stopped = stopped
+        self._check_open = check_open
         self._closed = False
         self.schema = schema.append(pa.field(WEIGHT, pa.int64()))
 
@@ -82,15 +83,20 @@ class Subscription(Iterator[Update], AsyncIterator[Update]):
         return self._position if not self._ready else self._ready[0].epoch - 1
 
     def read(self, timeout: float | None = None) -> Update | None:
-        """The next update; None after `timeout` seconds or when closed, an error if too late."""
+        """The next update; None after `timeout` seconds or when closed.
+
+        An error if it fell too far behind, or its connection was closed.
+        """
         if self._ready:
+            self._check_open()
             return self._ready.popleft()
         until = None if timeout is None else monotonic() + timeout
         changed = self._database.history.changed
         with changed:
             while True:
-                if self._closed or self._stopped():
+                if self._closed:
                     return None
+                self._check_open()
                 self._check()
                 epochs = self._database.history.after(self._position)
                 if epochs:
@@ -159,7 +165,7 @@ class Subscription(Iterator[Update], AsyncIterator[Update]):
                 update = self.read(0)
                 if update is not None:
                     return update
-                if self._closed or self._stopped():
+                if self._closed:
                     raise StopAsyncIteration
                 with suppress(TimeoutError):
                     await asyncio.wait_for(woken.wait(), _POLL)

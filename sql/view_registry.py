@@ -101,6 +101,9 @@ class Host(Protocol):
     def finishing(self) -> AbstractContextManager[None]:
         """A block that nothing interrupts."""
 
+    def check_open(self) -> None:
+        """Raise if the connection is closed."""
+
     def python(self) -> Connection:
         """The session as a connection."""
 

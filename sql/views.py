@@ -117,6 +117,7 @@ class Views(Drafts):
             view = self._maintainer.heat(key, Maintenance(self))
             assert view.plan is not None
             rows, now = view.plan.rows(), self.database.epoch
+            open_ = self.host.check_open
             if epoch is not None:
                 if epoch > now:
                     raise errors.ProgrammingError(
@@ -124,9 +125,9 @@ class Views(Drafts):
                         hint="without an epoch it begins with a snapshot; "
                         "epochs are counted anew when the database is opened",
                     )
-                return Subscription(self.database, key, rows.schema, None, epoch)
+                return Subscription(self.database, key, rows.schema, None, epoch, open_)
             first = Update(now, snapshot(rows), snapshot=True)
-            return Subscription(self.database, key, rows.schema, first, now)
+            return Subscription(self.database, key, rows.schema, first, now, open_)
 
     def verify(self, statement: Statement) -> tuple[pa.Table, str]:
         """VERIFY VIEW v: what the view lacks (weight > 0) and has too much (weight < 0), and

@@ -112,3 +112,39 @@ def test_a_thread_follows_while_others_write(connection: tidewheel.Connection) -
         thread.join(60)
     assert not follower.is_alive()
     assert last == [(20, 40)]
+
+
+def test_a_closed_connection_is_no_end_of_the_changes() -> None:
+    """Reading on is an error, whichever way; closing the subscription itself is an end."""
+    con = tidewheel.connect()
+    con.execute("create table t(a integer); create materialized view v as from t")
+    waiting, ended = con.subscribe("v"), con.subscribe("v")
+    waiting.read()
+    caught: list[Exception] = []
+
+    def wait() -> None:
+        try:
+            waiting.read()
+        except tidewheel.ProgrammingError as error:
+            caught.append(error)
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    con.close()
+    thread.join(10)
+    assert "the connection is closed" in str(caught[0])
+
+    async def follow() -> None:
+        async for _ in waiting:
+            pass
+
+    for read in (
+        lambda: waiting.read(timeout=0),
+        lambda: next(waiting),
+        lambda: asyncio.run(follow()),
+        ended.read,
+    ):
+        with pytest.raises(tidewheel.ProgrammingError, match="the connection is closed"):
+            read()
+    waiting.close()
+    assert list(waiting) == []
