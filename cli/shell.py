@@ -210,10 +210,15 @@ class Shell:
         if self.connection.in_transaction:
             return
         for name, subscription in list(self.watched.items()):
-            while (update := subscription.read(timeout=0)) is not None:
-                # what went before what came
-                for _, weight, *values in sorted(update.rows(), key=lambda row: row[1]):
-                    self._change(name, weight, values)
+            try:
+                while (update := subscription.read(timeout=0)) is not None:
+                    # what went before what came
+                    for _, weight, *values in sorted(update.rows(), key=lambda row: row[1]):
+                        self._change(name, weight, values)
+            except errors.OperationalError as error:  # it is another view now, or none; say it once
+                del self.watched[name]
+                subscription.close()
+                click.echo(f"{name} is no longer watched: {error.message}", err=True)
 
     def _change(self, name: str, weight: int, values: list[Any]) -> None:
         sign, colour = ("+", "green") if weight > 0 else ("-", "red")

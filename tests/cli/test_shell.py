@@ -382,3 +382,18 @@ def test_wrong_commands(line: str, message: str, tmp_path: Path) -> None:
     assert done.returncode == 1
     assert message in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_watched_view_that_is_dropped_is_told_once(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [*COMMAND, "shell"],
+        input="create materialized view v as select 1 as x;\n.watch v\n"
+        "drop materialized view v;\nselect 41 + 1 as n;\n.watch\n",
+        env={**os.environ, "HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT,
+    )
+    assert done.returncode == 0
+    assert done.stderr.count("v is no longer watched: ") == 1
+    assert " 42 │" in done.stdout
