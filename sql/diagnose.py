@@ -160,6 +160,7 @@ def _characters(text: str, position: int, length: int) -> tuple[int | None, int]
 _CANDIDATES = re.compile(
     r"\n+(?:Candidate \w+:|Did you mean:?|Candidate Entries:)[ :]*(?P<list>.*)", re.DOTALL
 )
+_EXTENSION = re.compile(r"exists in the (\w+) extension")
 _NO_COMMON_TYPE = re.compile(
     r"Failed to cast value: Unimplemented type for cast \((.*)\)$", re.DOTALL
 )
@@ -173,6 +174,8 @@ def _plain(report: Report, names: Iterable[str]) -> tuple[str, str | None]:
     functions = message.find("\n\tCandidate functions:")
     if functions >= 0:
         return _no_function(message[:functions], message[functions:])
+    if csv := _CSV.match(message):
+        return _csv(csv["line"], csv["text"], csv["rest"])
     hint = None
     candidates = list(report.candidates)
     appendix = _CANDIDATES.search(message)
@@ -198,6 +201,8 @@ def _plain(report: Report, names: Iterable[str]) -> tuple[str, str | None]:
         hint = "write what to select behind it: columns, or * for all"
     elif message.startswith("Please provide an index name"):
         message, hint = "the index has no name", "CREATE INDEX name ON table (column)"
+    elif extension := _EXTENSION.search(message):
+        hint = f"INSTALL {extension[1]}; LOAD {extension[1]}"
     if "found that match the pattern" in message:
         hint = _file_hint(_last_quoted(message)) or hint
     if "No magic bytes" in message or "too small to be a Parquet" in message:
@@ -208,6 +213,19 @@ def _plain(report: Report, names: Iterable[str]) -> tuple[str, str | None]:
         message = f"the values of a list among the parameters have no common type: {kinds}"
         hint = "for JSON pass text: json.dumps(value)"
     return message, hint
+
+
+_CSV = re.compile(
+    r"CSV Error on Line: (?P<line>\d+)\nOriginal Line: ?(?P<text>.*?)\n(?P<rest>[A-Z].*)", re.DOTALL
+)
+
+
+def _csv(line: str, text: str, rest: str) -> tuple[str, str]:
+    """What is wrong with a line of a CSV file, first; DuckDB's list of all options is left out."""
+    lines = rest.split("\n")
+    file = next((x.split(" = ", 1)[1] for x in lines if x.startswith("  file = ")), "the CSV file")
+    cures = [x.removeprefix("* ") for x in lines if x.startswith("* ")]
+    return f"{file}, line {line}: {lines[0]}", "\n".join([f"the line is: {text}", *cures])
 
 
 def _no_function(message: str, listing: str) -> tuple[str, str]:
@@ -310,6 +328,8 @@ def _syntax(
             f".{parts[1].text} is the shell's: .read runs files that have such lines, and so does "
         )
         hint += "a pipe into tidewheel"
+    elif at == 0 and parts[:1] and parts[0].text == "\\":
+        hint = "commands with a backslash are the shell's; SHOW TABLES and DESCRIBE name are SQL"
     elif at == 0 and parts and parts[0].text.upper() in ELSEWHERE:
         hint = ELSEWHERE[parts[0].text.upper()]
     elif at == 0 and hint is None and parts and parts[0].text.upper() not in _WORDS:

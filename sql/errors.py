@@ -78,6 +78,17 @@ class Error(Exception):
 _WIDTH = 100
 
 
+def _columns(character: str) -> int:
+    """How many columns of a terminal it takes."""
+    if character.isascii():
+        return 1
+    import unicodedata  # few need it
+
+    if unicodedata.combining(character):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
+
+
 def _underlined(source: str, line: int, column: int, length: int) -> str:
     """The line with the place underlined; a long line is cut to a window around the place."""
     start = column - 1
@@ -89,8 +100,9 @@ def _underlined(source: str, line: int, column: int, length: int) -> str:
     after = "…" if left + _WIDTH < len(source) else ""
     prefix = f"LINE {line}: {before}"
     # Tabs stay tabs, so that the mark stands under the place however wide they are shown.
-    lead = "".join("\t" if c == "\t" else " " for c in excerpt[: start - left])
-    carets = "^" * max(1, min(length, _WIDTH - (start - left)))
+    at = start - left
+    lead = "".join("\t" if c == "\t" else " " * _columns(c) for c in excerpt[:at])
+    carets = "^" * max(1, sum(map(_columns, excerpt[at : at + length])))
     return f"{prefix}{excerpt}{after}\n{' ' * len(prefix)}{lead}{carets}"
 
 

@@ -117,7 +117,9 @@ class Subscription(Iterator[Update], AsyncIterator[Update]):
         history = self._database.history
         if history.broken.get(self._key, -1) >= self._position:
             raise errors.OperationalError(
-                f"the maintained view {self._key.split('.', 1)[1]} was dropped or made anew"
+                f"the maintained view {self._key.split('.', 1)[1]} was dropped or made anew, "
+                "or renamed",
+                hint="subscribe again, to what it is now, for a new snapshot",
             )
         if self._position < history.floor:
             raise errors.OperationalError(

@@ -321,8 +321,10 @@ def _check(
         try:
             after = _schemas(views, [key])[key]
         except (errors.Error, duckdb.Error) as error:
-            why = error.message if behind and isinstance(error, errors.Error) else ""
-            raise _Lost(key, why) if cascades else refusal(statement, keys, why) from None
+            altered = statement.words[0] == "ALTER"
+            why = error.message if isinstance(error, errors.Error) and (behind or altered) else ""
+            stuck = [key] if altered else keys
+            raise _Lost(key, why) if cascades else refusal(statement, stuck, why) from None
         if after == before[key]:
             continue
         for old in before[key]:

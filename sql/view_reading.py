@@ -137,7 +137,16 @@ class Reading(Homes):
             wanted = self._read(text, wanted)
             for view in self._maintainer.ordered():
                 if view.key in wanted:
-                    self._register(view.key, self._rows(view.key))
+                    try:
+                        rows = self._rows(view.key)
+                    except errors.Interrupted:
+                        raise
+                    except errors.Error as error:  # its place is one of the view's query
+                        kind = "view" if view.plain else "maintained view"
+                        whose = f"so fails the query of {kind} {view.key.partition('.')[2]}"
+                        error.hint = "; ".join(filter(None, (whose, error.hint)))
+                        raise
+                    self._register(view.key, rows)
             prepared = self.executed(text)
             if prepared:  # it would read what was registered when it was prepared
                 self._do(prepared)

@@ -292,3 +292,31 @@ def test_a_file_that_another_process_has_open(tmp_path: Path) -> None:
         other.communicate(b"\n")
     with tidewheel.connect(file) as con:
         assert con.execute("SELECT 42").fetchall() == [(42,)]
+
+
+def test_a_bad_line_of_a_csv_file(tmp_path: Path) -> None:
+    """File, line and cause come first, then what may be done; not a list of all options."""
+    file = tmp_path / "bad.csv"
+    file.write_text("a,b\n" + "1,2\n" * 30_000 + "x,5\n")
+    with tidewheel.connect() as con:
+        con.execute("CREATE TABLE t (a INT, b INT)")
+        with pytest.raises(tidewheel.DataError) as caught:
+            con.execute(f"COPY t FROM '{file}'")
+    assert caught.value.message.startswith(f"{file}, line 30002: Error when converting column")
+    assert (caught.value.hint or "").startswith("the line is: x,5\nCheck whether")
+    assert "delimiter" not in str(caught.value)
+
+
+def test_the_mark_stands_under_wide_characters() -> None:
+    """A terminal shows them over two columns, and combining ones over none."""
+    with tidewheel.connect() as con:
+        for sql, lead, carets in (
+            ("SELECT '日本', nope", 7 + 8, 4),
+            ("SELECT 日本", 7, 4),
+            ("SELECT 'größe', nope", 7 + 9, 4),
+            ("SELECT 'e\u0301', nope", 7 + 5, 4),
+        ):
+            with pytest.raises(tidewheel.ProgrammingError) as caught:
+                con.execute(sql)
+            mark = str(caught.value).splitlines()[2]
+            assert mark == " " * (len("LINE 1: ") + lead) + "^" * carets

@@ -337,3 +337,38 @@ def test_with_data_as_postgresql_has_it() -> None:
         with pytest.raises(tidewheel.NotSupportedError, match="always has its rows") as failed:
             con.execute("CREATE MATERIALIZED VIEW u AS FROM data WITH NO DATA")
         assert "WITH NO DATA" in str(failed.value)
+
+
+def test_alter_names_the_view_that_cannot_go_on() -> None:
+    with tidewheel.connect() as con:
+        con.execute("CREATE TABLE t (a INT, b INT, s INT)")
+        con.execute("CREATE MATERIALIZED VIEW v AS SELECT a FROM t")
+        con.execute("CREATE MATERIALIZED VIEW w AS SELECT b + 1 AS c FROM t")
+        with pytest.raises(
+            tidewheel.ProgrammingError, match=r'main\.w \(.*"b" not found'
+        ) as caught:
+            con.execute("ALTER TABLE t DROP COLUMN b")
+        assert "main.v" not in str(caught.value)
+        with pytest.raises(tidewheel.ProgrammingError, match=r"main\.w \("):
+            con.execute("ALTER TABLE t RENAME COLUMN b TO bb")
+        con.execute("ALTER TABLE t RENAME COLUMN s TO ss")
+
+
+def test_a_view_of_a_detached_database_is_named() -> None:
+    with tidewheel.connect() as con:
+        con.execute("ATTACH ':memory:' AS d; CREATE TABLE d.x (a INT)")
+        con.execute("CREATE MATERIALIZED VIEW v AS FROM d.x; DETACH d")
+        with pytest.raises(tidewheel.ProgrammingError) as caught:
+            con.execute("FROM v")
+        assert caught.value.hint == "so fails the query of maintained view main.v"
+
+
+def test_a_renamed_view_says_so_to_its_subscribers() -> None:
+    with tidewheel.connect() as con:
+        con.execute("CREATE TABLE t (a INT); CREATE MATERIALIZED VIEW v AS FROM t")
+        subscription = con.subscribe("v")
+        subscription.read()
+        con.execute("ALTER MATERIALIZED VIEW v RENAME TO w")
+        with pytest.raises(tidewheel.OperationalError, match="renamed") as caught:
+            subscription.read()
+        assert "subscribe again" in (caught.value.hint or "")

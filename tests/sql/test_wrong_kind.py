@@ -43,6 +43,8 @@ def con() -> Iterator[tidewheel.Connection]:
         ("SELECT 1 UNION SELECT DISTINCT FROM t", 16, "* for all"),
         ("SAVEPOINT a", 1, "BEGIN … COMMIT"),
         ("GRANT SELECT ON t TO me", 1, "no users"),
+        ("\\d v", 1, "the shell's"),
+        ("SELECT st_point(1, 2)", 8, "INSTALL spatial; LOAD spatial"),
     ],
 )
 def test_place_and_cure(con: tidewheel.Connection, sql: str, column: int | None, hint: str) -> None:
