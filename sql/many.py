@@ -58,8 +58,14 @@ def _many(
         with session.lent(bulk.NAME, table, NO_STATEMENT):
             return session.execute(text, None)[1]
     total = 0
-    for given in sets:
-        result, count = session.execute(script, given)
+    for number, given in enumerate(sets):
+        try:
+            result, count = session.execute(script, given)
+        except errors.DatabaseError as error:
+            if len(sets) > 1 and not isinstance(error, errors.Interrupted):
+                which = f"it is set {number + 1:,} of {len(sets):,}, counted from 1"
+                error.hint = "; ".join(filter(None, (error.hint, which)))
+            raise
         if result is not None:
             result.close()
         total = total + count if count >= 0 <= total else -1

@@ -78,6 +78,10 @@ def _opened(database: str, read_only: bool, config: dict[str, Any]) -> duckdb.Du
         # Imported here: it is rare.
         from . import torn_block
 
+        if (unknown := _UNKNOWN.search(str(error))) is not None:
+            raise errors.ProgrammingError(
+                f"there is no setting {unknown[1]}", hint=_near_setting(unknown[1])
+            ) from None
         if not torn_block.is_torn(error):
             raise
         if read_only:
@@ -88,6 +92,18 @@ def _opened(database: str, read_only: bool, config: dict[str, Any]) -> duckdb.Du
         if not torn_block.mended(database):
             raise
     return duckdb.connect(database, read_only=read_only, config=config)
+
+
+_UNKNOWN = re.compile(r"The following options were not recognized: (\w+)")
+
+
+def _near_setting(name: str) -> str:
+    from .diagnose import near_miss
+
+    with duckdb.connect() as connection:
+        theirs = [n for (n,) in connection.execute("SELECT name FROM duckdb_settings()").fetchall()]
+    close = near_miss(name, (*settings.NAMES, *theirs))
+    return f"did you mean {close}?" if close else "FROM duckdb_settings() lists DuckDB's"
 
 
 def _check_directory() -> None:

@@ -320,3 +320,27 @@ def test_the_mark_stands_under_wide_characters() -> None:
                 con.execute(sql)
             mark = str(caught.value).splitlines()[2]
             assert mark == " " * (len("LINE 1: ") + lead) + "^" * carets
+
+
+def test_a_misspelt_setting_of_connect() -> None:
+    for given, hint in (
+        ({"threds": 2}, "did you mean threads?"),
+        ({"fuson": "off"}, "did you mean fusion?"),
+        ({"config": {"memory_limt": "1GB"}}, "did you mean memory_limit?"),
+    ):
+        with pytest.raises(tidewheel.ProgrammingError, match="there is no setting") as caught:
+            tidewheel.connect(**given)  # type: ignore[arg-type]
+        assert caught.value.hint == hint
+
+
+def test_which_set_of_executemany_fails() -> None:
+    with tidewheel.connect() as con:
+        con.execute("CREATE TABLE t (a INT, b INT)")
+        for rows in ([(1, 2)] * 30 + [(1, "x")], [[1, 2], [3, "y"]]):
+            with pytest.raises(tidewheel.DataError) as caught:
+                con.executemany("INSERT INTO t VALUES (?, ?)", rows)
+            assert f"it is set {len(rows)} of {len(rows)}" in (caught.value.hint or "")
+        with pytest.raises(tidewheel.DataError) as caught:
+            con.executemany("INSERT INTO t VALUES (?, ?)", [(1, "x")])
+        assert caught.value.hint is None
+        assert con.execute("FROM t").fetchall() == []
