@@ -26,6 +26,7 @@ from tidewheel.planner.lower_view import (
     Stream,
     TableInput,
     ViewLowering,
+    filtered,
     lowers,
     with_columns,
 )
@@ -91,6 +92,8 @@ def linear(low: ViewLowering, node: L.Filter | L.Project | L.Unnest) -> Stream:
     shared = low._placed.get((id(node.input), id(low.circuit)))
     if shared is not None:
         source = shared
+    if isinstance(node, L.Filter):
+        return filtered(source, node.predicate)  # (a join below it may give less than its schema)
     return Stream(source.circuit, source.placed, source.columns, [*source.steps, node])
 
 

@@ -41,6 +41,8 @@ QUERIES = {
     "(FROM b WHERE j % 2 = 0) b ON a.k = b.k AND a.t >= b.t WHERE a.i <> 4",
     "grouped": "SELECT a.i, b.t AS u, b.n FROM a ASOF LEFT JOIN (SELECT k, t, count(*) AS n FROM b "
     "GROUP BY ALL) b ON a.k = b.k AND a.t >= b.t",
+    "listed": "SELECT a.k, list(a.i ORDER BY a.i) AS u FROM a ASOF JOIN b ON a.k = b.k "
+    "AND a.t >= b.t WHERE a.i % 3 > 0 GROUP BY a.k",
 }
 WHOLE = "SELECT a.*, b.* FROM a ASOF LEFT JOIN b ON a.k = b.k AND a.t >= b.t"
 """Of several partners at one place it may show any."""
