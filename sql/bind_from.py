@@ -220,6 +220,8 @@ class FromBinder:
         try:
             right = self.bind(join.this, ())
         except (NotTaken, duckdb.Error):
+            if join.this.args.get("joins"):  # (a LATERAL that these have on their left)
+                raise
             del self.conditions[waiting:]
             from .bind_lateral import Lateral
 
