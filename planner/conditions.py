@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import reduce
+from typing import TypeGuard
 
 from sqlglot import exp
 
@@ -22,6 +23,16 @@ _SWAPPED: dict[type[exp.Expr], type[exp.Expr]] = {
 }
 _FEW = 8
 """Of more values IN is quicker as it is."""
+
+
+def equality(condition: exp.Expr) -> TypeGuard[exp.EQ | exp.NullSafeEQ]:
+    """Does it say that two values are equal? ``x = ANY(list)`` does not: ANY is no value."""
+    return isinstance(condition, exp.EQ | exp.NullSafeEQ) and not of_many(condition)
+
+
+def of_many(comparison: exp.Expr) -> bool:
+    """Is it one with the values of a list, by ANY or ALL?"""
+    return isinstance(comparison.args.get("expression"), exp.Any | exp.All)
 
 
 def swapped(comparison: type[exp.Expr]) -> type[exp.Expr]:
@@ -53,7 +64,7 @@ def opposite(expression: exp.Expr) -> exp.Expr | None:
     if isinstance(expression, exp.Not):
         inner: exp.Expr = expression.this
         return inner
-    if type(expression) in _OPPOSITE:
+    if type(expression) in _OPPOSITE and not of_many(expression):
         to = _OPPOSITE[type(expression)]
         return to(this=expression.this.copy(), expression=expression.expression.copy())
     if not isinstance(expression, exp.And | exp.Or):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
+from tidewheel.planner.conditions import equality
 from tidewheel.planner.logical import Column, Named, Node, Project, references
 from tidewheel.planner.text import column, substituted
 
@@ -149,7 +150,7 @@ def lifted(node: Node, carried: Sequence[tuple[Column, exp.Expr]]) -> Node:
 
 def _equality(condition: exp.Expr, mine: set[str]) -> tuple[exp.Expr, exp.Expr] | None:
     """A correlated condition's inner and outer side, if it compares one with the other."""
-    if not isinstance(condition, exp.EQ | exp.NullSafeEQ):
+    if not equality(condition):
         return None
     for inner, outer in (
         (condition.this, condition.expression),

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
+from tidewheel.planner.conditions import equality
 from tidewheel.planner.logical import (
     Column,
     Distinct,
@@ -79,7 +80,7 @@ def split_conditions(
     keys: list[EquiKey] = []
     rest: list[exp.Expr] = []
     for condition in conditions:
-        if isinstance(condition, (exp.EQ, exp.NullSafeEQ)):
+        if equality(condition):
             a, b = condition.this, condition.expression
             null_safe = isinstance(condition, exp.NullSafeEQ)
             of_a, of_b = references(a), references(b)

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from tidewheel.planner.conditions import equality
 from tidewheel.planner.logical import (
     Aggregate,
     Column,
@@ -153,7 +154,7 @@ def equi_key(p: exp.Expr, left: set[str], right: set[str]) -> EquiKey | None:
 
     The key is made of `p`'s own parts: `copied` is for a plan.
     """
-    if not isinstance(p, exp.EQ | exp.NullSafeEQ):
+    if not equality(p):
         return None
     a, b = p.this, p.expression
     null_safe = isinstance(p, exp.NullSafeEQ)

@@ -14,6 +14,7 @@ from math import prod
 
 from sqlglot import exp
 
+from tidewheel.planner.conditions import equality
 from tidewheel.planner.logical import (
     Aggregate,
     EquiKey,
@@ -125,9 +126,7 @@ def _step(step: Node, measures: Measures, done: _Done) -> Node:
     fixed = [_kept(_in_best_order(r, measures, done), inside) for r in fixed]
     if not all(map(countable, fixed)):
         return step  # whether it grows is not known
-    if not any(isinstance(c, exp.EQ | exp.NullSafeEQ) for c in inside) and all(
-        _met(r, moving[0], rest) for r in fixed
-    ):
+    if not any(equality(c) for c in inside) and all(_met(r, moving[0], rest) for r in fixed):
         return step  # each is met by the recursive table alone: they have nothing in common
     parts = _measured(fixed, inside, measures)
     whole = _ordered(parts, inside)
@@ -206,7 +205,7 @@ def recursive(node: Node) -> bool:
 def _measured(relations: list[Node], conditions: list[exp.Expr], measures: Measures) -> list[_Part]:
     compared: set[str] = set()
     for c in conditions:
-        if isinstance(c, exp.EQ | exp.NullSafeEQ):
+        if equality(c):
             sides = (c.this, c.expression)
             compared |= {s.name for s in sides if isinstance(s, exp.Column)}
     sizes = measures(relations, compared)

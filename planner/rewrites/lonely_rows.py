@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from tidewheel.planner.conditions import of_many
 from tidewheel.planner.logical import EquiKey, Filter, Join, Named, Node, Project
 from tidewheel.planner.rewrites.children import over
 from tidewheel.planner.rewrites.join_graph import conjuncts
@@ -49,7 +50,7 @@ def _matched(join: Join, side: Node) -> set[str]:
     compared = [
         of
         for part in (conjuncts(join.residual) if join.residual is not None else [])
-        if isinstance(part, exp.EQ | exp.LT | exp.LTE | exp.GT | exp.GTE)
+        if isinstance(part, exp.EQ | exp.LT | exp.LTE | exp.GT | exp.GTE) and not of_many(part)
         for of in (part.this, part.expression)
     ]
     there = {c.name for c in side.schema}
