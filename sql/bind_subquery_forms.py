@@ -161,6 +161,8 @@ def _as_list(query: exp.Expr, aggregates: Aggregates) -> exp.Expr:
     if aggregates.found_in(value) or value.find(exp.Star, exp.Window, exp.Explode, exp.Unnest):
         raise NotTaken("ARRAY over what is computed of several rows")
     order = query.args.get("order")
+    if order and any(isinstance(o.this, exp.Literal) for o in order.expressions):
+        raise NotTaken("ARRAY in the order of a column's number")  # in list(…) it is a constant
     listed = exp.Order(this=value, expressions=order.expressions) if order else value
     call = exp.Anonymous(this="list", expressions=[listed])
     select = query.copy()
