@@ -132,23 +132,24 @@ class Following(Keyed):
 
     def step(self, counters: Counters, deltas: Sequence[Delta | None]) -> list[Emission]:
         """New values − values so far, of all rows that the change reaches."""
-        delta = deltas[0]
-        few = delta is not None and 2 * len(delta) <= len(self.input)
-        if self._agenda or delta is None or not few or self.input.waiting:
+        delta, waiting = deltas[0], self.input.waiting
+        if self._agenda or delta is None or (waiting and self.input.key.indices):
             return super().step(counters, deltas)
         keys = self.input.key.keys(delta.cols, len(delta))
         touched = unique(keys)
-        if len(touched) > _FEW or self._small(touched):
-            return super().step(counters, deltas)
+        if waiting:  # all rows are one group: the tables are read once
+            self.input.post(delta)
+        few = 2 * len(delta) <= len(self.input.spine) and len(touched) <= _FEW
+        few = few and not self._small(touched)
+        if not waiting:
+            if not few:
+                return super().step(counters, deltas)
+            self.input.insert(delta, counters, keys)
         ranks = self.ranking(delta.cols, len(delta))
-        self.input.insert(delta, counters, keys)
-        pieces = []
-        for key in touched.tolist():
-            piece = self._piece(key, ranks[keys == key])
-            if not self._one_group(piece):
-                self._agenda.put(counters, touched)
-                return super().step(counters, [None])
-            pieces.append(piece)
+        pieces = [self._piece(key, ranks[keys == key]) for key in touched.tolist() if few]
+        if not few or not all(map(self._one_group, pieces)):
+            self._agenda.put(counters, touched)
+            return super().step(counters, [None])
         parts = [self._values(touched, pieces)]
         parts += [p.old.delta().negate() for p in pieces if p.old is not None]
         change = consolidate(concat(parts))

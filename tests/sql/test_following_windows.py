@@ -167,3 +167,28 @@ def test_others_see_their_whole_group(call: str) -> None:
         assert "regroup" in kinds
         assert "following" not in kinds
         assert con.execute("VERIFY VIEW v").fetchall() == []
+
+
+@pytest.mark.parametrize("first", [
+    "INSERT INTO p VALUES (7, 1)",  # there is such a row: the table refuses it
+    "INSERT INTO p VALUES (5000, 1)",
+    "DELETE FROM p WHERE id < 900",
+    "BEGIN; DELETE FROM p WHERE id = 3; INSERT INTO p VALUES (3, 2), (6000, NULL); COMMIT",
+    "BEGIN; DELETE FROM p; ROLLBACK",
+])  # fmt: skip
+def test_the_first_change_of_one_group(first: str) -> None:
+    """Its rows are read then, with the change or without it."""
+    with tidewheel.connect() as con:
+        con.execute("CREATE TABLE p (id INT PRIMARY KEY, x INT)")
+        con.execute("INSERT INTO p SELECT i, i * 7 % 100 FROM range(2000) AS r(i)")
+        con.execute("CREATE MATERIALIZED VIEW v AS SELECT id, x - lag(x) OVER (ORDER BY id) AS d, "
+                    "sum(x) OVER (ORDER BY id) AS s FROM p")  # fmt: skip
+        con.execute("CREATE MATERIALIZED VIEW w AS SELECT id, count(*) OVER (ORDER BY x "
+                    "RANGE BETWEEN 2 PRECEDING AND CURRENT ROW) AS d FROM p")  # fmt: skip
+        for change in (first, "INSERT INTO p VALUES (7000, 8)", "DELETE FROM p WHERE id = 1500"):
+            try:
+                con.execute(change)
+            except tidewheel.IntegrityError:
+                assert change == "INSERT INTO p VALUES (7, 1)"
+            for name in ("v", "w"):
+                assert con.execute(f"VERIFY VIEW {name}").fetchall() == []
