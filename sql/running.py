@@ -329,7 +329,9 @@ class Runner:
 
     def _followed(self, subscription: Subscription) -> Result:
         # It waits for changes, so it must not hold the connection's lock.
-        return Result(SubscriptionReader(subscription), nullcontext, threading.RLock())
+        session = self.session
+        rows = SubscriptionReader(subscription, session.aborts, lambda: session.timed_out)
+        return Result(rows, nullcontext, threading.RLock())
 
     def _table(self, statement: Statement, columns: dict[str, list[str]]) -> Result:
         return self._complete(pa.table(columns), statement)

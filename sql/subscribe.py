@@ -6,6 +6,7 @@ nothing and holds nobody up; one that falls behind the oldest kept epoch gets a 
 
 from __future__ import annotations
 
+import threading
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from contextlib import suppress
@@ -194,8 +195,12 @@ class SubscriptionReader:
 
     endless = True
 
-    def __init__(self, subscription: Subscription) -> None:
+    def __init__(
+        self, subscription: Subscription, aborts: set[Callable[[], None]], late: Callable[[], bool]
+    ) -> None:
+        """`aborts`: what is called to stop it while it waits; not where another one is `late`."""
         self._subscription = subscription
+        self._aborts, self._late = aborts, late
         self.schema = pa.schema(
             [
                 pa.field("epoch", pa.int64()),
@@ -207,9 +212,7 @@ class SubscriptionReader:
 
     def __next__(self) -> pa.RecordBatch:
         """The rows of the next epoch, then one row with `progress` true and the rest NULL."""
-        update = self._subscription.read()
-        if update is None:
-            raise StopIteration
+        update = self._next()
         delta, count = update.delta, update.delta.num_rows
         mark = [pa.nulls(1, f.type) for f in list(self.schema)[3:]]
         columns = [
@@ -219,6 +222,24 @@ class SubscriptionReader:
             *(pa.concat_arrays([_one(delta.column(i)), null]) for i, null in enumerate(mark)),
         ]
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+    def _next(self) -> Update:
+        interrupted = threading.Event()
+
+        def stop() -> None:
+            if not self._late():
+                interrupted.set()
+
+        self._aborts.add(stop)
+        try:
+            while (update := self._subscription.read(_POLL)) is None:
+                if self._subscription._closed:
+                    raise StopIteration
+                if interrupted.is_set():
+                    raise errors.Interrupted("the statement was interrupted")
+            return update
+        finally:
+            self._aborts.discard(stop)
 
     def close(self) -> None:
         """End the subscription."""

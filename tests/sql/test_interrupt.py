@@ -55,6 +55,19 @@ def test_interrupt_from_another_thread(connection: tidewheel.Connection, sql: st
     assert connection.execute("select count(*) from t").fetchall() == [(0,)]
 
 
+def test_interrupt_of_a_subscription_that_waits(connection: tidewheel.Connection) -> None:
+    connection.execute("create materialized view v as select count(*) as n from t")
+    rows = connection.execute("subscribe to v")
+    (epoch, *_), mark = rows.fetchmany(2)
+    assert mark[1:3] == (None, True)
+    soon(connection.interrupt)
+    with pytest.raises(tidewheel.OperationalError, match="interrupt"):
+        rows.fetchone()
+    connection.execute("insert into t values (1)")
+    rows = connection.execute(f"subscribe to v as of epoch {epoch}")
+    assert sorted(row[1:] for row in rows.fetchmany(2)) == [(-1, False, 0), (1, False, 1)]
+
+
 @pytest.mark.parametrize("sql", STATEMENTS.values(), ids=STATEMENTS)
 def test_ctrl_c(connection: tidewheel.Connection, sql: str) -> None:
     soon(lambda: os.kill(os.getpid(), signal.SIGINT))
