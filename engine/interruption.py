@@ -32,11 +32,17 @@ STOP: ContextVar[Stop | None] = ContextVar("stop", default=None)
 """How the present statement is stopped; None: it is not."""
 
 
+def stop_if_set(asked: threading.Event | None) -> None:
+    """Raise Interrupted if `asked` is set."""
+    if asked is not None and asked.is_set():
+        raise Interrupted("the statement was interrupted")
+
+
 def stop_if_asked() -> None:
     """Raise Interrupted if the present statement is to stop."""
     stop = STOP.get()
-    if stop is not None and stop.asked.is_set():
-        raise Interrupted("the statement was interrupted")
+    if stop is not None:
+        stop_if_set(stop.asked)
 
 
 @contextmanager

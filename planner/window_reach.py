@@ -91,17 +91,15 @@ def looking(named: L.Named, type_of: TypeOf) -> Looking | None:
         return None
     spec = window.args.get("spec")
     frame = _frame(spec, window.args["order"].expressions[0].this, type_of)
-    if (
-        frame is None
-        or (frame.spans and name.endswith("_value"))
-        or (name not in _FRAMED and name not in ("sum", "avg"))
-    ):
+    if frame is None or (name not in _FRAMED and name not in ("sum", "avg")):
         return None
-    if frame.total and name == "last_value" and (spec is None or spec.args["kind"] != "ROWS"):
+    by_rows = spec is not None and spec.args["kind"] == "ROWS"
+    if frame.total and name == "last_value" and not by_rows:
         return Looking(Reach())
     if frame.total:
         return Looking(frame, RUNNING[name]) if name in RUNNING else None
-    return Looking(frame)
+    # (which of the rows that tie at an end of a RANGE is the first one, or the last, is open)
+    return None if name.endswith("_value") and not by_rows else Looking(frame)
 
 
 def _exact(call: exp.Expr, type_of: TypeOf) -> bool:
@@ -156,7 +154,7 @@ def _frame(spec: exp.Expr | None, by: exp.Expr, type_of: TypeOf) -> Reach | None
             after = max(after, away)
     if kind == "ROWS":
         return Reach(before, after)
-    return Reach(span_before=before, span_after=after, spans=True) if _spanned(order_type) else None
+    return Reach(span_before=before, span_after=after) if _spanned(order_type) else None
 
 
 def _spanned(kind: str) -> bool:

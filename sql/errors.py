@@ -82,11 +82,9 @@ def _columns(character: str) -> int:
     """How many columns of a terminal it takes."""
     if character.isascii():
         return 1
-    import unicodedata  # few need it
+    from rich.cells import cell_len  # few need it
 
-    if unicodedata.combining(character):
-        return 0
-    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
+    return cell_len(character)
 
 
 def _underlined(source: str, line: int, column: int, length: int) -> str:

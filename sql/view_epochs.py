@@ -206,9 +206,8 @@ class Epochs(Reading):
         An operator's error names the plan's columns. None if the query as a whole does not tell.
         """
         view = self._maintainer.views.get(maintain.failed_view(error) or "")
-        if view is None or not isinstance(error, duckdb.Error):
-            return None
-        if isinstance(error, duckdb.InterruptException):
+        interrupted = isinstance(error, duckdb.InterruptException)
+        if view is None or interrupted or not isinstance(error, duckdb.Error):
             return None
         text, start = view_text.as_written(view.sql)
         try:

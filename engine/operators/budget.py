@@ -13,7 +13,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from tidewheel.engine.interruption import Interrupted
+from tidewheel.engine.interruption import stop_if_set
 
 
 class RecursionLimitError(Exception):
@@ -55,8 +55,7 @@ class Budget:
 
     def stop_if_asked(self) -> None:
         """Raise if the statement was interrupted."""
-        if self.interrupted is not None and self.interrupted.is_set():
-            raise Interrupted("the statement was interrupted")
+        stop_if_set(self.interrupted)
 
 
 BOUNDS: ContextVar[Budget] = ContextVar("bounds", default=Budget())  # noqa: B039  frozen

@@ -37,7 +37,7 @@ _HEAD: Final = 64  # rows that need not be sorted
 class Reach:
     """Which rows a row's values depend on: so many `before` it, and so many `after` it.
 
-    `total`: on all before it, too, but by the values of the row before it only. `spans`: on all
+    `total`: on all before it, too, but by the values of the row before it only. And on all
     whose places are at most `span_before` less than its own, and `span_after` more.
     """
 
@@ -46,7 +46,6 @@ class Reach:
     total: bool = False
     span_before: int = 0
     span_after: int = 0
-    spans: bool = False
 
     def __or__(self, other: Reach) -> Reach:
         """What both depend on."""
@@ -56,7 +55,6 @@ class Reach:
             self.total or other.total,
             max(self.span_before, other.span_before),
             max(self.span_after, other.span_after),
-            self.spans or other.spans,
         )
 
     def first(self, stored: Sequence[Rows], place: int) -> int:
@@ -141,9 +139,9 @@ class Following(Keyed):
             self.input.post(delta)
         few = 2 * len(delta) <= len(self.input.spine) and len(touched) <= _FEW
         few = few and not self._small(touched)
+        if not (few or waiting):
+            return super().step(counters, deltas)
         if not waiting:
-            if not few:
-                return super().step(counters, deltas)
             self.input.insert(delta, counters, keys)
         ranks = self.ranking(delta.cols, len(delta))
         pieces = [self._piece(key, ranks[keys == key]) for key in touched.tolist() if few]
