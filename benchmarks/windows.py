@@ -23,18 +23,21 @@ import duckdb
 import tidewheel
 
 TABLE = """CREATE TABLE t AS SELECT (2 * i)::INTEGER AS id, (i % 10)::INTEGER AS g,
-    (hash(i) % 1000)::INTEGER AS x, TIMESTAMP '2024-01-01' + to_seconds(2 * i) AS moment
+    (hash(i) % 1000)::INTEGER AS x, (hash(i) % 99991) / 100 AS y,
+    TIMESTAMP '2024-01-01' + to_seconds(2 * i) AS moment
     FROM range({rows}) AS r(i)"""
 VIEWS = {
     "lag": "SELECT id, x - lag(x) OVER (ORDER BY id) AS d FROM t",
     "lead": "SELECT g, id, lead(id) OVER (PARTITION BY g ORDER BY id) AS d FROM t",
     "moving mean": "SELECT id, avg(x) OVER (ORDER BY id ROWS 6 PRECEDING) AS d FROM t",
+    "mean of doubles": "SELECT id, avg(y) OVER (ORDER BY id ROWS 6 PRECEDING) AS d FROM t",
     "range": "SELECT id, count(*) OVER (ORDER BY moment RANGE BETWEEN INTERVAL 1 MINUTE PRECEDING "
     "AND CURRENT ROW) AS d FROM t",
     "ranges": "SELECT g, id, sum(x) OVER (PARTITION BY g ORDER BY id RANGE BETWEEN 100 PRECEDING "
     "AND 100 FOLLOWING) AS d FROM t",
     "running sum": "SELECT id, sum(x) OVER (ORDER BY id) AS d FROM t",
     "running sums": "SELECT g, id, sum(x) OVER (PARTITION BY g ORDER BY id) AS d FROM t",
+    "sums of doubles": "SELECT g, id, sum(y) OVER (PARTITION BY g ORDER BY id) AS d FROM t",
     "places": "SELECT g, id, row_number() OVER (PARTITION BY g ORDER BY id) AS d FROM t",
     "first three": "SELECT * FROM (SELECT id, g, x, row_number() OVER (PARTITION BY g "
     "ORDER BY x DESC, id) AS r FROM t) WHERE r <= 3",
@@ -48,7 +51,7 @@ def main() -> None:
     parser.add_argument("--changes", type=int, default=9)
     parser.add_argument("--only", default=",".join(VIEWS))
     options = parser.parse_args()
-    print(f"{'':14}{'first':>9}{'append':>9}{'middle':>9}{'delete':>9}{'DuckDB':>9}{'times':>8}")
+    print(f"{'':16}{'first':>9}{'append':>9}{'middle':>9}{'delete':>9}{'DuckDB':>9}{'times':>8}")
     for name in options.only.split(","):
         with tidewheel.connect() as con, duckdb.connect() as peer:
             threads = con.execute("SHOW threads").fetchall()[0][0]
@@ -65,7 +68,7 @@ def main() -> None:
         parts = [rest[:n], rest[n : 2 * n], rest[2 * n :]]
         append, middle, delete = (statistics.median(part) * 1e3 for part in parts)
         print(
-            f"{name:14}{first * 1e3:9.1f}{append:9.2f}{middle:9.2f}{delete:9.2f}"
+            f"{name:16}{first * 1e3:9.1f}{append:9.2f}{middle:9.2f}{delete:9.2f}"
             f"{again * 1e3:9.1f}{again * 1e3 / append:8.1f}",
             flush=True,
         )
@@ -83,7 +86,8 @@ def changes(rows: int, n: int) -> Iterator[str]:
 
 
 def row(at: int) -> str:
-    return f"{at}, 3, {at * 7 % 1000}, TIMESTAMP '2024-01-01' + to_seconds({at})"
+    moment = f"TIMESTAMP '2024-01-01' + to_seconds({at})"
+    return f"{at}, 3, {at * 7 % 1000}, {at * 7 % 99991 / 100}, {moment}"
 
 
 def seconds(con: Any, sql: str) -> float:

@@ -7,16 +7,9 @@ Window ─┬─ row_number() or rank(), and a filter that wants the first of ea
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import partial, reduce
-from operator import or_
-from typing import Any
-
 from sqlglot import exp
 
-from tidewheel.engine.operators.following import Following
-from tidewheel.engine.operators.operator import Operator
-from tidewheel.engine.operators.rank import Order, Ranking
+from tidewheel.engine.operators.rank import Ranking
 from tidewheel.engine.operators.regroup import Regroup
 from tidewheel.engine.operators.ties import settling_first
 from tidewheel.engine.operators.topk import Ordered
@@ -30,14 +23,19 @@ from tidewheel.planner.lower_view import (
     with_columns,
 )
 from tidewheel.planner.lower_view_asked import first_in_place
+from tidewheel.planner.lower_view_following import (
+    following,
+    order_at,
+    with_functions,
+    without_ties,
+)
 from tidewheel.planner.lower_view_nodes import linear
 from tidewheel.planner.order_of_rows import window_by_place
 from tidewheel.planner.rewrites.dense_ranks import at_most
-from tidewheel.planner.text import OWN, column, identifier, to_sql, written
-from tidewheel.planner.view_answers import Answer, by_kernel, by_tables
+from tidewheel.planner.text import OWN, identifier, to_sql, written
+from tidewheel.planner.view_answers import by_kernel, by_tables
 from tidewheel.planner.view_kernels import INPUT, group_kernel
 from tidewheel.planner.window_arrays import in_arrays
-from tidewheel.planner.window_reach import RUNNING, Looking, combined, looking
 
 
 @lowers(L.Window)
@@ -53,9 +51,9 @@ def _window(low: ViewLowering, node: L.Window) -> Stream:
         same = [e for e in waiting if _partition(e) == first]
         waiting = [e for e in waiting if _partition(e) != first]
         window = next(e for e in same[0].expr.find_all(exp.Window))
-        following = None if low.circuit.depth else _following(low, stream, same)
-        if following is not None:
-            stream = following
+        nearby = None if low.circuit.depth else following(low, stream, same)
+        if nearby is not None:
+            stream = nearby
             continue
         placed, positions = low.columns_for(stream, window.args.get("partition_by") or [])
         source = placed.arrow
@@ -64,85 +62,8 @@ def _window(low: ViewLowering, node: L.Window) -> Stream:
         evaluate, schema = low.bound(group_kernel, query, source)
         evaluate = in_arrays([e.expr for e in same], source, positions, schema, evaluate)
         op = Regroup(source, positions, evaluate, schema, positions, low.circuit.depth, "window")
-        stream = _with(low, placed, op, same, by_kernel(query, source.names, schema))
+        stream = with_functions(low, placed, op, same, by_kernel(query, source.names, schema))
     return with_columns(low, stream, node.schema)
-
-
-def _following(low: ViewLowering, stream: Stream, same: Sequence[L.Named]) -> Stream | None:
-    """Functions of one PARTITION BY that look back, in one order; None if some do not."""
-    orders = {to_sql(w.args["order"]) for e in same for w in [e.expr] if w.args.get("order")}
-    if len(orders) != 1:
-        return None
-    stream = low.flush(stream)
-    looks = [looking(e, partial(low.type_of, stream=stream)) for e in same]
-    found = [look for look in looks if look is not None]
-    if len(found) < len(looks):
-        return None
-    window = same[0].expr
-    keys = window.args.get("partition_by") or []
-    item = window.args["order"].expressions[0]
-    placed, positions = low.columns_for(stream, [*keys, item.this])
-    *group, value = positions
-    source = placed.arrow
-    reach = reduce(or_, (look.reach for look in found))
-    columns = ", ".join(to_sql(identifier(n)) for n in source.names)
-    values = [_in_order(e, look, source) for e, look in zip(same, found, strict=True)]
-    carried: list[int] = []
-    named = list(same)
-    if reach.total:
-        carried = [i for i, look in enumerate(found) if look.running]
-        numbers = exp.Window(this=exp.RowNumber(), over="OVER", **_over(window))
-        number = L.Column(low.fresh("number"), "number", "BIGINT")
-        named.append(L.Named(number, numbers))
-        values.append(numbers)
-        found.append(Looking(reach, RUNNING["row_number"]))
-        carried.append(len(named) - 1)
-    texts = [written(L.Named(e.column, v)) for e, v in zip(named, values, strict=True)]
-    query = f"SELECT {columns}, {', '.join(texts)} FROM {INPUT}"
-    whole, schema = low.bound(group_kernel, query, source)
-    answer = by_kernel(query, source.names, schema)
-    before = {at: to_sql(identifier(f"__tw_before{i}")) for i, at in enumerate(carried)}
-    for at in carried:
-        now, kind = to_sql(values[at]), named[at].column.type
-        value_ = combined(found[at].running, before[at], before[carried[-1]], now, kind)
-        texts[at] = f"{value_} AS {to_sql(identifier(named[at].column.name))}"
-    width = len(source)
-    given = Schema(
-        [*source.names, *(f"__tw_before{i}" for i in range(len(carried)))],
-        [*source.types, *(schema.types[width + at] for at in carried)],
-    )
-    rest, same_schema = low.bound(
-        group_kernel, f"SELECT {columns}, {', '.join(texts)} FROM {INPUT}", given
-    )
-    if same_schema.types != schema.types:
-        return None
-    place = _order(value, item)
-    windows = [e.expr for e in named]
-    whole = in_arrays(windows, source, group, schema, whole, reach.total)
-    if not carried:
-        rest = whole
-    op = Following(source, group, place, reach, schema, whole, rest, [width + at for at in carried])
-    return _with(low, placed, op, named, answer)
-
-
-def _order(at: int, item: exp.Expr) -> Order:
-    """An item of ORDER BY that is the column at a place."""
-    return Order(at, bool(item.args.get("desc")), bool(item.args.get("nulls_first")))
-
-
-def _over(window: exp.Expr) -> dict[str, Any]:
-    return {k: v for k in ("partition_by", "order") if (v := window.args.get(k))}
-
-
-def _in_order(named: L.Named, look: Looking, source: Schema) -> exp.Expr:
-    """The function; one of a few rows around gets an order without ties, which it would depend on.
-
-    (An answer among those that DuckDB may give: but the same each time, for the same rows.)
-    """
-    window = named.expr.copy()
-    if look.reach.before or look.reach.after:
-        _without_ties(window, source)
-    return window
 
 
 _PLACES = (exp.RowNumber, exp.Ntile, exp.Lag, exp.Lead)
@@ -151,22 +72,15 @@ _PLACES = (exp.RowNumber, exp.Ntile, exp.Lag, exp.Lead)
 def _settled(named: L.Named, source: Schema) -> L.Named:
     """What a loop asks for again and again: where rows tie, it has to get the same each time."""
     expression = named.expr.copy()
-    for window in expression.find_all(exp.Window):
+    for window in list(expression.find_all(exp.Window)):
         spec = window.args.get("spec")
         by_rows = spec is not None and spec.text("kind").upper() == "ROWS"
         call = window.this
         if isinstance(call, exp.IgnoreNulls | exp.RespectNulls):
             call = call.this
         if window.args.get("order") and (by_rows or isinstance(call, _PLACES)):
-            _without_ties(window, source)
+            window.set("order", without_ties(window, source).args["order"])
     return L.Named(named.column, expression)
-
-
-def _without_ties(window: exp.Expr, source: Schema) -> None:
-    """Order rows that are alike by all that they have."""
-    window.args["order"].expressions.extend(
-        exp.Ordered(this=column(name), nulls_first=False) for name in source.names
-    )
 
 
 @lowers(L.Filter)
@@ -197,7 +111,7 @@ def _first_rows(low: ViewLowering, node: L.Window, wanted: int) -> Stream | None
     placed, positions = low.columns_for(low(node.input), [*keys, *(i.this for i in items)])
     source = placed.arrow
     group, by = positions[: len(keys)], positions[len(keys) :]
-    place, *further = map(_order, by, items)
+    place, *further = map(order_at, by, items)
     number = to_sql(identifier(named.column.name))
     if any(kind.loose for kind in source.kinds):
         # DuckDB would put rows into arg_min, which gives 0.0 for -0.0; this it does not see through
@@ -215,19 +129,9 @@ def _first_rows(low: ViewLowering, node: L.Window, wanted: int) -> Stream | None
     name = "first of each group"
     op = Ordered(source, group, place, wanted, evaluate, schema, group, name, further=further)
     op.settles = settles
-    stream = _with(low, placed, op, [named], answer)
+    stream = with_functions(low, placed, op, [named], answer)
     low.contents.first(stream.placed, placed.placed, source.names, low.shared)
     return with_columns(low, stream, node.schema)
-
-
-def _with(
-    low: ViewLowering, source: Stream, op: Operator, named: Sequence[L.Named], answer: Answer
-) -> Stream:
-    """`source` with the functions that `op` adds; `answer` is what it gives at first."""
-    columns = (*source.schema, *(e.column for e in named))
-    placed = low.circuit.add(op, source.placed)
-    low.contents.answered(placed, answer, low.shared)
-    return Stream(low.circuit, placed, columns)
 
 
 def _partition(named: L.Named) -> str:

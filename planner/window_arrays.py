@@ -7,7 +7,7 @@ statement decides.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -35,7 +35,7 @@ class _Open(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class _Rows:
+class Rows:
     """Rows in order: `start` and `end` of the group of each, `first` and `last` of its peers."""
 
     cols: Sequence[Col]
@@ -53,8 +53,8 @@ class _Rows:
             raise _Open
 
 
-_Frame = Callable[[_Rows], tuple[Int64s, Int64s]]
-_Value = Callable[[_Rows], Col]
+Frame = Callable[[Rows], tuple[Int64s, Int64s]]
+Value = Callable[[Rows], Col]
 
 
 def in_arrays(
@@ -64,10 +64,12 @@ def in_arrays(
     schema: Schema,
     sql: Evaluate,
     numbered: bool = False,
+    given: Mapping[int, Value | None] | None = None,
 ) -> Evaluate:
     """`sql`, which adds the values of `windows` (all of one PARTITION BY, `key`), or faster.
 
-    `numbered`: the last one numbers the rows, those that tie in any order.
+    `numbered`: the last one numbers the rows, those that tie in any order. `given`: what gives the
+    values of some windows, by their places.
     """
     if not all(isinstance(w, exp.Window) for w in windows):
         return sql
@@ -76,7 +78,11 @@ def in_arrays(
         return sql
     order = _order(ordered[0], source) if ordered else []
     kinds = schema.kinds[len(source) :]
-    values = [_value(w, source, kind) for w, kind in zip(windows, kinds, strict=True)]
+    made = given or {}
+    values = [
+        made[i] if i in made else _value(w, source, kind)
+        for i, (w, kind) in enumerate(zip(windows, kinds, strict=True))
+    ]
     if numbered:
         values[-1] = _number
     known = [v for v in values if v is not None]
@@ -108,7 +114,7 @@ def _order(order: exp.Expr, source: Schema) -> list[Ranking] | None:
     return found
 
 
-def _sorted(rows: Delta, spec: KeySpec, order: Sequence[Ranking]) -> _Rows:
+def _sorted(rows: Delta, spec: KeySpec, order: Sequence[Ranking]) -> Rows:
     n = len(rows)
     groups = spec.keys(rows.cols, n)
     by: list[Array] = []
@@ -129,7 +135,7 @@ def _sorted(rows: Delta, spec: KeySpec, order: Sequence[Ranking]) -> _Rows:
         raise _Open
     start, end, _ = _runs(begins)
     first, last, peers = _runs(_changes([groups, *(b[at] for b in by)]))
-    return _Rows(cols, np.arange(n), start, end, first, last, peers)
+    return Rows(cols, np.arange(n), start, end, first, last, peers)
 
 
 def _changes(by: Sequence[Array]) -> Mask:
@@ -147,7 +153,7 @@ def _runs(begins: Mask) -> tuple[Int64s, Int64s, Int64s]:
     return starts[number], ends[number], number
 
 
-def _value(window: exp.Expr, source: Schema, kind: ColumnType) -> _Value | None:
+def _value(window: exp.Expr, source: Schema, kind: ColumnType) -> Value | None:
     """What gives a function's values, of the type `kind`."""
     call, ordered = window.this, bool(window.args.get("order"))
     if not isinstance(call, exp.Func):
@@ -156,7 +162,7 @@ def _value(window: exp.Expr, source: Schema, kind: ColumnType) -> _Value | None:
     given = [v for k, v in call.args.items() if v and k not in ("big_int", "offset")]
     if name in _PLACES:
         return _PLACES[name] if ordered and not given and kind.dtype == np.int64 else None
-    frame = _frame(window.args.get("spec"), ordered)
+    frame = frame_of(window.args.get("spec"), ordered)
     if len(given) != 1 or frame is None or isinstance(given[0], list):
         return None
     if name == "count" and isinstance(given[0], exp.Star):
@@ -185,23 +191,23 @@ def _value(window: exp.Expr, source: Schema, kind: ColumnType) -> _Value | None:
     return _sum(at, column, kind, frame, name == "avg")
 
 
-def _number(rows: _Rows) -> Col:
+def _number(rows: Rows) -> Col:
     return rows.at - rows.start + 1
 
 
-def _row_number(rows: _Rows) -> Col:
+def _row_number(rows: Rows) -> Col:
     rows.settled()
     return _number(rows)
 
 
-_PLACES: Final[dict[str, _Value]] = {
+_PLACES: Final[dict[str, Value]] = {
     "row_number": _row_number,
     "rank": lambda rows: rows.first - rows.start + 1,
     "dense_rank": lambda rows: rows.peers - rows.peers[rows.start] + 1,
 }
 
 
-def _frame(spec: exp.Expr | None, ordered: bool) -> _Frame | None:
+def frame_of(spec: exp.Expr | None, ordered: bool) -> Frame | None:
     """The rows from one place to another that a row's value is of."""
     if spec is None:
         return _to_peers if ordered else lambda rows: (rows.start, rows.end)
@@ -233,7 +239,7 @@ def _frame(spec: exp.Expr | None, ordered: bool) -> _Frame | None:
     if ends[0] == ("UNBOUNDED", "FOLLOWING") or ends[1] == ("UNBOUNDED", "PRECEDING"):
         return None
 
-    def rows_of(rows: _Rows) -> tuple[Int64s, Int64s]:
+    def rows_of(rows: Rows) -> tuple[Int64s, Int64s]:
         rows.settled()
         low = rows.start if before is None else np.clip(rows.at + before, rows.start, rows.end)
         high = rows.end if after is None else np.minimum(rows.at + after + 1, rows.end)
@@ -242,7 +248,7 @@ def _frame(spec: exp.Expr | None, ordered: bool) -> _Frame | None:
     return rows_of
 
 
-def _to_peers(rows: _Rows) -> tuple[Int64s, Int64s]:
+def _to_peers(rows: Rows) -> tuple[Int64s, Int64s]:
     return rows.start, rows.last
 
 
@@ -254,8 +260,8 @@ def _picked(col: Col, kind: ColumnType, index: Int64s, there: Mask) -> Col:
     return columns_.take(more, np.where(there, index, len(col)))
 
 
-def _away(at: int, kind: ColumnType, away: int) -> _Value:
-    def value(rows: _Rows) -> Col:
+def _away(at: int, kind: ColumnType, away: int) -> Value:
+    def value(rows: Rows) -> Col:
         rows.settled()
         index = rows.at + away
         return _picked(rows.cols[at], kind, index, (rows.start <= index) & (index < rows.end))
@@ -263,8 +269,8 @@ def _away(at: int, kind: ColumnType, away: int) -> _Value:
     return value
 
 
-def _end(at: int, kind: ColumnType, frame: _Frame, first: bool) -> _Value:
-    def value(rows: _Rows) -> Col:
+def _end(at: int, kind: ColumnType, frame: Frame, first: bool) -> Value:
+    def value(rows: Rows) -> Col:
         rows.settled()
         low, high = frame(rows)
         return _picked(rows.cols[at], kind, low if first else high - 1, low < high)
@@ -287,10 +293,10 @@ def _counted(col: Col, frame: tuple[Int64s, Int64s]) -> Int64s:
     return counts[high] - counts[low]
 
 
-def _sum(at: int, column: FixedType, kind: ColumnType, frame: _Frame, mean: bool) -> _Value:
+def _sum(at: int, column: FixedType, kind: ColumnType, frame: Frame, mean: bool) -> Value:
     one = 10**column.arrow.scale if pa.types.is_decimal(column.arrow) else 1
 
-    def value(rows: _Rows) -> Col:
+    def value(rows: Rows) -> Col:
         values, nulls = column.split(rows.cols[at])
         values = values.astype(np.int64)
         if nulls is not None:
@@ -312,10 +318,10 @@ def _sum(at: int, column: FixedType, kind: ColumnType, frame: _Frame, mean: bool
     return value
 
 
-def _extreme(at: int, column: FixedType, frame: _Frame, least: bool) -> _Value:
+def _extreme(at: int, column: FixedType, frame: Frame, least: bool) -> Value:
     accumulate: Any = (np.minimum if least else np.maximum).accumulate
 
-    def value(rows: _Rows) -> Col:
+    def value(rows: Rows) -> Col:
         low, high = frame(rows)
         if not (low == rows.start).all():
             raise _Open
@@ -332,7 +338,7 @@ def _extreme(at: int, column: FixedType, frame: _Frame, least: bool) -> _Value:
     return value
 
 
-def _each(rows: _Rows) -> tuple[list[int], list[int]]:
+def _each(rows: Rows) -> tuple[list[int], list[int]]:
     """Where each group begins and ends."""
     begins = rows.at == rows.start
     return rows.start[begins].tolist(), rows.end[begins].tolist()

@@ -44,6 +44,7 @@ _EXACT = {
     "USMALLINT",
     "UINTEGER",
 }
+FLOATING: Final = ("DOUBLE", "FLOAT")
 _WHOLE: Final = _EXACT - {"HUGEINT"}
 _TICKS: Final = {
     "DATE": Decimal(1) / 86_400_000_000,
@@ -59,17 +60,18 @@ _FRAMED = {"count", "min", "max", "bool_and", "bool_or", "first_value", "last_va
 
 @dataclass(frozen=True, slots=True)
 class Looking:
-    """How far a window function looks; `running`: its form if it looks at all rows before."""
+    """How far a window function looks; `running`: its form if it looks at all rows before.
+
+    `floating`: it sums up doubles (see `window_doubles`).
+    """
 
     reach: Reach
     running: str = ""
+    floating: bool = False
 
 
 def looking(named: L.Named, type_of: TypeOf) -> Looking | None:
-    """How a window function looks back; None if it may look at its whole partition.
-
-    Sums of floating-point numbers are not taken: DuckDB's depend on what is added first.
-    """
+    """How a window function looks back; None if it may look at its whole partition."""
     window = named.expr
     if not isinstance(window, exp.Window) or window.args.get("order") is None:
         return None
@@ -87,12 +89,16 @@ def looking(named: L.Named, type_of: TypeOf) -> Looking | None:
         if rows is None:
             return None
         return Looking(Reach(before=rows) if name == "lag" else Reach(after=rows))
-    if name in ("sum", "avg") and not _exact(call, type_of):
-        return None
     spec = window.args.get("spec")
     frame = _frame(spec, window.args["order"].expressions[0].this, type_of)
     if frame is None or (name not in _FRAMED and name not in ("sum", "avg")):
         return None
+    if name in ("sum", "avg"):
+        kind = type_of(call.this)
+        if kind in FLOATING:
+            return Looking(frame, floating=True)
+        if not _exact(kind):
+            return None
     by_rows = spec is not None and spec.args["kind"] == "ROWS"
     if frame.total and name == "last_value" and not by_rows:
         return Looking(Reach())
@@ -102,8 +108,7 @@ def looking(named: L.Named, type_of: TypeOf) -> Looking | None:
     return None if name.endswith("_value") and not by_rows else Looking(frame)
 
 
-def _exact(call: exp.Expr, type_of: TypeOf) -> bool:
-    kind = type_of(call.this)
+def _exact(kind: str) -> bool:
     return kind in _EXACT or (kind.startswith("DECIMAL(") and kind.endswith(")"))
 
 

@@ -8,6 +8,7 @@ and `accepted` asks for what these answers have in common.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 
 import pyarrow as pa
 import sqlglot
@@ -17,6 +18,7 @@ from tidewheel.planner.dialect import Tidewheel
 from tidewheel.planner.order_of_rows import by_ties, call_of, window_by_place
 from tidewheel.planner.recompute import difference
 from tidewheel.sql.bind_limit import limits
+from tidewheel.sql.compare import compare
 
 Run = Callable[..., pa.Table]
 
@@ -270,17 +272,25 @@ def _picks(window: exp.Window) -> bool:
     return call_of(window.this).key in _PICKING
 
 
-def accepted(kept: pa.Table, answer: Callable[[int], pa.Table], run: Run) -> bool:
+def accepted(
+    kept: pa.Table,
+    answer: Callable[[int], pa.Table],
+    run: Run,
+    sizes: Callable[[], pa.Table | None] = lambda: None,
+) -> bool:
     """May `kept` be an answer, where ties alone make one `answer` differ from the next?
 
     In the columns that are the same in all of them, as many together as there are, it must be the
     same. Rows that are in each of them must be in it; as a row that depends on ties may be in
-    several by chance, more answers are asked for while one is missing.
+    several by chance, more answers are asked for while one is missing. `sizes`: how large the
+    numbers are that doubles were added up from (see `compare`).
     """
     answers = [answer(way) for way in range(_COMPARED)]
-    sizes = [found.num_rows for found in answers]
-    if not min(sizes) <= kept.num_rows <= max(sizes):
+    rows = [found.num_rows for found in answers]
+    if not min(rows) <= kept.num_rows <= max(rows):
         return False
+    floating = any(pa.types.is_floating(f.type) for f in kept.schema)
+    large = cache(sizes)
 
     def same(left: pa.Table, right: pa.Table, columns: Sequence[int]) -> bool:
         sides = left.select(columns), right.select(columns)
@@ -288,6 +298,15 @@ def accepted(kept: pa.Table, answer: Callable[[int], pa.Table], run: Run) -> boo
 
     def stable(columns: Sequence[int]) -> bool:
         return all(same(answers[0], other, columns) for other in answers[1:])
+
+    def near(rows: pa.Table, columns: Sequence[int]) -> bool:
+        """Are these columns of some rows in `kept`, but for what doubles are rounded to?"""
+        if not floating:
+            return False
+        given = large()
+        size = None if given is None else given.select(columns)
+        found = compare(rows.select(columns), kept.select(columns), size)
+        return not (found.problem or found.only_left)
 
     every = range(kept.num_columns)
     if stable(every):
@@ -299,7 +318,7 @@ def accepted(kept: pa.Table, answer: Callable[[int], pa.Table], run: Run) -> boo
             for other in every:
                 if other != first and stable([*together, other]):
                     together.append(other)
-            if not same(answers[0], kept, sorted(together)):
+            if not (same(answers[0], kept, sorted(together)) or near(answers[0], together)):
                 return False
             seen.update(together)
     common = answers[0]
@@ -307,6 +326,6 @@ def accepted(kept: pa.Table, answer: Callable[[int], pa.Table], run: Run) -> boo
         other = answers[way] if way < len(answers) else answer(way)
         common = run("FROM __tw_a INTERSECT ALL FROM __tw_b", __tw_a=common, __tw_b=other)
         missing = run("FROM __tw_a EXCEPT ALL FROM __tw_b", __tw_a=common, __tw_b=kept)
-        if not missing.num_rows:
+        if not missing.num_rows or near(common, every):
             return True
     return False

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tidewheel.engine.arrow import pa
@@ -198,7 +199,9 @@ class Views(Drafts):
             if ties.settled(sql, 0, equal, told) is None:
                 return False
             try:
-                return ties.accepted(recompute.rounded(kept, self._scratch), answer, self._scratch)
+                own = recompute.rounded(kept, self._scratch)
+                sizes = partial(self._magnitudes, view)
+                return ties.accepted(own, answer, self._scratch, sizes)
             except errors.Interrupted:
                 raise
             except errors.Error:  # not every query can tell its rows so

@@ -26,6 +26,8 @@ LIMB = 32
 _LOW = np.int64((1 << LIMB) - 1)
 DOUBLE_LIMB = 26  # products of two, and sums of 2 ** 27 of them, are exact in a double: DuckDB adds
 _DOUBLE_LOW = np.int64((1 << DOUBLE_LIMB) - 1)
+_FEW = 8  # limbs that cover all doubles of a column, as often is so
+_LARGE = 1e200  # doubles up to here, and their inverses, times a limb's unit are normal ones
 BIAS = 88  # limb b weighs 2 ** (26 * (b - BIAS)); b may be negative
 
 
@@ -90,6 +92,46 @@ def _within(values: Int64s, bound: int) -> bool:
 def split_doubles(values: npt.NDArray[np.float64]) -> tuple[Int64s, Int64s, Int64s]:
     """Finite doubles as (position of the value, limb number, signed limb), zeros left out."""
     return split_products([values])
+
+
+def limb_columns(values: npt.NDArray[np.float64]) -> dict[int, Int64s]:
+    """Finite doubles as columns of signed limbs, by their numbers; those with nothing left out."""
+    sizes = np.abs(values)
+    high = float(sizes.max(initial=0))
+    low = float(sizes.min(where=sizes > 0, initial=np.inf))
+    if high == 0:
+        return {}
+    first = _limb(math.frexp(high)[1] - 1)
+    if high < _LARGE and low > 1 / _LARGE and first - _limb(math.frexp(low)[1] - 53) < _FEW:
+        return _cut(values, first)
+    at, number, part = split_doubles(values)
+    found = {}
+    for limb in np.unique(number).tolist():
+        mine = (number == limb).nonzero()[0]
+        found[limb] = np.zeros(len(values), np.int64)
+        found[limb][at[mine]] = part[mine]
+    return found
+
+
+def _limb(bit: int) -> int:
+    """The number of the limb that has the bit of 2**bit."""
+    return bit // DOUBLE_LIMB + BIAS
+
+
+def _cut(values: npt.NDArray[np.float64], limb: int) -> dict[int, Int64s]:
+    """Limbs from the highest on, each what is left of the values in whole units of it: all exact.
+
+    A few passes over doubles take less time than one that looks at the bits of each.
+    """
+    found = {}
+    while True:
+        unit = math.ldexp(1.0, DOUBLE_LIMB * (limb - BIAS))
+        whole = np.trunc(values * (1 / unit))
+        found[limb] = whole.astype(np.int64)
+        values = values - whole * unit
+        if not values.any():
+            return found
+        limb -= 1
 
 
 def split_products(factors: Sequence[npt.NDArray[np.float64]]) -> tuple[Int64s, Int64s, Int64s]:
