@@ -13,7 +13,7 @@ from tidewheel.engine.state.columns import Array, Col, Mask
 from tidewheel.engine.state.rowwise import ByRow, Row
 from tidewheel.planner.number import NeedsKernel, Number, Run, as_double, scaled
 from tidewheel.planner.text import own_call
-from tidewheel.planner.texts import case_pairs
+from tidewheel.planner.texts import case_pairs, too_deep
 
 
 def case_of(
@@ -26,6 +26,8 @@ def case_of(
     tests: list[Predicate] = []
     holds: list[ByRow] = []
     arms: list[Number] = []
+    if too_deep(expression):
+        return None
     for condition, value in case_pairs(expression):
         if condition is None and isinstance(value, exp.Null):
             break

@@ -32,6 +32,7 @@ from tidewheel.engine.state.rowwise import ByRow
 from tidewheel.planner import logical as L
 from tidewheel.planner.number import NeedsKernel, finished, finished_row
 from tidewheel.planner.plans import Run
+from tidewheel.planner.rewrites.children import every
 from tidewheel.planner.rewrites.merge_projects import fewer_steps
 from tidewheel.planner.structural import Constant, compile_predicate, compile_value
 from tidewheel.planner.structural_rows import predicate_by_row
@@ -181,10 +182,8 @@ class ViewLowering:
 
     def reads_variable(self, node: L.Node) -> bool:
         """Does a node depend on a variable of the loop being built?"""
-        if isinstance(node, L.RecRef):
-            stream = self.variables.get(node.variable)
-            return stream is not None and stream.circuit is self.circuit
-        return any(self.reads_variable(c) for c in node.children)
+        found = {n.variable for n in every(node) if isinstance(n, L.RecRef)} & self.variables.keys()
+        return any(self.variables[name].circuit is self.circuit for name in found)
 
     def _from_outside(self, node: L.Node) -> Stream:
         """A collection that does not change in the loop: computed outside, brought in once."""

@@ -36,6 +36,7 @@ from tidewheel.planner.lower_view_widened import (
     uncast,
     widened,
 )
+from tidewheel.planner.rewrites.children import every
 from tidewheel.planner.text import column, conjunction, substituted
 
 Watch = Callable[[tuple[int, ...]], int]
@@ -86,9 +87,7 @@ def _value(b: L.Binding) -> int | None:
 
 
 def _reads(node: L.Node, variable: str) -> bool:
-    if isinstance(node, L.RecRef):
-        return node.variable == variable
-    return any(_reads(c, variable) for c in node.children)
+    return any(isinstance(n, L.RecRef) and n.variable == variable for n in every(node))
 
 
 def _taken_apart(step: L.Node, b: L.Binding, value: int | None) -> Step | None:

@@ -31,6 +31,7 @@ from tidewheel.planner import logical as L
 from tidewheel.planner.lower_view import NoDeltaRule, Stream, ViewLowering, lowers
 from tidewheel.planner.lower_view_fixpoint import fixpoint
 from tidewheel.planner.lower_view_repeat import repeat
+from tidewheel.planner.rewrites.children import every
 from tidewheel.planner.text import identifier, to_sql
 from tidewheel.planner.view_kernels import INPUT, group_kernel
 
@@ -331,15 +332,13 @@ def _check(b: L.Binding) -> None:
 
 def _summed(node: L.Node, variable: str) -> bool:
     """Does an aggregate stand over the last step's rows? (sqlglot does not know all of them.)"""
-    if isinstance(node, L.Aggregate) and node.aggregates and _reads_delta(node, variable):
-        return True
-    return any(_summed(c, variable) for c in node.children)
+    sums = (n for n in every(node) if isinstance(n, L.Aggregate) and n.aggregates)
+    return any(_reads_delta(n, variable) for n in sums)
 
 
 def _reads_delta(node: L.Node, variable: str) -> bool:
-    if isinstance(node, L.RecRef):
-        return node.variable == variable and node.part == "delta"
-    return any(_reads_delta(c, variable) for c in node.children)
+    found = (n for n in every(node) if isinstance(n, L.RecRef))
+    return any(n.variable == variable and n.part == "delta" for n in found)
 
 
 def _check_ends(bindings: Sequence[L.Binding]) -> None:

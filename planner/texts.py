@@ -80,6 +80,36 @@ def case_pairs(expression: exp.Case | exp.If) -> list[tuple[exp.Expr | None, exp
     return [*pairs, (None, default if default is not None else exp.Null())]
 
 
+def too_deep(expression: exp.Case | exp.If) -> bool:
+    """Does it decide by a CASE that decides by another, and so on?
+
+    Each condition is compiled for many rows and for one, and an operand for each WHEN: twice, or
+    more often, what is inside.
+    """
+    return _depth(expression) > _DEEPEST
+
+
+_DEEPEST = 3
+
+
+def _depth(expression: exp.Expr) -> int:
+    """How deep CASE and IF stand in what others decide by."""
+    deepest, todo = 0, [expression]
+    while todo:
+        node = todo.pop()
+        parts = list(node.iter_expressions())
+        if isinstance(node, exp.Case | exp.If):
+            branches = node.args["ifs"] if isinstance(node, exp.Case) else [node]
+            decides = [b.this for b in branches]
+            if isinstance(node, exp.Case) and node.this is not None:
+                decides.append(node.this)
+            deepest = max(deepest, 1 + max(map(_depth, decides)))
+            values = (v for b in branches for k, v in b.args.items() if k != "this")
+            parts = [v for v in (*values, node.args.get("default")) if isinstance(v, exp.Expr)]
+        todo += parts
+    return deepest
+
+
 class Texts:
     """Compiles texts of the columns of `schema`.
 
@@ -223,6 +253,8 @@ class Texts:
 
     def chosen(self, expression: exp.Case | exp.If) -> ByRow | None:
         arms: list[tuple[ByRow, ByRow]] = []
+        if too_deep(expression):
+            return None
         for test, arm in case_pairs(expression):
             holds = _always(True) if test is None else self._predicate(test)
             value = _always(None) if isinstance(arm, exp.Null) else self.text(arm)

@@ -51,6 +51,7 @@ from tidewheel.planner.rewrites.measured import Measures
 from tidewheel.planner.rewrites.prune import prune, wanted
 from tidewheel.planner.rewrites.reduce_groups import reduce_groups
 from tidewheel.planner.rewrites.same_subplans import same_subplans
+from tidewheel.planner.rewrites.sharing import large_in_pieces
 from tidewheel.planner.rewrites.whole_windows import whole_windows
 from tidewheel.planner.view_kernels import under
 from tidewheel.planner.view_statements import as_delta
@@ -59,9 +60,13 @@ from tidewheel.planner.view_waiting import Sizes, put_off
 
 def rewritten(node: L.Node, measures: Measures) -> L.Node:
     """The plan after the rewrites for views: what DuckDB would do to a query that it gets whole."""
-    node = dense_ranks(join_graph(lonely_rows(counted_limits(node))))
-    node = ends_of_groups(join_order(node, measures))
-    return same_subplans(prune(whole_windows(reduce_groups(node), measures)))
+
+    def every_rule(piece: L.Node) -> L.Node:
+        piece = dense_ranks(join_graph(lonely_rows(counted_limits(piece))))
+        piece = ends_of_groups(join_order(piece, measures))
+        return whole_windows(reduce_groups(piece), measures)
+
+    return same_subplans(prune(large_in_pieces(node, every_rule)))
 
 
 class Incremental:

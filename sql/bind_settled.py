@@ -25,6 +25,7 @@ from tidewheel.planner.logical import (
     Scan,
     references,
 )
+from tidewheel.planner.rewrites.children import every
 from tidewheel.planner.text import column, substituted
 
 from .bind_query import BoundQuery, around_of, names_of, split_conditions, with_aggregates
@@ -39,9 +40,7 @@ def outer_names(query: BoundQuery) -> set[str]:
 
 def reads_tables(node: Node) -> bool:
     """Has it more than constant rows? (Beside each value of a column they would be too many.)"""
-    if isinstance(node, Block) and node.scans:
-        return True
-    return isinstance(node, Scan) or any(map(reads_tables, node.children))
+    return any(isinstance(n, Scan) or (isinstance(n, Block) and n.scans) for n in every(node))
 
 
 def outer_columns(scope: Scope | None, wanted: Iterable[str]) -> list[Column]:

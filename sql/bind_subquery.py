@@ -36,13 +36,14 @@ from tidewheel.planner.logical import (
     Named,
     Node,
     Project,
-    SetOp,
     TopK,
     references,
 )
 from tidewheel.planner.text import atomic, column, substituted, to_sql
 
 from .bind_names import SUBQUERY, is_placeholder, rebuilt, waits
+from .bind_nulls import asked_of, maybe_in
+from .bind_quantified import Quantified
 from .bind_query import BoundQuery, names_of, split_conditions, with_aggregates, with_outer
 from .bind_scope import NotTaken
 from .bind_types import is_volatile
@@ -56,7 +57,9 @@ _MANY = (
 )
 
 
-Form = Literal["exists", "in", "scalar"]
+_LONG = 20  # parts of an operand
+
+Form = Literal["exists", "in", "scalar", "ends"]
 
 
 @dataclass(slots=True)
@@ -68,6 +71,8 @@ class Pending:
     operands: int
     outer: tuple[str, ...]
     written: exp.Expr
+    quantified: Quantified | None = None
+    """Of ANY or ALL whose `query` tells the ends of its values."""
 
 
 class Subqueries:
@@ -84,11 +89,13 @@ class Subqueries:
         query: BoundQuery,
         operands: Sequence[exp.Expr],
         written: exp.Expr,
+        quantified: Quantified | None = None,
     ) -> exp.Expr:
         """Remember a subquery; the expression that stands for it."""
         inner = names_of(query.node)
         outer = sorted({n for c in query.correlated for n in references(c)} - inner)
-        self._pending.append(Pending(form, query, len(operands), tuple(outer), written))
+        pending = Pending(form, query, len(operands), tuple(outer), written, quantified)
+        self._pending.append(pending)
         number = exp.Literal.number(len(self._pending) - 1)
         return exp.Anonymous(
             this=SUBQUERY, expressions=[number, *operands, *(column(n) for n in outer)]
@@ -101,8 +108,12 @@ class Subqueries:
         if ours is None or is_volatile(ours.written):
             return
         for number, other in enumerate(self._pending):
-            same = (other.form, other.outer) == (ours.form, ours.outer) and other is not ours
-            if same and to_sql(other.written) == to_sql(ours.written):
+            same = (other.form, other.outer, other.quantified) == (
+                ours.form,
+                ours.outer,
+                ours.quantified,
+            )
+            if same and other is not ours and to_sql(other.written) == to_sql(ours.written):
                 found = expression.copy()
                 place = next(n for n in found.walk() if is_placeholder(n))
                 place.expressions[0].replace(exp.Literal.number(number))
@@ -132,7 +143,7 @@ class Subqueries:
             inner = inner.this
         if is_placeholder(inner):
             pending, operands, correlated = self._of(inner, node)
-            if pending.form != "scalar" and not any(map(waits, operands)):
+            if pending.form in ("exists", "in") and not any(map(waits, operands)):
                 return self._semi(node, pending, operands, correlated, negated)
         value, attached = self.attached(node, condition)
         return Filter(attached, value)
@@ -160,7 +171,7 @@ class Subqueries:
             return Join(node, query.node, "semi", (*keys, *equal), _and(rest))
         if len(equal) > 1 and not correlated:
             left_out = Join(node, query.node, "anti", tuple(equal))
-            maybe, found = self._maybe(left_out, query, operands)
+            maybe, found = maybe_in(left_out, query, operands, self._binder.names)
             return Filter(found, exp.Not(this=column(maybe)))
         if len(equal) > 1:
             raise NotTaken("a correlated NOT IN over several columns")  # nor does DuckDB take it
@@ -170,69 +181,11 @@ class Subqueries:
                 this=exp.EQ(this=atomic(operand), expression=value), expressions=[exp.true()]
             )
             return Join(node, query.node, "anti", tuple(keys), _and([*rest, unknown]))
-        asked, none, nulls = self._asked(query)
+        asked, none, nulls = asked_of(query, (), self._binder.names)
         node = Join(Join(node, query.node, "anti", tuple(equal)), asked, "cross")
         known = exp.Not(this=exp.Is(this=atomic(operand.copy()), expression=exp.Null()))
         certain = exp.or_(column(none), exp.and_(known, exp.Not(this=column(nulls))))
         return Filter(node, certain)
-
-    def _asked(self, query: BoundQuery, keys: Sequence[Named] = ()) -> tuple[Node, str, str]:
-        """Whether a subquery has no row (per key), and whether its value is NULL in one.
-
-        Not the counts: with each of them all rows would change that are joined with it.
-        """
-        names, value = self._binder.names, column(query.columns[0].name)
-        all_, known = names.fresh("rows", "BIGINT"), names.fresh("known", "BIGINT")
-        counts = (Named(all_, exp.Count(this=exp.Star())), Named(known, exp.Count(this=value)))
-        none, nulls = names.fresh("none", "BOOLEAN"), names.fresh("nulls", "BOOLEAN")
-        rows = column(all_.name)
-        asked = Project(
-            Aggregate(query.node, tuple(keys), counts),
-            (
-                *(Named(k.column, column(k.column.name)) for k in keys),
-                Named(none, exp.EQ(this=rows.copy(), expression=exp.Literal.number(0))),
-                Named(nulls, exp.LT(this=column(known.name), expression=rows)),
-            ),
-        )
-        return asked, none.name, nulls.name
-
-    def _maybe(
-        self, node: Node, query: BoundQuery, operands: Sequence[exp.Expr]
-    ) -> tuple[str, Node]:
-        """A column that tells whether a subquery has a row that differs from `operands` in none.
-
-        NULL differs from nothing: there `a = 1 AND b = 2` may be what `(1, NULL)` is. Rows with a
-        NULL are compared with each of its rows, all others with those that have one.
-        """
-        pairs = zip(operands, query.columns, strict=True)
-        near = exp.and_(
-            *(
-                exp.Coalesce(
-                    this=exp.EQ(this=atomic(o.copy()), expression=column(c.name)),
-                    expressions=[exp.true()],
-                )
-                for o, c in pairs
-            )
-        )
-        maybe = self._binder.names.fresh("maybe", "BOOLEAN")
-        kept = [Named(c, column(c.name)) for c in node.schema]
-        known, sure = _no_null(operands), _no_null([column(c.name) for c in query.columns])
-        sides = (
-            (Filter(node, known), Filter(query.node, exp.Not(this=exp.Paren(this=sure)))),
-            (Filter(node, exp.Not(this=exp.Paren(this=known.copy()))), query.node),
-        )
-        first, *more = (
-            Project(
-                Join(rows, others, _kind(not told), (), near.copy()),
-                (*kept, Named(maybe, exp.true() if told else exp.false())),
-            )
-            for rows, others in sides
-            for told in (True, False)
-        )
-        found: Node = first
-        for part in more:
-            found = SetOp("union", True, found, part, first.schema)
-        return maybe.name, found
 
     # -- values
 
@@ -267,6 +220,10 @@ class Subqueries:
             return self._scalar(node, pending.query, correlated)
         if pending.form == "exists":
             return self._exists(node, pending.query, correlated)
+        if pending.quantified is not None:
+            node, operands = self._held(node, operands)
+            summary, joined = self._values(node, pending.query, correlated)
+            return pending.quantified.value(operands[0], summary), joined
         if pending.query.empty is not None:
             return self._in_one(node, pending.query, operands, correlated)
         return self._in(node, pending.query, operands, correlated)
@@ -297,14 +254,17 @@ class Subqueries:
         if len(operands) > 1:
             if correlated:
                 raise NotTaken("a correlated IN over several columns, used as a value")
-            return self._in_rows(node, query, operands)
+            return self._in_rows(*self._held(node, operands), query)
+        node, operands = self._held(node, operands)
         query, keys = self._by_keys(node, query, correlated)
         inner = [k.right for k in keys]
         (value,) = self._compared(node, query, operands)
         (groups, names), marker = self._marked(query.node, [*inner, value])
         equal = (*_renamed(keys, names[:-1]), EquiKey(operands[0], column(names[-1])))
         joined: Node = Join(node, groups, "left", equal)
-        asked, none, nulls = self._asked(query, self._key_columns(query.node, inner))
+        asked, none, nulls = asked_of(
+            query, self._key_columns(query.node, inner), self._binder.names
+        )
         if keys:
             by = [c.name for c in asked.schema[: len(keys)]]
             joined = Join(joined, asked, "left", _renamed(keys, by))
@@ -339,13 +299,15 @@ class Subqueries:
         return exp.Paren(this=equal), joined
 
     def _in_rows(
-        self, node: Node, query: BoundQuery, operands: Sequence[exp.Expr]
+        self, node: Node, operands: Sequence[exp.Expr], query: BoundQuery
     ) -> tuple[exp.Expr, Node]:
         """Several columns: TRUE where there is such a row, else NULL where one may be."""
         values = self._compared(node, query, operands)
         (groups, names), marker = self._marked(query.node, values)
         equal = tuple(EquiKey(o, column(n)) for o, n in zip(operands, names, strict=True))
-        maybe, joined = self._maybe(Join(node, groups, "left", equal), query, operands)
+        maybe, joined = maybe_in(
+            Join(node, groups, "left", equal), query, operands, self._binder.names
+        )
         ifs = [
             exp.If(this=column(marker), true=exp.true()),
             exp.If(this=column(maybe), true=exp.Null()),
@@ -363,10 +325,16 @@ class Subqueries:
     def _scalar(
         self, node: Node, query: BoundQuery, correlated: list[exp.Expr]
     ) -> tuple[exp.Expr, Node]:
-        value = query.columns[0]
+        (value,), joined = self._values(node, query, correlated)
+        return value, joined
+
+    def _values(
+        self, node: Node, query: BoundQuery, correlated: list[exp.Expr]
+    ) -> tuple[list[exp.Expr], Node]:
+        """The columns of the one row of a subquery."""
         if not correlated:
             if query.one_row:
-                return column(value.name), Join(node, query.node, "cross")
+                return [column(c.name) for c in query.columns], Join(node, query.node, "cross")
             single, checked = self._single(query, [])
             return checked, Join(node, single[0], "cross")
         query, keys = self._by_keys(node, query, correlated)
@@ -374,7 +342,7 @@ class Subqueries:
             single, checked = self._single(query, [k.right for k in keys])
             return checked, Join(node, single[0], "left", _renamed(keys, single[1]))
         joined, values = with_aggregates(node, query, keys, self._binder.names)
-        return values[0], joined
+        return values, joined
 
     def _by_keys(
         self, node: Node, query: BoundQuery, correlated: list[exp.Expr]
@@ -409,31 +377,48 @@ class Subqueries:
 
     def _single(
         self, query: BoundQuery, expressions: Sequence[exp.Expr]
-    ) -> tuple[tuple[Node, list[str]], exp.Expr]:
-        """Per value of `expressions` the one row, and an expression that refuses a second one.
+    ) -> tuple[tuple[Node, list[str]], list[exp.Expr]]:
+        """Per value of `expressions` the one row, and its columns, which refuse a second one.
 
         Of one row `max` is the value, and a view can keep it; where any row will do, `first`.
         """
         names = self._binder.names
-        value = query.columns[0]
-        keys = self._key_columns(query.node, expressions)
-        first = names.fresh(value.label, value.type)
-        count = names.fresh("rows", "BIGINT")
         any_row = self._binder.first_row_of_many
-        call: exp.Expr = exp.Max(this=column(value.name))
+        keys = self._key_columns(query.node, expressions)
+        values: list[Named] = []
+        for c in query.columns:
+            call: exp.Expr = exp.Max(this=column(c.name))
+            if any_row:
+                call = exp.Anonymous(this="first", expressions=[column(c.name)])
+            values.append(Named(names.fresh(c.label, c.type), call))
+        count = names.fresh("rows", "BIGINT")
+        counted = Named(count, exp.Count(this=exp.Star()))
+        node = Aggregate(query.node, tuple(keys), (*values, counted))
+        found = [column(v.column.name) for v in values]
         if any_row:
-            call = exp.Anonymous(this="first", expressions=[column(value.name)])
-        node = Aggregate(
-            query.node,
-            tuple(keys),
-            (Named(first, call), Named(count, exp.Count(this=exp.Star()))),
-        )
-        if any_row:
-            return (node, [k.column.name for k in keys]), column(first.name)
+            return (node, [k.column.name for k in keys]), [*found]
         many = exp.GT(this=column(count.name), expression=exp.Literal.number(1))
         error = exp.Anonymous(this="error", expressions=[exp.Literal.string(_MANY)])
-        checked = exp.Case(ifs=[exp.If(this=many, true=error)], default=column(first.name))
-        return (node, [k.column.name for k in keys]), exp.Paren(this=checked)
+        refused = exp.If(this=many, true=error)
+        checked = [exp.Paren(this=exp.Case(ifs=[refused.copy()], default=f)) for f in found]
+        return (node, [k.column.name for k in keys]), [*checked]
+
+    def _held(self, node: Node, operands: Sequence[exp.Expr]) -> tuple[Node, list[exp.Expr]]:
+        """Operands that will be written several times, the long ones as columns of `node`.
+
+        Where such an operand holds another one, and so on, they would double at each.
+        """
+        long = [o for o in operands if sum(1 for _ in o.walk()) > _LONG]
+        if not long:
+            return node, list(operands)
+        types = self._binder.oracle.types(long, node.schema)
+        held = [
+            Named(self._binder.names.fresh("operand", t), o)
+            for o, t in zip(long, types, strict=True)
+        ]
+        kept = (Named(c, column(c.name)) for c in node.schema)
+        known = {id(h.expr): column(h.column.name) for h in held}
+        return Project(node, (*kept, *held)), [known.get(id(o), o) for o in operands]
 
     def _key_columns(self, node: Node, expressions: Sequence[exp.Expr]) -> list[Named]:
         types = self._binder.oracle.types(expressions, node.schema)
@@ -441,12 +426,6 @@ class Subqueries:
             Named(self._binder.names.fresh("key", t), e)
             for e, t in zip(expressions, types, strict=True)
         ]
-
-
-def _no_null(values: Sequence[exp.Expr]) -> exp.Expr:
-    return exp.and_(
-        *(exp.Not(this=exp.Is(this=atomic(v.copy()), expression=exp.Null())) for v in values)
-    )
 
 
 def _renamed(keys: Sequence[EquiKey], names: Sequence[str]) -> tuple[EquiKey, ...]:

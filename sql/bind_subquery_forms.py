@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import duckdb
 from sqlglot import exp
 
-from tidewheel.planner.text import atomic, column
-
+from .bind_limit import is_all
 from .bind_names import Aggregates
 from .bind_own_rows import OwnRows, operand, reads_values_alone
+from .bind_quantified import Quantified
 from .bind_scope import NotTaken, Scope
 
 if TYPE_CHECKING:
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from .binder import Binder
 
 Walk = Callable[[exp.Expr], exp.Expr]
-_VALUES, _VALUE = "__tw_values", "__tw_value"
 
 
 class SubqueryForms:
@@ -93,11 +92,66 @@ class SubqueryForms:
         if isinstance(node, exp.Binary):
             return self._quantified(node, walk, scope)
         if isinstance(node, exp.Array):
-            return walk(_as_list(node.expressions[0], self._aggregates))
+            return walk(self._as_list(node.expressions[0], scope))
         query = self._binder.query(_of_one_group(node, self._aggregates) or node, scope)
         if len(query.columns) != 1:
             raise NotTaken("a scalar subquery with several columns")
         return self._subqueries.add("scalar", query, (), node)
+
+    def _as_list(self, query: exp.Expr, scope: Scope) -> exp.Expr:
+        """``ARRAY(SELECT e FROM … ORDER BY …)``: the list of e, empty where there are no rows."""
+        if not isinstance(query, exp.Select) or len(query.expressions) != 1:
+            raise NotTaken("ARRAY over several columns, or set operations")
+        if any(query.args.get(k) for k in _NOT_ROWS):
+            raise NotTaken("ARRAY over groups, distinct or limited rows")
+        value = query.expressions[0].unalias()
+        several = exp.Star, exp.Window, exp.Explode, exp.Unnest
+        if self._aggregates.found_in(value) or value.find(*several):
+            raise NotTaken("ARRAY over what is computed of several rows")
+        order = self._order_of_list(query, scope)
+        listed = exp.Order(this=value.copy(), expressions=order) if order else value.copy()
+        call = exp.Anonymous(this="list", expressions=[listed])
+        select = query.copy()
+        select.set("order", None)
+        select.set("expressions", [exp.Coalesce(this=call, expressions=[exp.Array()])])
+        return exp.Subquery(this=select)
+
+    def _order_of_list(self, query: exp.Select, scope: Scope) -> list[exp.Expr]:
+        """ORDER BY of an ARRAY's rows: what list(… ORDER BY …) asks for, which has no aliases.
+
+        As in DuckDB, an alias is only meant where no column of FROM is called so, and ALL is first
+        of all FROM's first column: an order if that is what is listed.
+        """
+        order = query.args.get("order")
+        if order is None:
+            return []
+        item = query.expressions[0]
+        keys = [o.copy() for o in order.expressions]
+        first = keys[0].this
+        if is_all(first, keys) or (isinstance(first, exp.Var) and first.name.upper() == "ALL"):
+            value = item.unalias()
+            of_first = value.name.lower() == self._labels(query, scope)[0].lower()
+            if not isinstance(value, exp.Column) or not of_first:
+                raise NotTaken("ARRAY ORDER BY ALL, which is by another column first")
+            return [exp.Ordered(**{**keys[0].args, "this": value.copy()})]
+        alias = item.alias.lower()
+        if alias and any(_calls(k, alias) for k in keys):
+            alias = "" if alias in map(str.lower, self._labels(query, scope)) else alias
+        for key in keys:
+            if isinstance(key.this, exp.Literal):
+                if key.this.is_string or key.this.name != "1":
+                    raise NotTaken("ARRAY in the order of a constant")
+                key.set("this", item.unalias().copy())  # in list(…) it is a constant
+            for c in list(key.find_all(exp.Column)) if alias else ():
+                if not c.table and c.name.lower() == alias:
+                    c.replace(exp.Paren(this=item.unalias().copy()))
+        return keys
+
+    def _labels(self, query: exp.Select, scope: Scope) -> list[str]:
+        """The names of all columns of a SELECT's FROM items."""
+        rows = exp.Select(expressions=[exp.Star()], from_=query.args["from_"].copy())
+        rows.set("joins", [j.copy() for j in query.args.get("joins") or ()])
+        return [c.label for c in self._binder.query(rows, scope).columns]
 
     def _quantified(
         self,
@@ -109,7 +163,10 @@ class SubqueryForms:
         is_any = isinstance(node, exp.EQ) and isinstance(node.expression, exp.Any)
         is_not_all = isinstance(node, exp.NEQ) and isinstance(node.expression, exp.All)
         if not is_any and not is_not_all:
-            return walk(_of_the_extreme(node))
+            quantified = Quantified.of(node)
+            query = self._binder.query(quantified.summary(node.expression.this.unnest()), scope)
+            written = node.expression.this
+            return self._subqueries.add("ends", query, [walk(node.this)], written, quantified)
         query = self._binder.query(node.expression.this, scope)
         operands = node.this.expressions if isinstance(node.this, exp.Tuple) else [node.this]
         if len(operands) != len(query.columns):
@@ -117,58 +174,6 @@ class SubqueryForms:
         bound = [walk(o) for o in operands]
         found = self._subqueries.add("in", query, bound, node.expression.this)
         return found if is_any else exp.Not(this=found)
-
-
-def _of_the_extreme(node: exp.Binary) -> exp.Expr:
-    """``x > ALL (query)``: TRUE over no rows, FALSE unless x > max, and unknown where a NULL is.
-
-    ``x = ALL (query)`` is FALSE unless x is the least and the greatest, ``<> ANY`` the reverse.
-    """
-    every = isinstance(node.expression, exp.All)
-    if isinstance(node.this.unnest(), exp.Tuple):
-        raise NotTaken("ANY or ALL over several columns")
-    query = node.expression.this.unnest()
-    operand = atomic(node.this.copy())
-    least, greatest = (_over(query, kind(this=column(_VALUE))) for kind in (exp.Min, exp.Max))
-    decides: exp.Expr
-    if isinstance(node, exp.EQ | exp.NEQ):
-        decides = exp.or_(*(exp.NEQ(this=operand.copy(), expression=e) for e in (least, greatest)))
-    else:
-        greater = isinstance(node, exp.GT | exp.GTE)
-        decides = type(node)(this=operand, expression=greatest if greater == every else least)
-        if every:
-            decides = exp.Not(this=exp.Paren(this=decides))
-    # compared where they are counted: a count that moves on would move the rows around, too
-    rows, known = exp.Count(this=exp.Star()), exp.Count(this=column(_VALUE))
-    unknown = exp.or_(
-        exp.Is(this=operand.copy(), expression=exp.null()),
-        _over(query, exp.LT(this=known, expression=rows)),
-    )
-    none = _over(query, exp.EQ(this=rows.copy(), expression=exp.Literal.number(0)))
-    ifs = [(none, exp.Boolean(this=every)), (decides, exp.Boolean(this=not every)),
-           (unknown, exp.null())]  # fmt: skip
-    cases = [exp.If(this=condition, true=value) for condition, value in ifs]
-    return exp.Paren(this=exp.Case(ifs=cases, default=exp.Boolean(this=every)))
-
-
-def _as_list(query: exp.Expr, aggregates: Aggregates) -> exp.Expr:
-    """``ARRAY(SELECT e FROM … ORDER BY …)``: the list of e, empty where there are no rows."""
-    if not isinstance(query, exp.Select) or len(query.expressions) != 1:
-        raise NotTaken("ARRAY over several columns, or set operations")
-    if any(query.args.get(k) for k in _NOT_ROWS):
-        raise NotTaken("ARRAY over groups, distinct or limited rows")
-    value = query.expressions[0].unalias()
-    if aggregates.found_in(value) or value.find(exp.Star, exp.Window, exp.Explode, exp.Unnest):
-        raise NotTaken("ARRAY over what is computed of several rows")
-    order = query.args.get("order")
-    if order and any(isinstance(o.this, exp.Literal) for o in order.expressions):
-        raise NotTaken("ARRAY in the order of a column's number")  # in list(…) it is a constant
-    listed = exp.Order(this=value, expressions=order.expressions) if order else value
-    call = exp.Anonymous(this="list", expressions=[listed])
-    select = query.copy()
-    select.set("order", None)
-    select.set("expressions", [exp.Coalesce(this=call.copy(), expressions=[exp.Array()])])
-    return exp.Subquery(this=select)
 
 
 def _of_one_group(
@@ -198,13 +203,11 @@ def _of_one_group(
     return exp.Subquery(this=select)
 
 
+def _calls(key: exp.Expr, name: str) -> bool:
+    """Is there a column in it that is called so, without a table's name?"""
+    return any(not c.table and c.name.lower() == name for c in key.find_all(exp.Column))
+
+
 _NOT_ONE = (exp.Columns, exp.Window, exp.Explode, exp.Unnest)
 _MORE = ("group", "qualify", "distinct", "limit", "offset", "order", "windows")
 _NOT_ROWS = ("group", "having", "qualify", "distinct", "limit", "offset", "with_")
-
-
-def _over(query: exp.Expr, aggregate: exp.Expr) -> exp.Subquery:
-    """A scalar subquery: an aggregate over the rows of a query of one column."""
-    alias = exp.TableAlias(this=exp.to_identifier(_VALUES), columns=[exp.to_identifier(_VALUE)])
-    rows = exp.Subquery(this=query.copy(), alias=alias)
-    return exp.Subquery(this=exp.select(aggregate).from_(rows))

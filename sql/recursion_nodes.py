@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ..planner.logical import Binding, LetRec, Node, RecRef, Structural
+from ..planner.rewrites.children import every
 
 
 def afterwards(bindings: Sequence[Binding]) -> set[str]:
@@ -27,13 +28,8 @@ def afterwards(bindings: Sequence[Binding]) -> set[str]:
 
 def reads_more(binding: Binding) -> bool:
     """Does a step read more of the table than the rows of the step before it?"""
-    todo = list(binding.steps)
-    while todo:
-        node = todo.pop()
-        if isinstance(node, RecRef) and node.variable == binding.variable and node.part != "delta":
-            return True
-        todo.extend(node.children)
-    return False
+    found = (n for n in every(*binding.steps) if isinstance(n, RecRef))
+    return any(n.variable == binding.variable and n.part != "delta" for n in found)
 
 
 def means_same(node: Node) -> bool:
@@ -61,13 +57,14 @@ def around(lets: Sequence[LetRec], node: Node) -> Node:
     return node
 
 
-def free(node: Node) -> set[str]:
-    """The variables that the bindings of a LetRec, or a node, read."""
+def free(node: Node, known: dict[int, set[str]] | None = None) -> set[str]:
+    """The variables that the bindings of a LetRec, or a node, read. `known`: of nodes in it."""
     if isinstance(node, RecRef):
         return {node.variable}
-    found: set[str] = set()
-    for child in node.children:
-        found |= free(child)
-    if isinstance(node, LetRec):
-        found -= {b.variable for b in node.bindings}
-    return found
+    known = {} if known is None else known
+    if id(node) not in known:
+        found: set[str] = set().union(*(free(child, known) for child in node.children))
+        if isinstance(node, LetRec):
+            found -= {b.variable for b in node.bindings}
+        known[id(node)] = found
+    return known[id(node)]

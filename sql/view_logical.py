@@ -157,7 +157,7 @@ class _Opener:
         finally:
             for name in made:
                 con.execute(f"DROP TABLE IF EXISTS temp.main.{name}").fetchall()
-        bound = _filled(bound, inputs)
+        bound = _filled(bound, inputs, {})
         if isinstance(bound, Block):  # kept whole, for a reason of its own
             return replace(block, inputs=tuple(inputs.values()), reason=bound.reason)
         pairs = zip(block.columns, bound.schema, strict=True)
@@ -172,8 +172,8 @@ def _marked(block: Block, mark: str) -> Block:
     return replace(block, sql=text, aliases=tuple(a + mark for a in block.aliases))
 
 
-def _filled(node: Node, inputs: dict[str, Node]) -> Node:
-    """`node` with the scans of the stand-in tables replaced by what they stand for."""
+def _filled(node: Node, inputs: dict[str, Node], done: dict[int, Node]) -> Node:
+    """`node` with the scans of the stand-in tables replaced by what they stand for, each once."""
     if isinstance(node, Scan):
         parts = re.findall(r'"((?:[^"]|"")*)"', node.table) or [node.table]
         stands_for = inputs.get(parts[-1].replace('""', '"'))
@@ -181,15 +181,18 @@ def _filled(node: Node, inputs: dict[str, Node]) -> Node:
             return node
         pairs = zip(node.columns, node.source_columns, strict=True)
         return Project(stands_for, tuple(Named(c, column(s)) for c, s in pairs))
+    if id(node) in done:
+        return done[id(node)]
     changes: dict[str, Any] = {}
     for f in fields(node):
         if not f.init:
             continue
         value = getattr(node, f.name)
         if isinstance(value, Node):
-            filled = _filled(value, inputs)
+            filled = _filled(value, inputs, done)
             if filled is not value:
                 changes[f.name] = filled
         elif isinstance(value, tuple) and value and all(isinstance(v, Node) for v in value):
-            changes[f.name] = tuple(_filled(v, inputs) for v in value)
-    return replace(node, **changes) if changes else node
+            changes[f.name] = tuple(_filled(v, inputs, done) for v in value)
+    done[id(node)] = replace(node, **changes) if changes else node
+    return done[id(node)]

@@ -1,8 +1,8 @@
-"""The step that rewrites have in common: the same node over other inputs."""
+"""What rewrites have in common: the same node over other inputs, and all nodes of a plan."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from tidewheel.planner.logical import Node
@@ -15,3 +15,16 @@ def over(node: Node, change: Callable[[Node], Node]) -> Node:
     if all(changed[name] is found[name] for name in changed):
         return node
     return replace(node, **changed)  # type: ignore[arg-type]
+
+
+def every(*roots: Node) -> Iterator[Node]:
+    """All nodes of plans, each once, however many read it."""
+    seen = {id(root) for root in roots}
+    todo = list(roots)
+    while todo:
+        node = todo.pop()
+        yield node
+        for child in node.children:
+            if id(child) not in seen:
+                seen.add(id(child))
+                todo.append(child)

@@ -18,6 +18,7 @@ from tidewheel.planner import logical as L
 from tidewheel.planner.enum_values import place, text_at, values_of
 from tidewheel.planner.lower_view import NoDeltaRule
 from tidewheel.planner.plans import Queries
+from tidewheel.planner.rewrites.children import every
 from tidewheel.planner.rewrites.prune import prune
 from tidewheel.planner.text import cast_to, column, substituted, to_sql
 from tidewheel.planner.view_kernels import statements
@@ -57,9 +58,7 @@ class _Places:
 
     def any(self, node: L.Node) -> bool:
         """Has a node of the plan an ENUM?"""
-        if any(values_of(c.type) is not None for c in node.schema):
-            return True
-        return any(self.any(child) for child in node.children)
+        return any(values_of(c.type) is not None for n in every(node) for c in n.schema)
 
     def shown(self, c: L.Column) -> L.Named:
         """A column of the result."""

@@ -27,7 +27,7 @@ from tidewheel.planner.logical import (
     RecRef,
     references,
 )
-from tidewheel.planner.rewrites.children import over
+from tidewheel.planner.rewrites.children import every, over
 from tidewheel.planner.rewrites.join_graph import (
     conjuncts,
     copied,
@@ -199,7 +199,7 @@ def _kept(node: Node, conditions: list[exp.Expr]) -> Node:
 
 def recursive(node: Node) -> bool:
     """Does it depend on a variable of a recursion?"""
-    return isinstance(node, RecRef) or any(map(recursive, node.children))
+    return any(isinstance(n, RecRef) for n in every(node))
 
 
 def _measured(relations: list[Node], conditions: list[exp.Expr], measures: Measures) -> list[_Part]:

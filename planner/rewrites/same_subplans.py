@@ -42,62 +42,99 @@ class _Other(Exception):
 
 def same_subplans(node: Node) -> Node:
     """The same relation; of equal parts all but the first are projections of the first."""
-    shapes: list[tuple[int, str]] = []
-    _shape(node, shapes)
-    often = Counter(shape for _, shape in shapes)
-    alike = {part for part, shape in shapes if often[shape] > 1}
-    return _shared(node, alike, {}) if alike else node
+    shapes: dict[int, int] = {}
+    kept: list[tuple[int, int]] = []
+    _shape(node, shapes, {}, kept)
+    often = Counter(shape for _, shape in kept)
+    alike = {part for part, shape in kept if often[shape] > 1}
+    return _Sharing(alike).shared(node) if alike else node
 
 
-def _shape(node: Node, shapes: list[tuple[int, str]]) -> str:
-    """The operators and tables of a plan: equal parts are alike in them, and they are soon told."""
-    if isinstance(node, LetRec):  # what is inside a loop is not what is outside
-        return "LetRec"
-    below = ",".join([_shape(child, shapes) for child in node.children])
-    shape = f"{type(node).__name__} {node.table if isinstance(node, Scan) else ''}({below})"
-    if isinstance(node, _KEPT):
-        shapes.append((id(node), shape))
-    return shape
+def _shape(
+    node: Node,
+    shapes: dict[int, int],
+    numbers: dict[tuple[object, ...], int],
+    kept: list[tuple[int, int]],
+) -> int:
+    """The operators and tables of a plan, as a number: equal parts are alike in them, and they are
+    soon told."""
+    if id(node) not in shapes:
+        # what is inside a loop is not what is outside
+        children = () if isinstance(node, LetRec) else node.children
+        below = [_shape(child, shapes, numbers, kept) for child in children]
+        shape = (type(node), node.table if isinstance(node, Scan) else "", *below)
+        shapes[id(node)] = numbers.setdefault(shape, len(numbers))
+        if isinstance(node, _KEPT):
+            kept.append((id(node), shapes[id(node)]))
+    return shapes[id(node)]
 
 
-def _shared(node: Node, alike: Set[int], known: dict[str, Node]) -> Node:
-    if isinstance(node, LetRec):
-        return node
-    text = None
-    if id(node) in alike:
-        text = _fingerprint(node)
-        first = known.get(text) if text is not None else None
+class _Sharing:
+    """Builds a plan anew, in which equal parts are one. `alike`: those that may be equal to others.
+
+    Each node is written once, over the numbers of its inputs: with their texts in it, the text of a
+    plan would grow with the square of its depth, and twice at each node that is read twice.
+    """
+
+    def __init__(self, alike: Set[int]) -> None:
+        self._alike = alike
+        self._first: dict[int, Node] = {}
+        self._done: dict[int, Node] = {}
+        self._numbers: dict[str, int] = {}
+        self._known: dict[int, int | None] = {}
+
+    def shared(self, node: Node) -> Node:
+        """`node`, or a projection of what is equal to it."""
+        if id(node) not in self._done:
+            self._done[id(node)] = self._shared(node)
+        return self._done[id(node)]
+
+    def _shared(self, node: Node) -> Node:
+        if isinstance(node, LetRec):
+            return node
+        number = self._number(node) if id(node) in self._alike else None
+        first = self._first.get(number) if number is not None else None
         if first is not None:
             pairs = zip(node.schema, first.schema, strict=True)
             return Project(first, tuple(Named(mine, column(its.name)) for mine, its in pairs))
-    done = over(node, lambda child: _shared(child, alike, known))
-    if text is not None:
-        known[text] = done
-    return done
+        done = over(node, self.shared)
+        if number is not None:
+            self._first[number] = done
+        return done
 
+    def _number(self, node: Node) -> int | None:
+        """The same number for the same plan, whatever its columns are called."""
+        if id(node) not in self._known:
+            try:
+                text = self._text(node)
+                self._known[id(node)] = self._numbers.setdefault(text, len(self._numbers))
+            except _Other:
+                self._known[id(node)] = None
+        return self._known[id(node)]
 
-def _fingerprint(node: Node) -> str | None:
-    """The same text for the same plan, whatever its columns are called."""
-    names: dict[str, exp.Expr] = {}
+    def _text(self, node: Node) -> str:
+        names: dict[str, exp.Expr] = {}
+        for i, child in enumerate(node.children):
+            names |= {c.name: column(f"c{i}_{j}") for j, c in enumerate(child.schema)}
 
-    def text(value: Any) -> str:
-        if isinstance(value, Block | LetRec | RecRef):
+        def text(value: Any) -> str:
+            if isinstance(value, Node):
+                number = self._number(value)
+                if number is None:
+                    raise _Other
+                return f"#{number}"
+            if isinstance(value, Column):
+                return value.type
+            if isinstance(value, exp.Expr):
+                return to_sql(substituted(value, names))
+            if isinstance(value, tuple):
+                return f"({', '.join(map(text, value))})"
+            if is_dataclass(value):
+                parts = [text(getattr(value, f.name)) for f in fields(value) if f.init]
+                return f"{type(value).__name__}({', '.join(parts)})"
+            return repr(value)
+
+        if isinstance(node, Block | LetRec | RecRef):
             raise _Other
-        if isinstance(value, Column):
-            names[value.name] = column(f"c{len(names)}")
-            return value.type
-        if isinstance(value, exp.Expr):
-            return to_sql(substituted(value, names))
-        if isinstance(value, tuple):
-            return f"({', '.join(map(text, value))})"
-        if isinstance(value, Named):  # an expression does not read the column that it defines
-            return f"{text(value.expr)}: {text(value.column)}"
-        if is_dataclass(value):
-            parts = [text(getattr(value, f.name)) for f in fields(value) if f.init]
-            return f"{type(value).__name__}({', '.join(parts)})"
-        return repr(value)
-
-    try:
-        return text(node)
-    except _Other:
-        return None
+        parts = [text(getattr(node, f.name)) for f in fields(node) if f.init]
+        return f"{type(node).__name__}({', '.join(parts)})"

@@ -3,18 +3,24 @@
 A rule takes a tree apart and builds another; met twice, a shared node would become two, computed
 twice (and, over ``random()``, to different rows). So each shared node is first replaced by a leaf,
 the pieces are rewritten one by one, readers first, and put together again.
+
+The rules for views have both trees, each with what its reader asks of it, and find afterwards what
+is still the same (`same_subplans`). Where a query nests, though, the trees of a node that is read
+twice at each level double with each: what is large then is a piece, too (`large_in_pieces`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import Any, Final
 
 from tidewheel.planner.logical import Column, LetRec, Named, Node, Project, Scan
 from tidewheel.planner.text import column
 
 PREFIX = "\0shared "
+MANY: Final = 500  # nodes of a plan as a tree, more than a query has that was not made to nest
+LARGE: Final = 30  # nodes below one that several read
 
 
 def in_pieces(node: Node, rewrite: Callable[[Node], Node]) -> Node:
@@ -34,6 +40,42 @@ def in_pieces(node: Node, rewrite: Callable[[Node], Node]) -> Node:
         )
         pieces[number] = rewrite(narrow)
     return _Joiner(pieces).join(pieces[0])
+
+
+@dataclass(frozen=True)
+class Piece(Node):
+    """Stands for a node that several read, in one of them."""
+
+    number: int
+    columns: tuple[Column, ...]
+
+    def __post_init__(self) -> None:
+        self._set_schema(self.columns)
+
+
+def large_in_pieces(node: Node, rewrite: Callable[[Node], Node]) -> Node:
+    """`rewrite` applied to `node`, and by themselves to parts that would make it far too large."""
+    if _sizes(node, {})[id(node)] <= MANY:
+        return rewrite(node)
+    shared = _shared(node)
+    sizes = _sizes(node, shared)
+    cutter = _LargeCutter({key: n for key, n in shared.items() if sizes[key] > LARGE})
+    pieces = {n: rewrite(cutter.cut(inner, top=True)) for n, inner in cutter.numbered()}
+    return _LargeJoiner(pieces).join(rewrite(cutter.cut(node, top=True)))
+
+
+def _sizes(root: Node, shared: Container[int]) -> dict[int, int]:
+    """The nodes of each node's tree; one that is `shared` and large counts once for its reader."""
+    sizes: dict[int, int] = {}
+
+    def size(node: Node) -> int:
+        if id(node) not in sizes:
+            sizes[id(node)] = 1 + sum(map(size, _children(node)))
+        found = sizes[id(node)]
+        return 1 if found > LARGE and id(node) in shared else found
+
+    size(root)
+    return sizes
 
 
 def _shared(root: Node) -> dict[int, Node]:
@@ -87,10 +129,17 @@ class _Cutter:
 
     def cut(self, node: Node, top: bool = False) -> Node:
         if id(node) in self.shared and not top:
-            number = list(self.shared).index(id(node)) + 1
-            names = tuple(c.name for c in node.schema)
-            return Scan(f"{PREFIX}{number}", node.schema, names)
+            return self.leaf(list(self.shared).index(id(node)) + 1, node)
         return _mapped(node, self.cut)
+
+    def leaf(self, number: int, node: Node) -> Node:
+        names = tuple(c.name for c in node.schema)
+        return Scan(f"{PREFIX}{number}", node.schema, names)
+
+
+class _LargeCutter(_Cutter):
+    def leaf(self, number: int, node: Node) -> Node:
+        return Piece(number, node.schema)
 
 
 def _leaves(node: Node, number: int, wanted: dict[str, None]) -> None:
@@ -112,6 +161,15 @@ class _Joiner:
                 self.done[number] = self.join(self.pieces[number])
             return _narrowed(self.done[number], node.columns)
         return _mapped(node, self.join)
+
+
+class _LargeJoiner(_Joiner):
+    def join(self, node: Node) -> Node:
+        if not isinstance(node, Piece):
+            return _mapped(node, self.join)
+        if node.number not in self.done:
+            self.done[node.number] = self.join(self.pieces[node.number])
+        return self.done[node.number]
 
 
 def _narrowed(node: Node, columns: tuple[Column, ...]) -> Node:

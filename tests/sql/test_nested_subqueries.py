@@ -1,0 +1,82 @@
+"""Subqueries in what other subqueries are compared with: plans grow with the depth, not faster."""
+
+from __future__ import annotations
+
+import random
+
+import duckdb
+import pytest
+
+import tidewheel
+from tidewheel.planner import view_plan
+from tidewheel.planner.context import Context, Settings
+from tidewheel.planner.logical import Node
+from tidewheel.planner.rewrites.children import every
+from tidewheel.sql.view_logical import logical_view
+from two_tables import follow
+
+SETUP = (
+    "CREATE TABLE l (a INTEGER, b INTEGER)",
+    "INSERT INTO l VALUES (1, 2), (1, 2), (2, 1), (3, 3), (NULL, NULL), (NULL, 5), (6, NULL)",
+    "CREATE TABLE r (c INTEGER, d INTEGER)",
+    "INSERT INTO r VALUES (2, 3), (3, 2), (4, 1), (2, NULL)",
+)
+FORMS = {
+    "in": "(SELECT max(a) FROM l WHERE {} IN (SELECT c FROM r))",
+    "not in": "(SELECT max(a) FROM l WHERE {} NOT IN (SELECT c FROM r))",
+    "in as a value": "(({} IN (SELECT d FROM r))::INT + 1)",
+    "not in, right": "(SELECT max(a) FROM l WHERE a NOT IN (SELECT c FROM r WHERE d <> {}))",
+    "all": "(SELECT max(a) FROM l WHERE {} > ALL (SELECT c FROM r))",
+    "any": "(SELECT max(a) FROM l WHERE {} <> ANY (SELECT d FROM r))",
+    "all, right": "(SELECT max(a) FROM l WHERE a >= ALL (SELECT c FROM r WHERE d > {}))",
+    "all, of the row around": "(({} > ALL (SELECT d FROM r WHERE r.c = l.a))::INT + 1)",
+    "rows in": "(SELECT max(a) FROM l WHERE ({}, b) IN (SELECT c, d FROM r))",
+    "rows not in": "(SELECT max(a) FROM l WHERE ({}, b) NOT IN (SELECT c, d FROM r))",
+    "rows in as a value": "((({}, b) IN (SELECT c, d FROM r))::INT + 1)",
+    "between": "(SELECT max(a) FROM l WHERE {} BETWEEN b - 2 AND b)",
+    "case": "(CASE {} WHEN 1 THEN 2 WHEN (SELECT max(d) FROM r) THEN 4 ELSE a END)",
+}
+
+
+def _query(form: str, depth: int) -> str:
+    value = "a"
+    for _ in range(depth):
+        value = FORMS[form].format(value)
+    return f"SELECT b, {value} AS v FROM l"
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("depth", [1, 2])
+def test_answers(form: str, depth: int) -> None:
+    follow(_query(form, depth), SETUP, random.Random(depth))
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_plans_grow_with_the_depth(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    pieces: list[int] = []
+
+    def counted(node: Node) -> Node:
+        pieces.append(_tree(node))
+        return node
+
+    monkeypatch.setattr(view_plan, "counted_limits", counted)
+    with duckdb.connect() as duck, tidewheel.connect() as con:
+        for statement in SETUP:
+            duck.execute(statement)
+            con.execute(statement)
+        bound, rewritten = [], []
+        for depth in (4, 8):
+            plan = logical_view(_query(form, depth), Context(duck, Settings()))
+            bound.append(sum(1 for _ in every(plan)))
+            pieces.clear()
+            con.execute(f"CREATE MATERIALIZED VIEW v{depth} AS {_query(form, depth)}")
+            rewritten.append(sum(pieces))
+        kept = con.execute("SELECT DISTINCT maintenance FROM tidewheel_views()").fetchall()
+    assert kept == [("incremental",)]
+    for at_4, at_8 in (bound, rewritten):
+        assert at_4 <= 200
+        assert at_8 <= 400
+
+
+def _tree(node: Node) -> int:
+    return 1 + sum(map(_tree, node.children))
