@@ -190,20 +190,23 @@ def _filled(query: exp.Query, values: dict[str, exp.Expr], macro: Macro) -> exp.
         if len(parts) > 1:
             raise NotTaken(f"it calls the macro {macro.name}, which reads fields of {parts[0]}")
         value = value.copy()
-        _further_out(value, _depth(node, query) - (not macro.table), macro)
+        _further_out(value, _depth(node, query) - (not macro.table))
         node.replace(value if isinstance(value, _ATOMS) else exp.Paren(this=value))
     return query
 
 
-def _further_out(value: exp.Expr, depth: int, macro: Macro) -> None:
-    """Note that the columns of an argument are those of the call, `depth` SELECTs out."""
-    if depth and value.find(exp.Query):
-        raise NotTaken(f"it calls the macro {macro.name} with a subquery")
+def _further_out(value: exp.Expr, depth: int) -> None:
+    """Note that an argument's columns are those of the call, not of the `depth` SELECTs between.
+
+    A subquery in the argument may have SELECTs of its own before these, and others to skip.
+    """
     for c in list(value.find_all(exp.Column)) if depth else ():
-        c.meta[FURTHER_OUT] = c.meta.get(FURTHER_OUT, 0) + depth
+        own = _depth(c, value)
+        skipped = [(at + depth if at >= own else at, n) for at, n in c.meta.get(FURTHER_OUT, ())]
+        c.meta[FURTHER_OUT] = (*skipped, (own, depth))
 
 
-def _depth(node: exp.Expr, query: exp.Query) -> int:
+def _depth(node: exp.Expr, query: exp.Expr) -> int:
     """How many scopes lie around `node`, up to that of the call: one in FROM is beside its own."""
     depth, item, beside, at = 0, False, False, node
     while at is not query and at.parent is not None:

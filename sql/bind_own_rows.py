@@ -17,6 +17,7 @@ not taken: a view computes it when the row comes and again when it goes.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
@@ -90,7 +91,26 @@ class OwnRows:
         """
         levels = self._levels(node, scope, aliases)
         self._check(node, scope, levels)
-        return _wrapped(f"({to_sql(node)})", levels, operands)
+        return _wrapped(f"({to_sql(node)})", self._read(node, levels), operands)
+
+    def _read(self, node: exp.Expr, levels: list[Level]) -> list[Level]:
+        """Without the columns that are called as one of the subquery's own, which is meant.
+
+        (Above GROUP BY there may be no such column.)
+        """
+        known = [v.column for level in levels for _, vs in level for v in vs]
+        text = f"EXISTS ({to_sql(_query_of(node))})"
+        for name in sorted(_names_made(node) & {c.label.lower() for c in known}):
+            fewer = [
+                [(r, kept) for r, vs in level if (kept := [v for v in vs if not v.called(name)])]
+                for level in levels
+            ]
+            with suppress(NotTaken):
+                self._oracle.types([_wrapped(text, fewer, ())], known)
+                levels = fewer
+        if not any(levels):
+            raise NotTaken("a subquery that reads nothing of the row around it")
+        return levels
 
     def item(
         self, item: exp.Expr, left: Node, scope: Scope, outer: bool
@@ -224,6 +244,24 @@ class OwnRows:
         inputs = [v.column for level in levels for _, vs in level for v in vs]
         (type_,) = self._oracle.types([_wrapped(f"({text})", levels, ())], inputs)
         return type_.endswith("[]") and type_[:-2].split("(")[0] in _EXACT
+
+
+def _query_of(node: exp.Expr) -> exp.Expr:
+    """What has rows in EXISTS, IN, a comparison with ANY or ALL, ARRAY, or is a value."""
+    if isinstance(node, exp.In):
+        return node.args["query"]  # type: ignore[no-any-return]
+    if isinstance(node, exp.Array):
+        return node.expressions[0]  # type: ignore[no-any-return]
+    if isinstance(node, exp.Binary):
+        return node.expression.this  # type: ignore[no-any-return]
+    return node.this if isinstance(node, exp.Exists) else node
+
+
+def _names_made(node: exp.Expr) -> set[str]:
+    """The names, in lower case, that a subquery gives to FROM items and to columns."""
+    aliases = list(node.find_all(exp.TableAlias))
+    found = [a.name for a in (*aliases, *node.find_all(exp.Alias))]
+    return {n.lower() for n in (*found, *(c.name for a in aliases for c in a.columns))}
 
 
 def _settled(call: exp.Expr) -> bool:

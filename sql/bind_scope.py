@@ -18,7 +18,8 @@ from tidewheel.planner.logical import Column, Node
 from tidewheel.planner.text import column, identifier
 
 FURTHER_OUT = "further_out"
-"""In a column's meta: from how many scopes further out its name comes, by a macro's argument."""
+"""In a column's meta: which scopes around do not count for its name, as it comes by a macro's
+argument: from which one on, the nearest being 0, and how many."""
 
 
 class NotTaken(Exception):
@@ -90,14 +91,15 @@ class Scope:
 
         (In SELECT DuckDB takes that at the call, in WHERE that of the macro's subquery.)
         """
-        out = node.meta.get(FURTHER_OUT, 0) if node._meta else 0
-        at: Scope | None = self
-        for _ in range(out):
-            at = None if at is None else at.parent
-            while at is not None and at.before:
-                at = at.parent
-        if out and (at is None or at.find_around(parts) != self.find_around(parts)):
-            raise NotTaken(f"{'.'.join(parts)} has two meanings in the subquery of a macro")
+        skipped = node.meta.get(FURTHER_OUT, ()) if node._meta else ()
+        place, at = -1, self if skipped else None
+        while at is not None:
+            place += not at.before
+            if at.find(parts) is not None:
+                if any(first <= place < first + n for first, n in skipped):
+                    raise NotTaken(f"{'.'.join(parts)} has two meanings in the subquery of a macro")
+                return
+            at = at.parent
 
     def visible(self) -> Iterator[Visible]:
         """All columns, left to right."""

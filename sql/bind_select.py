@@ -373,6 +373,7 @@ class SelectBinder:
         self._node = grouping.prepared(self._node, self._subqueries, clauses.items)
         clauses.change(lambda e: substituted(grouping.over(e), keys))
         grouped = grouping.node(self._node)
+        self._check_grouped(grouped.input, grouped)
         self._node = grouped if before is None else before.over(grouped, self.binder.names)
         for condition in clauses.having:
             self._node = self._subqueries.filtered(self._node, condition)
@@ -381,6 +382,13 @@ class SelectBinder:
             return None
         equal = {c.this.name: c.expression for c in self._correlation.conditions}
         return on_nothing([i.expr for i in clauses.items], grouping.aggregates, equal)
+
+    def _check_grouped(self, rows: Node, groups: Node) -> None:
+        """A subquery may read the key ``a + 1`` where DuckDB finds this text; here it reads a."""
+        gone = names_of(rows) - names_of(groups)
+        for expression in self._clauses.exprs():
+            if references(expression) & gone:
+                raise NotTaken("a subquery over an expression that the SELECT around groups by")
 
     def _attached(self, expression: exp.Expr) -> exp.Expr:
         value, self._node = self._subqueries.attached(self._node, expression)

@@ -46,6 +46,7 @@ from .parse_trees import same_query
 from .statements import mentions_recursion, words_in
 
 DIALECT = Tidewheel
+_NO_PLAN = "its parts, taken by themselves, do not fit together"
 
 
 def bind(
@@ -85,7 +86,7 @@ def bind(
     if isinstance(bound.node, Block) and not bound.node.inputs:
         return whole(text, bound.node.reason)
     if [c.type for c in bound.columns] != [type_ for _, type_ in described]:
-        return whole(text, "internal: the plan's types are not DuckDB's")
+        return whole(text, "the types of its columns would not be those that DuckDB gives them")
     columns = [
         Column(c.name, label, c.type)
         for c, (label, _) in zip(bound.columns, described, strict=True)
@@ -178,7 +179,7 @@ class Binder:
                     return self.query(_selects(tree), outer, for_exists, late)
                 raise NotTaken(f"{type(tree).__name__} as a query")
             except (NotTaken, PlanError) as error:
-                reason = f"internal: {error}" if isinstance(error, PlanError) else str(error)
+                reason = _NO_PLAN if isinstance(error, PlanError) else str(error)
                 plain = tree.copy()
                 try:
                     block = self.block(plain, reason)
