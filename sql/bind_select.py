@@ -287,7 +287,7 @@ class SelectBinder:
     def _select_list(self, expressions: Sequence[exp.Expr]) -> list[Item]:
         items: list[Item] = []
         for expression in expressions:
-            star = expanded(expression, self.scope, self.clause)
+            star = expanded(expression, self.scope, self.clause, self._kind)
             if star is not None:
                 items += [Item(label, e, False) for label, e in star]
                 continue
@@ -308,6 +308,15 @@ class SelectBinder:
         if not items:
             raise NotTaken("an empty SELECT list")
         return items
+
+    def _kind(self, value: exp.Expr) -> str:
+        """The type of a value of the rows; '' where there is none yet."""
+        if waits(value) or self.aggregates.found_in(value):
+            return ""
+        try:
+            return self.binder.oracle.types([value], self.scope.columns_around())[0]
+        except NotTaken:
+            return ""
 
     def _order_items(self, select: exp.Select) -> list[SortKey]:
         order = select.args.get("order")

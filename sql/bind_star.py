@@ -20,10 +20,11 @@ def expanded(
     expression: exp.Expr,
     scope: Scope,
     clause: Callable[[exp.Expr], exp.Expr],
+    kind: Callable[[exp.Expr], str],
 ) -> Starred | None:
     """The columns that a star stands for, as label and bound expression; None for what is none.
 
-    `clause` binds the expressions of REPLACE.
+    `clause` binds expressions. `kind` tells the type of one, '' where it is not known yet.
     """
     columns: Starred
     if isinstance(expression, exp.Star):
@@ -43,6 +44,9 @@ def expanded(
     elif isinstance(expression, exp.Explode) and type(expression.this) is exp.Column:
         parts = parts_of(expression.this)
         return _fields(parts, scope) if _struct(parts, scope) is not None else None
+    elif isinstance(expression, exp.Explode) and not expression.find(exp.Query):
+        value = clause(expression.this)
+        return _fields_of(value, kind(value))
     else:
         return None
     return _modified(star, columns, scope, clause)
@@ -68,10 +72,20 @@ def _fields(parts: Sequence[str], scope: Scope) -> Starred:
     struct = _struct(parts, scope)
     if struct is None:
         raise NotTaken(f"{'.'.join(parts)}.* is not one FROM item")
-    fields = exp.DataType.build(struct.type, dialect="duckdb").expressions
-    if not all(isinstance(f, exp.ColumnDef) for f in fields):
+    found = _fields_of(column(struct.name), struct.type)
+    if found is None:
         raise NotTaken(f"{'.'.join(parts)}.*, whose fields have no names")
-    of = column(struct.name)
+    return found
+
+
+def _fields_of(value: exp.Expr, kind: str) -> Starred | None:
+    """The fields of a value; None where it is no STRUCT, or one without names."""
+    if not kind.upper().startswith("STRUCT(") or not kind.endswith(")"):
+        return None
+    fields = exp.DataType.build(kind, dialect="duckdb").expressions
+    if not all(isinstance(f, exp.ColumnDef) for f in fields):
+        return None
+    of = value if isinstance(value, exp.Column) else exp.Paren(this=value)
     return [(f.name, exp.Dot(this=of.copy(), expression=identifier(f.name))) for f in fields]
 
 

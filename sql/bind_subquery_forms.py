@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from .bind_subquery import Subqueries
     from .binder import Binder
 
+_VALUES, _VALUE = "__tw_values", "__tw_value"
 Walk = Callable[[exp.Expr], exp.Expr]
 
 
@@ -100,14 +101,14 @@ class SubqueryForms:
 
     def _as_list(self, query: exp.Expr, scope: Scope) -> exp.Expr:
         """``ARRAY(SELECT e FROM … ORDER BY …)``: the list of e, empty where there are no rows."""
-        if not isinstance(query, exp.Select) or len(query.expressions) != 1:
-            raise NotTaken("ARRAY over several columns, or set operations")
-        if any(query.args.get(k) for k in _NOT_ROWS):
-            raise NotTaken("ARRAY over groups, distinct or limited rows")
+        if not isinstance(query, exp.Select) or any(query.args.get(k) for k in _NOT_ROWS):
+            return self._as_ordered_list(query, scope)
+        if len(query.expressions) != 1 or query.expressions[0].find(exp.Star):
+            raise NotTaken("ARRAY over several columns")
         value = query.expressions[0].unalias()
-        several = exp.Star, exp.Window, exp.Explode, exp.Unnest
+        several = exp.Window, exp.Explode, exp.Unnest
         if self._aggregates.found_in(value) or value.find(*several):
-            raise NotTaken("ARRAY over what is computed of several rows")
+            return self._as_ordered_list(query, scope)
         order = self._order_of_list(query, scope)
         listed = exp.Order(this=value.copy(), expressions=order) if order else value.copy()
         call = exp.Anonymous(this="list", expressions=[listed])
@@ -115,6 +116,34 @@ class SubqueryForms:
         select.set("order", None)
         select.set("expressions", [exp.Coalesce(this=call, expressions=[exp.Array()])])
         return exp.Subquery(this=select)
+
+    def _as_ordered_list(self, query: exp.Expr, scope: Scope) -> exp.Expr:
+        """Of groups, distinct or limited rows, or those of set operations, in their own order."""
+        first = query
+        while isinstance(first, exp.SetOperation):
+            first = first.this.unnest()
+        order = query.args.get("order")
+        if not isinstance(first, exp.Select) or len(first.expressions) != 1:
+            raise NotTaken("ARRAY over several columns")
+        if not order:
+            raise NotTaken("ARRAY over groups, distinct or limited rows without ORDER BY")
+        item, key = first.expressions[0], order.expressions[0]
+        by_number = isinstance(key.this, exp.Literal) and key.this.sql() == "1"
+        by_name = isinstance(key.this, exp.Column) and not key.this.table
+        if by_name and item.alias and isinstance(query, exp.Select) and query.args.get("from_"):
+            by_name = item.alias.lower() not in map(str.lower, self._labels(query, scope))
+        by_name = by_name and key.this.name.lower() == item.alias_or_name.lower()
+        if not by_number and not by_name:
+            raise NotTaken("ARRAY over groups, distinct or limited rows, by more than their values")
+        value = exp.column(_VALUE)
+        listed = exp.Order(
+            this=value, expressions=[exp.Ordered(**{**key.args, "this": value.copy()})]
+        )
+        call = exp.Anonymous(this="list", expressions=[listed])
+        alias = exp.TableAlias(this=exp.to_identifier(_VALUES), columns=[exp.to_identifier(_VALUE)])
+        rows = exp.Subquery(this=query.copy(), alias=alias)
+        of_none = exp.Coalesce(this=call, expressions=[exp.Array()])
+        return exp.Subquery(this=exp.select(of_none).from_(rows))
 
     def _order_of_list(self, query: exp.Select, scope: Scope) -> list[exp.Expr]:
         """ORDER BY of an ARRAY's rows: what list(… ORDER BY …) asks for, which has no aliases.

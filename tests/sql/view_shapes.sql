@@ -117,3 +117,5 @@ with p as (pivot t on a in (1,2,3) using count(*) group by b) select * from p;
 pivot (select a,d from t) on a in (1,2) using sum(d);
 select t.a,z,u.c from t,unnest([t.a,t.a*2]) q(z) left join u on u.a=z;
 select t.a,z,u.c from t,unnest([t.a,2]) q(z) join u on u.a=z where z>1;
+select a, unnest({'p': a + 1, 'q': b}) from t where a is not null;
+select x.p, count(*) from (select unnest(case when d > 1 then {'p': b, 'q': d} end) from t) as x group by x.p;
