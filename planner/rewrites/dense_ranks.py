@@ -51,9 +51,10 @@ def _joined(node: Window, predicate: exp.Expr) -> Node | None:
     groups = window.args.get("partition_by") or []
     values = [*groups, *(item.this for item in order.expressions)]
     types = {c.name: c.type for c in node.input.schema}
+    kinds = (types.get(v.name, "") if isinstance(v, exp.Column) else "" for v in values)
     keys = tuple(
-        Named(Column(f"{rank.name}__by{i}", "key", types.get(value.name, "")), value.copy())
-        for i, value in enumerate(values)
+        Named(Column(f"{rank.name}__by{i}", "key", kind), value.copy())
+        for i, (value, kind) in enumerate(zip(values, kinds, strict=True))
     )
     names = [column(key.column.name) for key in keys]
     by = order.copy()

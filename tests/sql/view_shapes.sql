@@ -119,3 +119,5 @@ select t.a,z,u.c from t,unnest([t.a,t.a*2]) q(z) left join u on u.a=z;
 select t.a,z,u.c from t,unnest([t.a,2]) q(z) join u on u.a=z where z>1;
 select a, unnest({'p': a + 1, 'q': b}) from t where a is not null;
 select x.p, count(*) from (select unnest(case when d > 1 then {'p': b, 'q': d} end) from t) as x group by x.p;
+select a, d from t qualify dense_rank() over (order by d::varchar desc) <= 2;
+select b, sum(d)::integer as s from t group by b qualify dense_rank() over (order by sum(d)::integer desc) <= 2;
