@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence, Set
+from functools import partial
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
@@ -93,7 +94,9 @@ class Grouping:
 
     def over(self, expression: exp.Expr) -> exp.Expr:
         """An expression of the SELECT list, HAVING … over the aggregation's output."""
-        return self._functions.taken_out(expression, self._places, self._register)
+        assert self._subqueries is not None
+        by_keys = partial(self._subqueries.by_keys, keys=self._places)
+        return self._functions.taken_out(expression, self._places, self._register, by_keys)
 
     def node(self, _: Node) -> Aggregate:
         """The aggregation, once every expression has been through `over`."""

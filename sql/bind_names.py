@@ -278,9 +278,10 @@ class Aggregates:
         expression: exp.Expr,
         keys: dict[str, exp.Expr],
         register: Callable[[exp.Expr], exp.Expr],
+        on_subquery: Callable[[exp.Expr], exp.Expr],
     ) -> exp.Expr:
-        """`expression` over the output of an aggregation: parts equal to a key (by text) and
-        aggregate calls are replaced."""
+        """`expression` over the output of an aggregation: parts equal to a key (by text),
+        aggregate calls, and what stands for subqueries are replaced."""
         plain = all(_COLUMN.fullmatch(key) for key in keys)
 
         def walk(node: exp.Expr) -> exp.Expr:
@@ -293,7 +294,7 @@ class Aggregates:
                 return rebuilt(node, lambda c: called(c) if c is node.this else walk(c))
             if self.is_unit(node):
                 return register(node)
-            return rebuilt(node, walk)
+            return rebuilt(on_subquery(node) if is_placeholder(node) else node, walk)
 
         def called(node: exp.Expr) -> exp.Expr:
             if isinstance(node, _WRAPPERS):

@@ -22,7 +22,7 @@ Everything else raises `NotTaken`, and the SELECT around it stays whole.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
@@ -118,6 +118,26 @@ class Subqueries:
                 place = next(n for n in found.walk() if is_placeholder(n))
                 place.expressions[0].replace(exp.Literal.number(number))
                 yield found
+
+    def by_keys(self, part: exp.Expr, keys: Mapping[str, exp.Expr]) -> exp.Expr:
+        """What stands for a subquery that reads what is grouped by (`keys`, by text) as columns."""
+        number, *arguments = part.expressions
+        pending = self._pending[int(number.name)]
+        query, operands = pending.query, arguments[: pending.operands]
+        outer = dict(zip(pending.outer, arguments[pending.operands :], strict=True))
+        if query.around or all(to_sql(a) in keys for a in outer.values()):
+            return part
+
+        def keyed(e: exp.Expr) -> exp.Expr:
+            key = keys.get(to_sql(e))
+            return rebuilt(e, keyed) if key is None else key.copy()
+
+        query = replace(
+            query,
+            correlated=[keyed(substituted(c, outer)) for c in query.correlated],
+            empty=query.empty and [keyed(substituted(e, outer)) for e in query.empty],
+        )
+        return self.add(pending.form, query, operands, pending.written, pending.quantified)
 
     # -- taking a placeholder apart
 
