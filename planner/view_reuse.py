@@ -103,6 +103,8 @@ class Reusing(Queries):
         return table
 
     def _with(self, sql: str) -> str:
+        if f"({sql})" in self._computed or f"({sql})" in self._kept:
+            sql = f"FROM ({sql})"  # all of it, and nothing else
         for text in [text for text in self._computed if text in sql]:
             query, delta = self._computed.pop(text)
             rows = delta.repeated().to_arrow(None)

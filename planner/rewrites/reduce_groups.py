@@ -80,6 +80,8 @@ def _source(outer: Node, keys: list[EquiKey]) -> tuple[Node, list[EquiKey]] | No
         return None
     part, keys = found
     needed = sorted(set().union(*(references(k.left) for k in keys)))
+    if not needed:
+        return None  # all rows ask for the same constants
     columns = {c.name: c for c in part.schema}
     # Its columns stand beside those of the inner side, where they may be known already.
     fresh = {n: replace(columns[n], name=f"{n}__magic") for n in needed}

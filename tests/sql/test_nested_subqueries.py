@@ -80,3 +80,16 @@ def test_plans_grow_with_the_depth(form: str, monkeypatch: pytest.MonkeyPatch) -
 
 def _tree(node: Node) -> int:
     return 1 + sum(map(_tree, node.children))
+
+
+MORE = """
+SELECT a, (2, 3) IN (SELECT c, d FROM r) AS i FROM l
+SELECT a, (2, NULL) NOT IN (SELECT c, d FROM r) AS i, NULL IN (SELECT c FROM r) FROM l
+WITH RECURSIVE w(n) AS (SELECT a FROM l UNION SELECT n + 1 FROM w WHERE n < 5) SELECT n, (SELECT max(d) FROM r WHERE d = 3 AND n > 2), (SELECT DISTINCT d FROM r WHERE d = 2 AND n > 2) FROM w
+WITH RECURSIVE w(n) AS (SELECT a FROM l UNION SELECT n + 1 FROM w WHERE n < 5) SELECT n FROM w WHERE (SELECT count(*) FROM r WHERE n > 2) > 1
+""".strip().splitlines()  # noqa: E501
+
+
+@pytest.mark.parametrize("query", MORE)
+def test_operands_of_no_column_and_rows_of_a_recursion(query: str) -> None:
+    follow(query, SETUP, random.Random(len(query)))
