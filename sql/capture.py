@@ -134,15 +134,24 @@ class Capture:
 
     def _rows(self, text: str, params: dict[str, Any] | None, info: TableInfo) -> pa.Table:
         """The rows of the table, or beginning like them, that a statement gives."""
-        execute(self.connection, text, params)
+        self._execute(text, params)
         if len(self.connection.description or ()) == len(info.columns):
             return info.fetched(self.connection)
         return executed(self.connection)
 
     def _run(self, text: str, params: dict[str, Any] | None) -> pa.Table:
         """What a statement gives, under its own names."""
-        execute(self.connection, text, params)
+        self._execute(text, params)
         return executed(self.connection)
+
+    def _execute(self, text: str, params: dict[str, Any] | None) -> None:
+        try:
+            execute(self.connection, text, params)
+        except duckdb.Error as error:
+            from tidewheel.sql.error_place import set_text  # few need it
+
+            set_text(error, text)
+            raise
 
     # -- the statements ---------------------------------------------------------------------
 

@@ -13,12 +13,13 @@ import os
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import islice
 
 import duckdb
 
 from . import error_place, errors
 from .statements import Statement, Token, tokens
-from .wrong_kind import ELSEWHERE
+from .wrong_kind import elsewhere
 
 _KINDS: dict[str, type[errors.Error]] = {
     "Parser": errors.ProgrammingError,
@@ -58,6 +59,8 @@ class Report:
     candidates: tuple[str, ...] = ()
     name: str | None = None
     subtype: str = ""
+    own: bool = False
+    """Is the position in the statement's own text, whatever DuckDB got?"""
 
 
 def read(error: BaseException) -> Report | None:
@@ -110,17 +113,19 @@ def translate(
     """Our error for one of DuckDB's.
 
     `names` are further candidates for a near miss (tables of the catalog). `as_written`: DuckDB ran
-    the statement's own text, so that its positions hold.
+    the statement's own text, so that its positions hold, or one of which `error_place` knows.
     """
     message, hint = _plain(report, names)
     position, length = None, 1
     if as_written and report.position is not None:
-        position, length = _characters(statement.text, report.position, report.length)
+        position, length = _place(statement.text, error, report)
     elif report.kind != "INTERRUPT":
         parts = list(tokens(statement.text))
         position, length = error_place.search(parts, report.message, report.name)
     if report.kind == "Parser" and "syntax error" in message:
         message, position, length, hint = _syntax(statement, message, position, length, hint)
+    if report.kind in ("Parser", "Catalog"):
+        hint = elsewhere([t.text.upper() for t in islice(tokens(statement.text), 5)]) or hint
     return _class(report, error)(
         message,
         hint=hint,
@@ -145,6 +150,22 @@ def _class(report: Report, error: BaseException) -> type[errors.Error]:
             found: type[errors.Error] = getattr(errors, name)
             return found
     return errors.OperationalError
+
+
+def _place(own: str, error: BaseException, report: Report) -> tuple[int | None, int]:
+    """Where in a statement's text the position is that DuckDB names."""
+    text = own if report.own else error_place.text_of(error, own)
+    position, length = _characters(text, report.position or 0, report.length)
+    if position is None:
+        return None, length
+    if text == own:  # DuckDB names the second letter of `SHOW name`
+        inside = (
+            t for t in tokens(own) if t.kind == "word" and 0 < position - t.start < len(t.text)
+        )
+        word = next(inside, None)
+        return (position, length) if word is None else (word.start, len(word.text))
+    found = error_place.moved(position, length, text, own)
+    return found or error_place.search(list(tokens(own)), report.message, report.name)
 
 
 def _characters(text: str, position: int, length: int) -> tuple[int | None, int]:
@@ -330,8 +351,6 @@ def _syntax(
         hint += "a pipe into tidewheel"
     elif at == 0 and parts[:1] and parts[0].text == "\\":
         hint = "commands with a backslash are the shell's; SHOW TABLES and DESCRIBE name are SQL"
-    elif at == 0 and parts and parts[0].text.upper() in ELSEWHERE:
-        hint = ELSEWHERE[parts[0].text.upper()]
     elif at == 0 and hint is None and parts and parts[0].text.upper() not in _WORDS:
         hint = "a statement begins with a verb, such as SELECT, FROM, INSERT, CREATE or COPY"
     elif at < len(parts) and parts[at].text.upper() in _RESERVED:

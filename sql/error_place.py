@@ -20,6 +20,8 @@ _PLAIN = re.compile(r"\b[Nn]ame (\S+) does not exist|\bcolumn (\S+) not found")
 _CALL = re.compile(r"in expression (\w+)\(|[Oo]verflow on (\w+)\(")
 _DIVISION = re.compile(r"Division by zero in expression \((?P<expression>.*)\)\.")
 _OVERFLOW = re.compile(r"Overflow in (addition|subtraction|multiplication) of")
+_COPY = re.compile(r'Copy Function with name "?(\w+)')
+_NO_INDEX_NAME = "Please provide an index name"
 _BEFORE_TABLES = {"FROM", "JOIN", "INTO", "UPDATE", "TABLE"}
 _OPERATORS = {"addition": "+", "subtraction": "-", "multiplication": "*"}
 
@@ -31,6 +33,8 @@ def search(parts: list[Token], message: str, name: str | None = None) -> tuple[i
     """
     if message.startswith(NO_LIST):
         return _first([at for at in range(len(parts)) if _lacks_list(parts, at)], parts)
+    if message.startswith(_NO_INDEX_NAME):
+        return _first([i for i, t in enumerate(parts) if t.text.upper() == "ON"], parts)
     for start, word in BEFORE_NAME.items():
         if message.startswith(start):
             return _view(parts, word)
@@ -41,6 +45,10 @@ def search(parts: list[Token], message: str, name: str | None = None) -> tuple[i
             found = [i for i in found if i and parts[i - 1].text.upper() in _BEFORE_TABLES][:1]
         if len(found) == 1:
             return parts[found[0]].start, len(parts[found[0]].text)
+    if file := _COPY.match(message):  # COPY … TO 'a.xlsx': the name ends with the format
+        ending = f".{file[1]}".lower()
+        named = [i for i, t in enumerate(parts) if t.text[:-1].lower().endswith(ending)]
+        return _first(named, parts)
     return _operation(parts, message)
 
 
@@ -50,21 +58,57 @@ def table(parts: list[Token], name: str) -> tuple[int | None, int]:
     return (None, 1) if found is None else (found.start, len(found.text))
 
 
-def carry_back(error: Error, text: str, statement: Statement) -> None:
-    """A place in `text`, which was made of a statement's, becomes the statement's own.
+def set_text(error: BaseException, text: str) -> None:
+    """Note the text that DuckDB got, made of a statement's: it is that which has the places."""
+    error.__dict__["tidewheel_text"] = text
 
-    What is written before it, or behind it, is the same in both; else the message is all there is.
+
+def text_of(error: BaseException, written: str) -> str:
+    """The text that DuckDB got: `written` unless something else was noted."""
+    return str(error.__dict__.get("tidewheel_text", written))
+
+
+def moved(position: int, length: int, text: str, own: str) -> tuple[int, int] | None:
+    """A place in `text`, which was made of `own`, as one there; None if that is not clear.
+
+    What is written before it, or behind it, is the same in both, but for names of parameters.
     """
+    there, here = list(_tokens(text)), list(_tokens(own))
+    first = next((i for i, t in enumerate(there) if position < t.start + len(t.text)), None)
+    if first is None or position < there[first].start:
+        return None
+    last = max(i for i, t in enumerate(there) if i == first or t.start < position + length)
+    if _alike(there[: last + 1], here[: last + 1]):
+        shift = 0
+    elif _alike(there[first:], here[max(0, first + len(here) - len(there)) :]):
+        shift = len(here) - len(there)
+    else:
+        return None
+    begin, end = here[first + shift], here[last + shift]
+    start = begin.start + position - there[first].start
+    if begin.kind == "parameter":
+        start = begin.start
+    if begin is end and begin.kind != "parameter":
+        return start, length
+    return start, end.start + len(end.text) - start
+
+
+def _alike(some: list[Token], others: list[Token]) -> bool:
+    return len(some) == len(others) and all(
+        a.text == b.text or a.kind == b.kind == "parameter"
+        for a, b in zip(some, others, strict=True)
+    )
+
+
+def carry_back(error: Error, text: str, statement: Statement) -> None:
+    """A place in `text`, which was made of a statement's, becomes the statement's own."""
     offset, own = error.offset_in(text), statement.text
     if offset is None:
         return
     position: int | None
-    if own.startswith(text[: offset + 1]):
-        position, length = offset, error.length
-    elif own.endswith(text[offset:]):
-        position, length = offset + len(own) - len(text), error.length
-    else:
-        position, length = search(list(_tokens(own)), error.message)
+    position, length = moved(offset, error.length, text, own) or search(
+        list(_tokens(own)), error.message
+    )
     error.replace(
         statement.script, None if position is None else statement.start + position, length
     )

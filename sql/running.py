@@ -352,7 +352,7 @@ def _is_table_as(statement: Statement) -> bool:
 
 
 def _listing(statement: Statement) -> str | None:
-    """SQL for a statement that lists the tables, without those that keep views; else None."""
+    """SQL for a statement that lists tables or schemas, without those that keep views."""
     words = statement.words
     text = _PRAGMAS.get(words[1:]) if words[0] == "PRAGMA" else statement.text
     if text is None or words[0] not in ("SHOW", "DESCRIBE", "DESC", "PRAGMA"):
@@ -361,6 +361,8 @@ def _listing(statement: Statement) -> str | None:
         kept = "NOT starts_with(name, '__tw_') AND schema <> '__tidewheel'"
     elif words[1:] == ("SHOW_TABLES",) or words[1:3] in (("TABLES",), ("TABLES", "FROM")):
         kept = "NOT starts_with(name, '__tw_')"
+    elif words[1:] == ("SCHEMAS",):
+        kept = "schema_name <> '__tidewheel'"
     else:
         return None
     return f"SELECT * FROM ({text}\n) WHERE {kept}"

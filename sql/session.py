@@ -448,6 +448,13 @@ class Session:
 
     def subscribe(self, view: str, epoch: int | None = None) -> Subscription:
         """Follow a maintained view, from a snapshot or behind an epoch that is still kept."""
+        if not isinstance(view, str):
+            raise errors.ProgrammingError(f"the view is named by a text, not by {view!r}")
+        if epoch is not None and (not isinstance(epoch, int) or epoch < 0):
+            raise errors.ProgrammingError(
+                f"an epoch is a whole number, not {epoch!r}",
+                hint="every Update has its epoch; without one it begins with a snapshot",
+            )
         statement = split(f"SUBSCRIBE TO {view}")[0]
         with self.guard(statement):
             self.check_open()

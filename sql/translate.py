@@ -81,6 +81,7 @@ def _located(
         located = diagnose.read(again)
         if located and located.position and located.message == report.message:
             located.position -= len("EXPLAIN ")
+            located.own = True
             return located
     finally:
         if not free:

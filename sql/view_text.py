@@ -77,7 +77,10 @@ class _Cursor:
 
     def expect(self, *words: str) -> None:
         if not self.accept(*words):
-            self.fail(f"expected {' '.join(words)}")
+            from tidewheel.sql.wrong_kind import elsewhere
+
+            first = [t.text.upper() for t in self.parts[:5]]
+            self.fail(f"expected {' '.join(words)}", elsewhere(first))
 
     def fail(self, message: str, hint: str | None = None) -> None:
         token = self.parts[min(self.at, len(self.parts) - 1)]

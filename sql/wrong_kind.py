@@ -31,14 +31,55 @@ def hint(message: str, name: str, maintained: bool) -> str | None:
     return None
 
 
-ELSEWHERE = {
-    "SAVEPOINT": "there are no savepoints: BEGIN … COMMIT is all or nothing",
-    "RELEASE": "there are no savepoints: BEGIN … COMMIT is all or nothing",
-    "GRANT": "there are no users and rights: who opens the file may do everything",
-    "REVOKE": "there are no users and rights: who opens the file may do everything",
+_SAVEPOINT = "there are no savepoints: BEGIN … COMMIT is all or nothing"
+_RIGHTS = "there are no users and rights: who opens the file may do everything"
+_FOLLOW = "SUBSCRIBE TO view follows what commits change"
+_ISOLATION = "leave it out: a transaction sees the state in which it began, and writers take turns"
+_VIEW = "CREATE MATERIALIZED VIEW name AS query: its rows are right after every commit"
+_SHOW_VIEWS = "FROM tidewheel_views() lists the maintained views, SHOW TABLES all tables and views"
+_SHOW_CREATE = "SELECT sql FROM tidewheel_views(), duckdb_tables() or duckdb_views()"
+_MADE_BY = ("INCREMENTAL", "LIVE", "DYNAMIC", "STREAMING", "CONTINUOUS")
+
+_ELSEWHERE = {
+    "SAVEPOINT": _SAVEPOINT,
+    "RELEASE": _SAVEPOINT,
+    "GRANT": _RIGHTS,
+    "REVOKE": _RIGHTS,
     "LOCK": "leave it out: writers take turns by themselves, and readers never wait",
-    "LISTEN": "SUBSCRIBE TO view follows what commits change",
-    "TAIL": "SUBSCRIBE TO view follows what commits change",
+    "LISTEN": _FOLLOW,
+    "TAIL": _FOLLOW,
     "DECLARE": "leave it out: the rows of every SELECT are computed as they are read",
+    "BEGIN ISOLATION": _ISOLATION,
+    "BEGIN TRANSACTION ISOLATION": _ISOLATION,
+    "BEGIN WORK ISOLATION": _ISOLATION,
+    "START TRANSACTION ISOLATION": _ISOLATION,
+    "SET TRANSACTION": _ISOLATION,
+    "SET SESSION CHARACTERISTICS": _ISOLATION,
+    **{f"CREATE {word}": _VIEW for word in _MADE_BY},
+    **{f"CREATE OR REPLACE {word}": _VIEW for word in _MADE_BY},
+    "CREATE SOURCE": "CREATE TABLE; INSERT, COPY and Connection.append bring its rows",
+    "CREATE SINK": _FOLLOW,
+    "CREATE DEFAULT INDEX": "leave it out: reads by values of a column get an index when needed",
+    "CREATE TEMP MATERIALIZED": "leave TEMP out: a maintained view is one for all connections",
+    "CREATE TEMPORARY MATERIALIZED": "leave TEMPORARY out: such a view is one for all connections",
+    "SHOW VIEWS": _SHOW_VIEWS,
+    "SHOW MATERIALIZED VIEWS": _SHOW_VIEWS,
+    "SHOW SOURCES": "SHOW TABLES",
+    "SHOW INDEXES": "FROM duckdb_indexes()",
+    "SHOW COLUMNS": "DESCRIBE name",
+    "SHOW CREATE": _SHOW_CREATE,
+    "SHOW FUNCTIONS": "FROM duckdb_functions()",
 }
-"""By the verb that other systems have: what is here."""
+"""By how a statement begins in other systems: what is here."""
+_LONGEST = 4
+_NAMELESS = {"TABLE", "VIEW", "INDEX", "SCHEMA", "SEQUENCE", "TYPE", "MACRO", "FUNCTION"}
+
+
+def elsewhere(words: list[str]) -> str | None:
+    """What is here in place of a statement that other systems have. `words`: in upper case."""
+    if len(words) == 2 and words[0] == "DROP" and words[1] in _NAMELESS:
+        return f"DROP {words[1]} name"
+    for many in range(min(_LONGEST, len(words)), 0, -1):
+        if found := _ELSEWHERE.get(" ".join(words[:many])):
+            return found
+    return None

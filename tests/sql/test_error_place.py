@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import tidewheel
-from tidewheel.sql.error_place import search
+from tidewheel.sql.error_place import moved, search
 from tidewheel.sql.statements import tokens
 
 
@@ -74,6 +75,44 @@ def test_place(
     if sql.startswith("BEGIN"):  # which the error has ended
         con.execute("ROLLBACK")
     assert con.execute("SELECT count(*) FROM t").fetchall() == [(3,)]
+
+
+@pytest.mark.parametrize(
+    ("sql", "parameters", "marked"),
+    [
+        ("INSERT INTO w VALUES (?, ?), (?, nope)", [1, 2, 3], "nope"),
+        ("INSERT INTO w VALUES (?, 2), ('é', zzz)", [1], "zzz"),
+        ("INSERT INTO w SELECT ?, nope", [1], "nope"),
+        ("INSERT INTO w VALUES (?, ?) RETURNING nope", [1, 2], "nope"),
+        ("UPDATE w SET a = ?, b = nope", [1], "nope"),
+        ("UPDATE w SET a = ? WHERE b = ? AND nope = 1 RETURNING a", [1, 2], "nope = 1"),
+        ("DELETE FROM w WHERE a = ? AND b = ? AND nope = 1", [1, 2], "nope = 1"),
+        ("INSERT INTO w VALUES ($one, $two), ($one, nope)", {"one": 1, "two": 2}, "nope"),
+        ("INSERT INTO w VALUES (1, 2) RETURNING a, nope", None, "nope"),
+    ],
+)
+def test_place_in_a_statement_whose_changes_are_captured(
+    con: tidewheel.Connection, sql: str, parameters: Any, marked: str
+) -> None:
+    con.execute("CREATE TABLE w (a INT, b INT)")
+    con.execute("CREATE MATERIALIZED VIEW v AS SELECT a, count(*) AS n FROM w GROUP BY a")
+    with pytest.raises(tidewheel.Error) as raised:
+        con.execute(sql, parameters)
+    error = raised.value
+    assert error.source_line is not None
+    assert error.column is not None
+    assert error.source_line[error.column - 1 :].startswith(marked)
+    assert error.length == len(marked.split()[0])
+
+
+def test_a_place_moves_with_the_words_around_it() -> None:
+    own = "INSERT INTO t VALUES (?, ?) RETURNING a, b"
+    made = "INSERT INTO t VALUES ($tw1, $tw2) RETURNING *, a, b"
+    assert moved(made.index("$tw2"), 4, made, own) == (own.index("?)"), 1)
+    assert moved(made.index("b"), 1, made, own) == (own.index("b"), 1)
+    assert moved(made.index("VALUES"), 13, made, own) == (own.index("VALUES"), 10)
+    assert moved(made.index("*"), 1, made, own) is None
+    assert moved(len(made), 1, made, own) is None
 
 
 def test_what_is_not_unique_has_no_place() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -372,3 +373,21 @@ def test_a_renamed_view_says_so_to_its_subscribers() -> None:
         with pytest.raises(tidewheel.OperationalError, match="renamed") as caught:
             subscription.read()
         assert "subscribe again" in (caught.value.hint or "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("followed", "x"), "an epoch is a whole number, not 'x'"),
+        (("followed", 1.5), "an epoch is a whole number, not 1.5"),
+        (("followed", -1), "an epoch is a whole number, not -1"),
+        ((5,), "the view is named by a text, not by 5"),
+        ((None,), "the view is named by a text, not by None"),
+    ],
+)
+def test_what_no_subscription_begins_with(
+    con: tidewheel.Connection, arguments: tuple[Any, ...], message: str
+) -> None:
+    con.execute("CREATE MATERIALIZED VIEW followed AS SELECT 1 AS one")
+    with pytest.raises(tidewheel.ProgrammingError, match=message):
+        con.subscribe(*arguments)

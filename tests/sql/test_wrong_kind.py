@@ -32,7 +32,17 @@ def con() -> Iterator[tidewheel.Connection]:
         ("CREATE INDEX i ON v (a)", 19, "leave it out"),
         ("CREATE UNIQUE INDEX i ON main.v (a)", 31, "leave it out"),
         ("CREATE INDEX i ON pv (one)", 19, "the tables that the view reads"),
-        ("CREATE INDEX ON t (a)", None, "CREATE INDEX name"),
+        ("CREATE INDEX ON t (a)", 14, "CREATE INDEX name"),
+        ("DROP INDEX", 6, "DROP INDEX name"),
+        ("COPY t TO 'x.xlsx'", 11, "LOAD excel"),
+        ("COPY (FROM t) TO 'x.xlsx'", 18, "LOAD excel"),
+        ("SHOW VIEWS", 6, "tidewheel_views()"),
+        ("SHOW CREATE TABLE t", 6, "SELECT sql"),
+        ("BEGIN ISOLATION LEVEL SERIALIZABLE", 7, "leave it out"),
+        ("START TRANSACTION ISOLATION LEVEL READ COMMITTED", 19, "leave it out"),
+        ("CREATE INCREMENTAL MATERIALIZED VIEW w AS FROM t", 8, "CREATE MATERIALIZED VIEW name"),
+        ("CREATE OR REPLACE DYNAMIC TABLE w AS FROM t", 19, "CREATE MATERIALIZED VIEW name"),
+        ("CREATE TEMP MATERIALIZED VIEW w AS FROM t", 8, "leave TEMP out"),
         ("VACUUM v", 8, "leave it out"),
         ("SUBSCRIBE TO t", 14, "CREATE MATERIALIZED VIEW … AS FROM t"),
         ("SUBSCRIBE TO v AS OF EPOCH 99999", 28, "begins with a snapshot"),
@@ -79,3 +89,12 @@ def test_one_row_is_singular(con: tidewheel.Connection) -> None:
     shown = con.execute("EXPLAIN VIEW v").fetchall()[0][1]
     assert "holds 1 row," in shown
     assert "1 rows" not in shown
+
+
+def test_views_with_the_names_of_such_words_can_be_shown(con: tidewheel.Connection) -> None:
+    con.execute("CREATE TABLE views (a INT)")
+    assert con.execute("SHOW views").fetchall()[0][0] == "a"
+
+
+def test_schemas_of_ours_are_not_shown(con: tidewheel.Connection) -> None:
+    assert [row[1] for row in con.execute("SHOW SCHEMAS").fetchall()] == ["main"]
