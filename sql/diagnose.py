@@ -19,7 +19,7 @@ import duckdb
 
 from . import error_place, errors
 from .statements import Statement, Token, tokens
-from .wrong_kind import elsewhere
+from .wrong_kind import CALLS, elsewhere
 
 _KINDS: dict[str, type[errors.Error]] = {
     "Parser": errors.ProgrammingError,
@@ -218,7 +218,9 @@ def _plain(report: Report, names: Iterable[str]) -> tuple[str, str | None]:
             hint = f"available: {', '.join(dict.fromkeys(candidates))}"
             if report.subtype == "COLUMN_NOT_FOUND":
                 hint += f"; text is written in single quotes: '{wanted}'"
-    if message == error_place.NO_LIST:
+    if "Function with name" in message and wanted and wanted.lower() in CALLS:
+        hint = CALLS[wanted.lower()]
+    elif message == error_place.NO_LIST:
         hint = "write what to select behind it: columns, or * for all"
     elif message.startswith("Please provide an index name"):
         message, hint = "the index has no name", "CREATE INDEX name ON table (column)"
@@ -353,6 +355,8 @@ def _syntax(
         hint = "commands with a backslash are the shell's; SHOW TABLES and DESCRIBE name are SQL"
     elif at == 0 and hint is None and parts and parts[0].text.upper() not in _WORDS:
         hint = "a statement begins with a verb, such as SELECT, FROM, INSERT, CREATE or COPY"
+    elif [t.text.upper() for t in parts[at : at + 2]] in (["FOR", "UPDATE"], ["FOR", "SHARE"]):
+        hint = "leave it out: writers take turns by themselves, and readers never wait"
     elif at < len(parts) and parts[at].text.upper() in _RESERVED:
         word = parts[at].text
         before = parts[at - 1].text.upper()

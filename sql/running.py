@@ -357,7 +357,7 @@ def _listing(statement: Statement) -> str | None:
     text = _PRAGMAS.get(words[1:]) if words[0] == "PRAGMA" else statement.text
     if text is None or words[0] not in ("SHOW", "DESCRIBE", "DESC", "PRAGMA"):
         return None
-    if words[1:] in ((), ("ALL", "TABLES"), ("SHOW_TABLES_EXPANDED",)):
+    if words[1:] in ((), ("ALL",), ("ALL", "TABLES"), ("SHOW_TABLES_EXPANDED",)):
         kept = "NOT starts_with(name, '__tw_') AND schema <> '__tidewheel'"
     elif words[1:] == ("SHOW_TABLES",) or words[1:3] in (("TABLES",), ("TABLES", "FROM")):
         kept = "NOT starts_with(name, '__tw_')"

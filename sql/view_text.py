@@ -77,17 +77,16 @@ class _Cursor:
 
     def expect(self, *words: str) -> None:
         if not self.accept(*words):
-            from tidewheel.sql.wrong_kind import elsewhere
-
-            first = [t.text.upper() for t in self.parts[:5]]
-            self.fail(f"expected {' '.join(words)}", elsewhere(first))
+            self.fail(f"expected {' '.join(words)}")
 
     def fail(self, message: str, hint: str | None = None) -> None:
+        from tidewheel.sql.wrong_kind import form
+
         token = self.parts[min(self.at, len(self.parts) - 1)]
         end = self.at >= len(self.parts)
         raise errors.ProgrammingError(
             f"syntax error: {message}" + (" at the end" if end else f" at or near {token.text}"),
-            hint=hint,
+            hint=hint or form([t.text.upper() for t in self.parts[:5]]),
             text=self.statement.script,
             position=self.statement.start + token.start + (len(token.text) if end else 0),
             length=1 if end else len(token.text),

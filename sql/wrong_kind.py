@@ -62,6 +62,14 @@ _ELSEWHERE = {
     "CREATE DEFAULT INDEX": "leave it out: reads by values of a column get an index when needed",
     "CREATE TEMP MATERIALIZED": "leave TEMP out: a maintained view is one for all connections",
     "CREATE TEMPORARY MATERIALIZED": "leave TEMPORARY out: such a view is one for all connections",
+    "CREATE RECURSIVE MATERIALIZED": "CREATE MATERIALIZED VIEW name AS WITH RECURSIVE …",
+    "CREATE LOCAL VIEW": "CREATE VIEW",
+    "FLUSH": "leave it out: views are right after every commit",
+    "WAIT": "leave it out: views are right after every commit",
+    "EXPLAIN PLAN": "EXPLAIN SELECT …",
+    "EXPLAIN OPTIMIZED": "EXPLAIN SELECT …",
+    "EXPLAIN ROW": "EXPLAIN ROW (view, value, value, …)",
+    "EXPLAIN FORMAT": "EXPLAIN (FORMAT svg) SELECT …",
     "SHOW VIEWS": _SHOW_VIEWS,
     "SHOW MATERIALIZED VIEWS": _SHOW_VIEWS,
     "SHOW SOURCES": "SHOW TABLES",
@@ -83,3 +91,27 @@ def elsewhere(words: list[str]) -> str | None:
         if found := _ELSEWHERE.get(" ".join(words[:many])):
             return found
     return None
+
+
+_FORMS = {
+    "CREATE": "CREATE [OR REPLACE] MATERIALIZED VIEW [IF NOT EXISTS] name [(column, …)] AS query",
+    "DROP": "DROP MATERIALIZED VIEW [IF EXISTS] name [CASCADE]",
+    "SUBSCRIBE": "SUBSCRIBE TO view [AS OF EPOCH n]",
+    "VERIFY": "VERIFY VIEW view [AGAINST RECOMPUTE | SPARK]",
+}
+
+
+def form(words: list[str]) -> str | None:
+    """How a statement about maintained views is written that begins with `words`."""
+    found = _FORMS.get(words[0])
+    if words[0] == "CREATE" and "MATERIALIZED" not in words:
+        found = None
+    return elsewhere(words) or found
+
+
+CALLS = {
+    "tumble": "time_bucket(INTERVAL 1 HOUR, ts) is the window of a row: group by it",
+    "hop": "time_bucket(INTERVAL 1 HOUR, ts) is the window of a row: group by it",
+    "mz_now": "nothing changes a view but a commit: keep the time in a table, and join with it",
+}
+"""By the name of a function that other systems have: what is here."""

@@ -43,6 +43,20 @@ def con() -> Iterator[tidewheel.Connection]:
         ("CREATE INCREMENTAL MATERIALIZED VIEW w AS FROM t", 8, "CREATE MATERIALIZED VIEW name"),
         ("CREATE OR REPLACE DYNAMIC TABLE w AS FROM t", 19, "CREATE MATERIALIZED VIEW name"),
         ("CREATE TEMP MATERIALIZED VIEW w AS FROM t", 8, "leave TEMP out"),
+        ("CREATE RECURSIVE MATERIALIZED VIEW w (n) AS FROM t", 8, "AS WITH RECURSIVE"),
+        (
+            "CREATE MATERIALIZED VIEW w IN CLUSTER c AS FROM t",
+            28,
+            "MATERIALIZED VIEW [IF NOT EXISTS]",
+        ),
+        ("CREATE MATERIALIZED VIEW w AS FROM tumble(t, a, INTERVAL 1 HOUR)", 36, "time_bucket"),
+        ("DROP MATERIALIZED VIEW v, w", 25, "DROP MATERIALIZED VIEW [IF EXISTS] name"),
+        ("SUBSCRIBE TO v WITH (PROGRESS)", 16, "SUBSCRIBE TO view [AS OF EPOCH n]"),
+        ("SUBSCRIBE TO (FROM t)", 14, "SUBSCRIBE TO view [AS OF EPOCH n]"),
+        ("VERIFY v", 8, "VERIFY VIEW view"),
+        ("EXPLAIN ROW v", 9, "EXPLAIN ROW (view"),
+        ("SELECT * FROM t FOR UPDATE", 17, "leave it out"),
+        ("FLUSH", 1, "leave it out"),
         ("VACUUM v", 8, "leave it out"),
         ("SUBSCRIBE TO t", 14, "CREATE MATERIALIZED VIEW … AS FROM t"),
         ("SUBSCRIBE TO v AS OF EPOCH 99999", 28, "begins with a snapshot"),
@@ -98,3 +112,4 @@ def test_views_with_the_names_of_such_words_can_be_shown(con: tidewheel.Connecti
 
 def test_schemas_of_ours_are_not_shown(con: tidewheel.Connection) -> None:
     assert [row[1] for row in con.execute("SHOW SCHEMAS").fetchall()] == ["main"]
+    assert {row[1] for row in con.execute("SHOW ALL").fetchall()} == {"main"}
