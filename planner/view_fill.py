@@ -332,7 +332,10 @@ class Contents(TableReads):
             more = {
                 reader
                 for node in nodes
-                if isinstance(node.op, Arrange) and not self._only(node, served)
+                if isinstance(node.op, Arrange)
+                # (one that waits until it is asked gets no rows that would go to all readers)
+                and node not in self.asked
+                and not self._only(node, served)
                 for reader, _, _ in node.readers[0]
                 if reader in served
             }

@@ -46,6 +46,7 @@ class Filling(Contents):
         self._answered_by: dict[Node, Delta] = {}
         self._registry: SharedArrangements | None = None
         self._computed: dict[Node, Delta] = {}
+        self._ends: dict[Node, Node] = {}  # where what comes of groups that wait is in `_computed`
 
     def begin(self, run: Run, expected: Callable[[Node], float]) -> None:
         """Compute groups that DuckDB could join with others; it shall, if they are few.
@@ -110,6 +111,7 @@ class Filling(Contents):
         run.known(self._gives[node], groups)
         output = as_delta(run(groups if end is node else self._gives[end]), end.op.schema)
         self._computed[end] = output
+        self._ends[node] = end
         self.outputs.discard(node)
         if len(output) > GROUPS or not self._meets(end):
             self._by_operators(node)
@@ -168,6 +170,9 @@ class Filling(Contents):
     def fill(self, circuit: Circuit, run: Run, constants: Mapping[Node, Delta]) -> None:
         """Give all operators what they get from tables, and `constants`; then they may run."""
         served = self.served(circuit)
+        for node in [n for n in self.late if n.inputs[0].node not in served]:
+            self.late.discard(node)  # its rows come of operators, so they would count twice
+            self._computed.pop(self._ends.get(node, node), None)
         texts = [self._gives[node] for node in served if node in self._gives]
         with reusing(run, texts) as again:
             for node in served:

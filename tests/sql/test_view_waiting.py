@@ -9,7 +9,7 @@ import pytest
 
 import tidewheel
 from tidewheel.engine.operators import shared
-from tidewheel.planner import view_answers, view_fill, view_filling
+from tidewheel.planner import view_answers, view_choice, view_fill, view_filling
 
 VIEWS = {
     "one": "SELECT f.id, d.name FROM fact f JOIN dim d ON d.k = f.k",
@@ -334,4 +334,38 @@ def test_groups_wait_behind_a_join_of_few(monkeypatch: pytest.MonkeyPatch, query
         for change in ("INSERT INTO fact VALUES (9, 1)", "DELETE FROM dim WHERE k = 1"):
             con.execute(change)
             assert bag(con, "FROM v") == bag(con, query)
+            assert con.execute("VERIFY VIEW v").fetchall() == []
+
+
+@pytest.mark.parametrize("groups_wait", [False, True])
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT x.i, y.i AS k, (SELECT sum(i) * x.i FROM t) AS a, "
+        "(SELECT sum(i) * y.i FROM t) AS b FROM t x, t y",
+        "SELECT x.i, (SELECT sum(i) * x.i FROM t) AS a, (SELECT sum(i) * x.j FROM t) AS b FROM t x",
+    ],
+)
+def test_joins_by_statement_and_by_operators_of_one_arrangement(
+    monkeypatch: pytest.MonkeyPatch, query: str, groups_wait: bool
+) -> None:
+    """What waits below it got no rows where it was asked by one, and twice where groups wait."""
+    if groups_wait:
+        monkeypatch.setattr(view_choice, "LARGE", 1)
+        monkeypatch.setattr(view_answers, "MANY", 1)
+        monkeypatch.setattr(view_filling, "GROUPS", 0)
+    else:
+        monkeypatch.setattr(view_fill, "MANY", 1)
+        monkeypatch.setattr(shared, "FEWER", 1)
+    with tidewheel.connect() as con:
+        con.execute("CREATE TABLE t (i INTEGER, j INTEGER)")
+        con.execute("INSERT INTO t VALUES (1, 2), (2, 3), (3, NULL), (NULL, 1), (2, 2)")
+        con.execute(f"CREATE MATERIALIZED VIEW v AS {query}")
+        assert con.execute("VERIFY VIEW v").fetchall() == []
+        for change in (
+            "INSERT INTO t VALUES (NULL, -1)",
+            "INSERT INTO t VALUES (4, -1)",
+            "DELETE FROM t WHERE i IS NULL",
+        ):
+            con.execute(change)
             assert con.execute("VERIFY VIEW v").fetchall() == []
