@@ -53,7 +53,8 @@ def _window(low: ViewLowering, node: L.Window) -> Stream:
         window = next(e for e in same[0].expr.find_all(exp.Window))
         nearby = None if low.circuit.depth else following(low, stream, same)
         if nearby is not None:
-            stream = nearby
+            shown = (*stream.schema, *(e.column for e in same))
+            stream = with_columns(low, nearby, shown) if waiting else nearby
             continue
         placed, positions = low.columns_for(stream, window.args.get("partition_by") or [])
         source = placed.arrow

@@ -216,7 +216,8 @@ def frame_of(spec: exp.Expr | None, ordered: bool) -> Frame | None:
         return None
     ends = []
     for at, side in (("start", "start_side"), ("end", "end_side")):
-        text = str(given.get(at) or "CURRENT ROW").upper()
+        limit = given.get(at) or "CURRENT ROW"
+        text = str(limit.unnest() if isinstance(limit, exp.Expr) else limit).upper()
         ends.append((text, str(given.get(side) or "").upper()))
     if ends == [("UNBOUNDED", "PRECEDING"), ("UNBOUNDED", "FOLLOWING")]:
         return lambda rows: (rows.start, rows.end)

@@ -31,6 +31,11 @@ VIEWS = {
     "(ORDER BY d, id ROWS 4 PRECEDING) AS e FROM t",
     "ties": "SELECT id, sum(x) OVER (w ROWS UNBOUNDED PRECEDING) AS a, row_number() OVER w AS b, "
     "min(x) OVER w AS c FROM t WINDOW w AS (PARTITION BY n ORDER BY d)",
+    "two": "SELECT id, sum(x) OVER (PARTITION BY g ORDER BY d) AS a, avg(f) OVER (PARTITION BY n "
+    "ORDER BY d DESC) AS b, count(x) OVER (ORDER BY d) AS c FROM t",
+    "brackets": f"SELECT id, sum(x) OVER ({ORDER} ROWS BETWEEN (3) PRECEDING AND ((2)) FOLLOWING) "
+    "AS a, avg(f) OVER (PARTITION BY g ORDER BY d RANGE BETWEEN (2) PRECEDING AND (1) FOLLOWING) "
+    "AS b FROM t",
     "above": "SELECT g, max(a) AS m, sum(b) AS s FROM (SELECT g, avg(x) OVER (ORDER BY d, id "
     "ROWS 3 PRECEDING) AS a, sum(x) OVER (ORDER BY d, id) AS b FROM t) GROUP BY g",
 }
