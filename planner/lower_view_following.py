@@ -22,7 +22,7 @@ from tidewheel.planner import logical as L
 from tidewheel.planner.lower_view import Stream, ViewLowering
 from tidewheel.planner.text import column, identifier, to_sql
 from tidewheel.planner.view_answers import Answer, by_kernel
-from tidewheel.planner.view_kernels import INPUT, group_kernel
+from tidewheel.planner.view_kernels import group_kernel
 from tidewheel.planner.window_arrays import in_arrays
 from tidewheel.planner.window_doubles import Doubles, summed
 from tidewheel.planner.window_reach import RUNNING, combined, looking
@@ -67,8 +67,8 @@ def following(low: ViewLowering, stream: Stream, same: Sequence[L.Named]) -> Str
         numbers = without_ties(numbers, source)
 
     columns = [to_sql(identifier(n)) for n in source.names]
-    texts, places = doubles.texts(named), doubles.places(numbers)
-    query = f"SELECT {', '.join([*columns, *texts, *places])} FROM {INPUT}"
+    texts, (places, read) = doubles.texts(named), doubles.places(numbers)
+    query = f"SELECT {', '.join([*columns, *texts, *places])} FROM {read}"
     evaluate, schema = low.bound(group_kernel, query, source)
     whole, output = doubles.finished(evaluate, schema)
     answer = by_kernel(query, source.names, schema)
@@ -84,7 +84,7 @@ def following(low: ViewLowering, stream: Stream, same: Sequence[L.Named]) -> Str
         [*source.types, *(output.types[width + at] for at in carried)],
     )
     states = doubles.states(before)
-    query = f"SELECT {', '.join([*columns, *texts, *places, *states])} FROM {INPUT}"
+    query = f"SELECT {', '.join([*columns, *texts, *places, *states])} FROM {read}"
     evaluate, same_schema = low.bound(group_kernel, query, given)
     rest, same_output = doubles.finished(evaluate, same_schema)
     if same_output.types != output.types:

@@ -1,7 +1,7 @@
 """Windows that sum up doubles: the statement says where frames lie, the sums are exact.
 
 What DuckDB's sums come to depends on what is added first. Asked for is the place of each row in its
-group, and how many rows are in a frame of values (RANGE) and before its end; see `frame_sums`.
+group, how many rows are in a frame of values (RANGE), and which is its last; see `frame_sums`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tidewheel.engine.state import columns as columns_
 from tidewheel.engine.state.columns import Array, Col, ColumnType, Mask
 from tidewheel.engine.state.delta import Delta, Int64s, KeySpec, Schema
 from tidewheel.planner import logical as L
-from tidewheel.planner.text import identifier, to_sql, written
+from tidewheel.planner.text import OWN, column, identifier, to_sql, written
 from tidewheel.planner.view_answers import Answer
 from tidewheel.planner.view_kernels import INPUT, group_kernel
 from tidewheel.planner.window_arrays import Frame, Rows, Value, frame_of
@@ -93,19 +93,22 @@ class Doubles:
             for i, e in enumerate(named)
         ]
 
-    def places(self, numbers: exp.Expr) -> list[str]:
-        """What a statement has to say of rows and frames. `numbers` is the window of places."""
-        found = [f"{to_sql(numbers)} AS {_PLACE}"] if self._sums else []
+    def places(self, numbers: exp.Expr) -> tuple[list[str], str]:
+        """What a statement has to say of rows and frames, and what it reads.
+
+        `numbers` is the window of places. (The end of a frame of values is that of its last row:
+        DuckDB may find another one for a frame that begins elsewhere.)
+        """
+        place = f"{to_sql(numbers)} AS {_PLACE}"
+        found, read = [place] if self._sums else [], INPUT
         for i, s in enumerate(self._sums):
             if s.spanned:
-                over = s.over.copy()
-                over.set("this", exp.Count(this=exp.Star()))
-                found.append(f"{to_sql(over)} AS {_ROWS.format(i)}")
-                if over.args.get("spec"):
-                    before = {"start": "UNBOUNDED", "start_side": "PRECEDING"}
-                    over.args["spec"].args.update(before)
-                found.append(f"{to_sql(over)} AS {_END.format(i)}")
-        return found
+                found.append(f"{_over(s, exp.Count(this=exp.Star()))} AS {_ROWS.format(i)}")
+            if s.spanned and s.state is None:
+                found[0], read = _PLACE, f"(SELECT *, {place} FROM {INPUT})"
+                last = _over(s, exp.Max(this=column(_PLACE)))
+                found.append(f"{OWN}coalesce({last}, 0) AS {_END.format(i)}")
+        return found, read
 
     def states(self, before: Mapping[int, str]) -> list[str]:
         """What running sums go on from; `before`: columns by the places of states."""
@@ -188,8 +191,11 @@ class Finish:
             values, nulls = s.values(rows.cols, self._source)
             values, nulls = _picked(values, index), None if nulls is None else _picked(nulls, index)
             if s.spanned:
-                high = start + _picked(self._column(rows, _END.format(i)), index)
-                low = high - _picked(self._column(rows, _ROWS.format(i)), index)
+                many = _picked(self._column(rows, _ROWS.format(i)), index)
+                high = start + many
+                if s.state is None:
+                    high = start + _picked(self._column(rows, _END.format(i)), index)
+                low = high - many
             else:
                 frame = frame_of(s.over.args["spec"], True)
                 assert frame is not None
@@ -252,6 +258,13 @@ class Finish:
         by = ", ".join(to_sql(identifier(name)) for name in names)
         evaluate, _ = group_kernel(f"SELECT * FROM {INPUT} ORDER BY {by}", self._found)
         return evaluate(rows)
+
+
+def _over(s: _Sum, call: exp.Expr) -> str:
+    """A function over the frame of a sum."""
+    window = s.over.copy()
+    window.set("this", call)
+    return to_sql(window)
 
 
 def _picked(values: Array, index: Int64s | None) -> Array:
