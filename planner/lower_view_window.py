@@ -36,6 +36,7 @@ from tidewheel.planner.text import OWN, identifier, to_sql, written
 from tidewheel.planner.view_answers import by_kernel, by_tables
 from tidewheel.planner.view_kernels import INPUT, group_kernel
 from tidewheel.planner.window_arrays import in_arrays
+from tidewheel.planner.window_reach import current_rows
 
 
 @lowers(L.Window)
@@ -45,7 +46,7 @@ def _window(low: ViewLowering, node: L.Window) -> Stream:
             text = to_sql(open_).split("(")[0].lower()
             raise NoDeltaRule(f"{text} over rows whose order is open")
     stream = low(node.input)
-    waiting = list(node.exprs)
+    waiting = [current_rows(e) for e in node.exprs]
     while waiting:
         first = _partition(waiting[0])
         same = [e for e in waiting if _partition(e) == first]

@@ -186,6 +186,33 @@ def _span(at: exp.Expr, kind: str) -> int | None:
     return math.ceil(Decimal(at.name).scaleb(scale))
 
 
+def current_rows(named: L.Named) -> L.Named:
+    """The function, with CURRENT ROW for ``0 PRECEDING`` at the end of a RANGE.
+
+    DuckDB 2.0.1 counts at random where RANGE BETWEEN UNBOUNDED PRECEDING AND 0 PRECEDING ends.
+    """
+    expression: exp.Expr = named.expr.copy()
+    for window in expression.find_all(exp.Window):
+        spec = window.args.get("spec")
+        if spec is None or spec.text("kind").upper() != "RANGE":
+            continue
+        side = str(spec.args.get("end_side")).upper()
+        if side == "PRECEDING" and _none(spec.args["end"]):
+            spec.args.update(end="CURRENT ROW", end_side=None)
+    return L.Named(named.column, expression)
+
+
+def _none(at: exp.Expr | str) -> bool:
+    """Is an offset 0, or an interval without length?"""
+    if not isinstance(at, exp.Expr) or at.find(exp.Column, exp.Query):
+        return False
+    text = to_sql(at)
+    try:
+        return statements().value(f"({text}) = ({text}) - ({text})") is True
+    except duckdb.Error:
+        return False
+
+
 def _ticks(at: exp.Expr, kind: str) -> int | None:
     if at.find(exp.Column, exp.Query):
         return None

@@ -111,6 +111,27 @@ def test_groups_whose_hashes_are_the_same(monkeypatch: pytest.MonkeyPatch) -> No
     check(100, 20)
 
 
+@pytest.mark.parametrize("zero", ["0", "INTERVAL 0 DAY", "to_days(0)", "0.0"])
+def test_a_range_that_ends_with_its_own_peers(zero: str) -> None:
+    """DuckDB is wrong, in some runs, where that is ``UNBOUNDED PRECEDING AND 0 PRECEDING``."""
+    kind = "DATE" if "DAY" in zero.upper() else "INT"
+    with tidewheel.connect() as con:
+        con.execute(f"CREATE TABLE t (id INT, g INT, d {kind}, x DOUBLE)")
+        query = "SELECT id, sum(x) OVER (w RANGE BETWEEN {} AND {}) AS a, sum(id) OVER (w RANGE "
+        query += "BETWEEN UNBOUNDED PRECEDING AND {}) AS b FROM t WINDOW w AS (ORDER BY d)"
+        far = zero.replace("0", "9", 1)
+        con.execute("CREATE MATERIALIZED VIEW v AS "
+                    + query.format(f"{far} PRECEDING", *[f"{zero} PRECEDING"] * 2))  # fmt: skip
+        wanted = query.format(f"{far} PRECEDING", "CURRENT ROW", "CURRENT ROW") + " ORDER BY ALL"
+        day = "DATE '2024-01-01'" if kind == "DATE" else "0"
+        for many in (2, 5, 31, 14, 62, 70, 3):
+            con.execute("DELETE FROM t WHERE id % 4 > 0")
+            rows = f"SELECT i, i % 2, {day} + (i % 3)::INT, i / 8 FROM range({many}) r(i)"
+            con.execute(f"INSERT INTO t {rows}")
+            found = con.execute("FROM v ORDER BY ALL").fetchall()
+            assert found == con.execute(wanted).fetchall()
+
+
 @pytest.fixture
 def walk() -> Iterator[tidewheel.Connection]:
     with tidewheel.connect() as con:
