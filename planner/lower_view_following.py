@@ -25,7 +25,7 @@ from tidewheel.planner.view_answers import Answer, by_kernel
 from tidewheel.planner.view_kernels import group_kernel
 from tidewheel.planner.window_arrays import in_arrays
 from tidewheel.planner.window_doubles import Doubles, summed
-from tidewheel.planner.window_reach import RUNNING, combined, looking
+from tidewheel.planner.window_reach import RUNNING, by_rows, combined, looking
 
 
 def following(low: ViewLowering, stream: Stream, same: Sequence[L.Named]) -> Stream | None:
@@ -109,9 +109,7 @@ def _over(window: exp.Expr) -> dict[str, Any]:
 
 def _by_rows(window: exp.Expr) -> bool:
     """Does its value depend on which of the rows that tie comes first?"""
-    spec = window.args.get("spec")
-    rows = spec is not None and spec.text("kind").upper() == "ROWS"
-    return rows or isinstance(window.this, exp.RowNumber)
+    return by_rows(window) or isinstance(window.this, exp.RowNumber)
 
 
 def without_ties(window: exp.Expr, source: Schema) -> exp.Expr:

@@ -36,7 +36,7 @@ from tidewheel.planner.text import OWN, identifier, to_sql, written
 from tidewheel.planner.view_answers import by_kernel, by_tables
 from tidewheel.planner.view_kernels import INPUT, group_kernel
 from tidewheel.planner.window_arrays import in_arrays
-from tidewheel.planner.window_reach import current_rows
+from tidewheel.planner.window_reach import by_rows, current_rows
 
 
 @lowers(L.Window)
@@ -75,12 +75,10 @@ def _settled(named: L.Named, source: Schema) -> L.Named:
     """What a loop asks for again and again: where rows tie, it has to get the same each time."""
     expression = named.expr.copy()
     for window in list(expression.find_all(exp.Window)):
-        spec = window.args.get("spec")
-        by_rows = spec is not None and spec.text("kind").upper() == "ROWS"
         call = window.this
         if isinstance(call, exp.IgnoreNulls | exp.RespectNulls):
             call = call.this
-        if window.args.get("order") and (by_rows or isinstance(call, _PLACES)):
+        if window.args.get("order") and (by_rows(window) or isinstance(call, _PLACES)):
             window.set("order", without_ties(window, source).args["order"])
     return L.Named(named.column, expression)
 

@@ -21,10 +21,12 @@ from tidewheel.engine.state import columns as columns_
 from tidewheel.engine.state.columns import Array, Col, ColumnType, Mask
 from tidewheel.engine.state.delta import Delta, Int64s, KeySpec, Schema
 from tidewheel.planner import logical as L
+from tidewheel.planner.order_of_rows import call_of
 from tidewheel.planner.text import OWN, column, identifier, to_sql, written
 from tidewheel.planner.view_answers import Answer
 from tidewheel.planner.view_kernels import INPUT, group_kernel
 from tidewheel.planner.window_arrays import Frame, Rows, Value, frame_of
+from tidewheel.planner.window_reach import by_rows
 
 _FUNCTIONS: Final[dict[str, Function]] = {"sum": "sum", "avg": "avg"}
 _PLACE, _ROWS, _END, _BEFORE = "__tw_place", "__tw_rows{}", "__tw_end{}", "__tw_before{}"
@@ -53,12 +55,6 @@ class _Sum:
     over: exp.Expr
     state: int | None
 
-    @property
-    def spanned(self) -> bool:
-        """Is its frame one of values, not of rows?"""
-        spec = self.over.args.get("spec")
-        return spec is None or spec.text("kind").upper() != "ROWS"
-
     def values(self, cols: Sequence[Col], source: Schema) -> tuple[Array, Mask | None]:
         """What is summed up."""
         values, nulls = source.kinds[self.argument].split(cols[self.argument])  # type: ignore[attr-defined]
@@ -78,8 +74,7 @@ class Doubles:
 
     def add(self, at: int, argument: int, window: exp.Expr, state: int | None = None) -> None:
         """The function `at` a place among all sums up a column."""
-        call = window.this.this if isinstance(window.this, exp.Filter) else window.this
-        function = to_sql(call).split("(", 1)[0].strip().lower()
+        function = to_sql(call_of(window.this)).split("(", 1)[0].strip().lower()
         self._sums.append(_Sum(at, _FUNCTIONS[function], argument, window, state))
 
     def texts(self, named: Sequence[L.Named]) -> list[str]:
@@ -102,9 +97,10 @@ class Doubles:
         place = f"{to_sql(numbers)} AS {_PLACE}"
         found, read = [place] if self._sums else [], INPUT
         for i, s in enumerate(self._sums):
-            if s.spanned:
-                found.append(f"{_over(s, exp.Count(this=exp.Star()))} AS {_ROWS.format(i)}")
-            if s.spanned and s.state is None:
+            if by_rows(s.over):
+                continue
+            found.append(f"{_over(s, exp.Count(this=exp.Star()))} AS {_ROWS.format(i)}")
+            if s.state is None:
                 found[0], read = _PLACE, f"(SELECT *, {place} FROM {INPUT})"
                 last = _over(s, exp.Max(this=column(_PLACE)))
                 found.append(f"{OWN}coalesce({last}, 0) AS {_END.format(i)}")
@@ -190,7 +186,7 @@ class Finish:
         for i, s in enumerate(self._sums):
             values, nulls = s.values(rows.cols, self._source)
             values, nulls = _picked(values, index), None if nulls is None else _picked(nulls, index)
-            if s.spanned:
+            if not by_rows(s.over):
                 many = _picked(self._column(rows, _ROWS.format(i)), index)
                 high = start + many
                 if s.state is None:

@@ -99,13 +99,12 @@ def looking(named: L.Named, type_of: TypeOf) -> Looking | None:
             return Looking(frame, floating=True)
         if not _exact(kind):
             return None
-    by_rows = spec is not None and spec.args["kind"] == "ROWS"
-    if frame.total and name == "last_value" and not by_rows:
+    if frame.total and name == "last_value" and not by_rows(window):
         return Looking(Reach())
     if frame.total:
         return Looking(frame, RUNNING[name]) if name in RUNNING else None
     # (which of the rows that tie at an end of a RANGE is the first one, or the last, is open)
-    return None if name.endswith("_value") and not by_rows else Looking(frame)
+    return None if name.endswith("_value") and not by_rows(window) else Looking(frame)
 
 
 def _exact(kind: str) -> bool:
@@ -184,6 +183,12 @@ def _span(at: exp.Expr, kind: str) -> int | None:
     if scale is None or not isinstance(at, exp.Literal) or at.is_string:
         return None
     return math.ceil(Decimal(at.name).scaleb(scale))
+
+
+def by_rows(window: exp.Expr) -> bool:
+    """Is the frame of a window one of rows (ROWS), not of values?"""
+    spec = window.args.get("spec")
+    return spec is not None and spec.text("kind").upper() == "ROWS"
 
 
 def current_rows(named: L.Named) -> L.Named:

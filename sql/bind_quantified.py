@@ -11,7 +11,15 @@ from tidewheel.planner.text import atomic
 
 from .bind_scope import NotTaken
 
-_VALUES, _VALUE = "__tw_values", "__tw_value"
+VALUE = "__tw_value"
+
+
+def values_of(query: exp.Expr) -> exp.Subquery:
+    """A FROM item: the rows of a query of one column, called `VALUE`."""
+    alias = exp.TableAlias(
+        this=exp.to_identifier("__tw_values"), columns=[exp.to_identifier(VALUE)]
+    )
+    return exp.Subquery(this=query.copy(), alias=alias)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,13 +47,11 @@ class Quantified:
 
         (Compared where they are counted: a count that moves on would move the rows around, too.)
         """
-        alias = exp.TableAlias(this=exp.to_identifier(_VALUES), columns=[exp.to_identifier(_VALUE)])
-        source = exp.Subquery(this=query.copy(), alias=alias)
-        rows, known = exp.Count(this=exp.Star()), exp.Count(this=exp.column(_VALUE))
-        items: list[exp.Expr] = [end(this=exp.column(_VALUE)) for end in self._ends()]
+        rows, known = exp.Count(this=exp.Star()), exp.Count(this=exp.column(VALUE))
+        items: list[exp.Expr] = [end(this=exp.column(VALUE)) for end in self._ends()]
         items.append(exp.EQ(this=rows, expression=exp.Literal.number(0)))
         items.append(exp.LT(this=known, expression=rows.copy()))
-        return exp.select(*items).from_(source)
+        return exp.select(*items).from_(values_of(query))
 
     def value(self, operand: exp.Expr, summary: Sequence[exp.Expr]) -> exp.Expr:
         """TRUE over no rows, FALSE unless x > max, and unknown where a NULL is; ANY the reverse.

@@ -12,14 +12,13 @@ from sqlglot import exp
 from .bind_limit import is_all
 from .bind_names import Aggregates
 from .bind_own_rows import OwnRows, operand, reads_values_alone
-from .bind_quantified import Quantified
+from .bind_quantified import VALUE, Quantified, values_of
 from .bind_scope import NotTaken, Scope
 
 if TYPE_CHECKING:
     from .bind_subquery import Subqueries
     from .binder import Binder
 
-_VALUES, _VALUE = "__tw_values", "__tw_value"
 Walk = Callable[[exp.Expr], exp.Expr]
 
 
@@ -135,15 +134,13 @@ class SubqueryForms:
         by_name = by_name and key.this.name.lower() == item.alias_or_name.lower()
         if not by_number and not by_name:
             raise NotTaken("ARRAY over groups, distinct or limited rows, by more than their values")
-        value = exp.column(_VALUE)
+        value = exp.column(VALUE)
         listed = exp.Order(
             this=value, expressions=[exp.Ordered(**{**key.args, "this": value.copy()})]
         )
         call = exp.Anonymous(this="list", expressions=[listed])
-        alias = exp.TableAlias(this=exp.to_identifier(_VALUES), columns=[exp.to_identifier(_VALUE)])
-        rows = exp.Subquery(this=query.copy(), alias=alias)
         of_none = exp.Coalesce(this=call, expressions=[exp.Array()])
-        return exp.Subquery(this=exp.select(of_none).from_(rows))
+        return exp.Subquery(this=exp.select(of_none).from_(values_of(query)))
 
     def _order_of_list(self, query: exp.Select, scope: Scope) -> list[exp.Expr]:
         """ORDER BY of an ARRAY's rows: what list(… ORDER BY …) asks for, which has no aliases.
