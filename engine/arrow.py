@@ -16,8 +16,8 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 __all__ = [
-    "Exchanged", "array_from", "array_of", "computed", "decoded", "empty", "has_tuple", "hugeints",
-    "is_tuple", "legible", "numbers", "pa", "pc", "text_value", "wide", "with_leaves",
+    "Exchanged", "array_from", "array_of", "blobs", "computed", "decoded", "empty", "has_tuple",
+    "hugeints", "is_tuple", "legible", "numbers", "pa", "pc", "text_value", "wide", "with_leaves",
 ]  # fmt: skip
 
 if TYPE_CHECKING:
@@ -118,6 +118,15 @@ def array_from(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
             [None if v is None else int(digits.scaleb(v, kind.scale)) for v in values], kind
         )
     return pa.array(values, kind)
+
+
+def blobs(values: Sequence[bytes]) -> pa.Array:
+    """Bytes for Arrow. (`pa.array` loads pandas.)"""
+    import numpy as np
+
+    ends = np.cumsum([0, *map(len, values)], dtype=np.int64)
+    parts = [None, pa.py_buffer(ends), pa.py_buffer(b"".join(values))]
+    return pa.Array.from_buffers(pa.large_binary(), len(values), parts)
 
 
 def wide(values: Sequence[int | None], storage: pa.DataType) -> pa.Array:

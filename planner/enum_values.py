@@ -9,7 +9,8 @@ import numpy as np
 import pyarrow as pa
 from sqlglot import exp
 
-from tidewheel.engine.arrow import numbers, pc
+from tidewheel.engine.arrow import array_from, computed, numbers
+from tidewheel.engine.state.arrow_values import is_valid
 from tidewheel.engine.state.columns import Array, Col, FixedType, Mask
 from tidewheel.engine.state.delta import Schema
 from tidewheel.engine.state.rowwise import Row
@@ -72,13 +73,15 @@ def _position(expression: exp.Expr, schema: Schema) -> int | None:
 
 
 def _place(at: int, values: tuple[str, ...]) -> Number:
-    known, places = pa.array(values, pa.string()), {v: i for i, v in enumerate(values)}
+    from pyarrow._compute import SetLookupOptions  # (20 ms)
+
+    lookup = SetLookupOptions(array_from(values, pa.string()))
+    places = {v: i for i, v in enumerate(values)}
 
     def run(cols: Sequence[Col], n: int) -> tuple[Array, Mask | None]:
-        found = pc.index_in(cols[at], value_set=known)
-        if not found.null_count:
-            return numbers(found).astype(np.int64), None
-        return numbers(found.fill_null(0)).astype(np.int64), numbers(pc.is_null(found))
+        found = computed("index_in").call([cols[at]], lookup)
+        nulls = ~is_valid(found) if found.null_count else None
+        return numbers(found).astype(np.int64), nulls
 
     def row(given: Row) -> int | None:
         return places.get(given[at])

@@ -15,8 +15,9 @@ import numpy as np
 import pyarrow as pa
 from sqlglot import exp
 
-from tidewheel.engine.arrow import numbers, pc, text_value
+from tidewheel.engine.arrow import computed, numbers, text_value
 from tidewheel.engine.operators.linear import Compute, Predicate
+from tidewheel.engine.state.arrow_values import is_valid
 from tidewheel.engine.state.columns import (
     BoolType,
     Col,
@@ -204,8 +205,8 @@ def _null_test(expression: exp.Expr, schema: Schema, wanted: bool) -> Predicate 
         col = cols[at]
         if isinstance(col, np.ndarray):
             return np.full(n, not wanted)
-        nulls = numbers(pc.is_null(col))
-        return nulls if wanted else ~nulls
+        there = is_valid(col)
+        return ~there if wanted else there
 
     return test
 
@@ -250,8 +251,8 @@ def _with_constant(expression: exp.Expr, schema: Schema) -> Predicate | None:
         if not pa.types.is_string(schema.types[at]) or name not in ("equal", "not_equal"):
             return None
         arrow = text_value(known)
-        function = getattr(pc, name)
-        return lambda cols, n: _true(function(cols[at], arrow))
+        function = computed(name)
+        return lambda cols, n: _true(function.call([cols[at], arrow]))
     if not plain(column):
         return None
 
@@ -303,18 +304,21 @@ def _like(expression: exp.Like, schema: Schema) -> Predicate | None:
         return None
     if not (isinstance(pattern, exp.Literal) and pattern.is_string) or "\\" in pattern.this:
         return None
-    like, negated = pattern.this, bool(expression.args.get("negate"))
+    from pyarrow._compute import MatchSubstringOptions  # (20 ms)
+
+    match, options = computed("match_like"), MatchSubstringOptions(pattern.this)
+    negated = bool(expression.args.get("negate"))
 
     def test(cols: Sequence[Col], n: int) -> Mask:
-        found = pc.match_like(cols[at], like)
-        return _true(pc.invert(found) if negated else found)
+        found = match.call([cols[at]], options)
+        return ~numbers(found) & is_valid(found) if negated else _true(found)
 
     return test
 
 
 def _true(found: pa.Array) -> Mask:
     mask = numbers(found)
-    return mask & numbers(pc.is_valid(found)) if found.null_count else mask
+    return mask & is_valid(found) if found.null_count else mask
 
 
 def plain(column: Any) -> bool:

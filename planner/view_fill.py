@@ -321,27 +321,14 @@ class Contents(TableReads):
         totals = {n for n in nodes if isinstance(n.op, Accumulate) and n in self._gives}
         totals |= self.outputs
         left_out |= {n for n in totals if n not in self.late and not self._meets(n)}
-        while True:
-            served: set[Node] = set()
-            for node in nodes:
-                behind = (w.node for w in node.inputs if node not in self.outputs)
-                if isinstance(node.op, Join):
-                    behind = (arranged.inputs[0].node for arranged in behind)
-                if node in self._gives and node not in left_out and served.issuperset(behind):
-                    served.add(node)
-            more = {
-                reader
-                for node in nodes
-                if isinstance(node.op, Arrange)
-                # (one that waits until it is asked gets no rows that would go to all readers)
-                and node not in self.asked
-                and not self._only(node, served)
-                for reader, _, _ in node.readers[0]
-                if reader in served
-            }
-            if not more:
-                return served
-            left_out |= more
+        served: set[Node] = set()
+        for node in nodes:
+            behind = (w.node for w in node.inputs if node not in self.outputs)
+            if isinstance(node.op, Join):
+                behind = (arranged.inputs[0].node for arranged in behind)
+            if node in self._gives and node not in left_out and served.issuperset(behind):
+                served.add(node)
+        return served
 
     def kept(self, join: Node) -> bool:
         """If both sides of a join are kept: are its pairs narrow, or wanted row by row?

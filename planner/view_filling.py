@@ -237,11 +237,11 @@ class Filling(Contents):
             if node in served and isinstance(op, Join):
                 op.begun = True
             elif isinstance(op, Arrange) and ready:
-                if not self._only(node, served):
-                    if node not in self.asked:
-                        circuit.push(node, rows(node.inputs[0].node))
-                elif not op.has_all:
-                    op.step((), [rows(node.inputs[0].node)])
+                others = [r for r in node.readers[0] if r[0] not in served]
+                if (others and node not in self.asked) or not (others or op.has_all):
+                    for _, _, delta in op.step((), [rows(node.inputs[0].node)]):
+                        for reader, port, _ in others:
+                            circuit.push(reader, delta, port=port)
             elif isinstance(op, Tally) and op.counts.waiting:
                 continue
             elif isinstance(op, Tally) and op.arity > 1:

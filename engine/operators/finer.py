@@ -16,11 +16,12 @@ from typing import Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+from pyarrow._compute import MatchSubstringOptions, SetLookupOptions
 
-from tidewheel.engine.arrow import numbers, pc
+from tidewheel.engine.arrow import blobs, computed, numbers
 from tidewheel.engine.operators.rank import Order, bytes_of, first_bytes, is_text, place_of, whole
 from tidewheel.engine.state.arrow_values import is_valid
-from tidewheel.engine.state.columns import Col, ColumnType, Mask, is_null
+from tidewheel.engine.state.columns import Col, ColumnType, Mask, is_null, take
 from tidewheel.engine.state.delta import Int64s, Schema
 
 _BITS: Final = 62
@@ -96,13 +97,12 @@ def _part(order: Order, kind: ColumnType, col: Col, most: int) -> _Part:
     nulls = is_null(col)
     if is_text(kind):
         texts = bytes_of(col)
-        few = len(pc.unique(texts.slice(0, 4 * _TEXTS))) <= _TEXTS
-        different = pc.unique(texts).drop_null() if few else texts
-        if 0 < len(different) <= _TEXTS and (2 * len(different)).bit_length() <= most:
-            return _numbered(order, different)
-        ends = pc.min_max(texts)
+        known = _few(texts.slice(0, 4 * _TEXTS)) and _few(texts)
+        if known and (2 * len(known)).bit_length() <= most:
+            return _numbered(order, sorted(known))
+        ends = computed("min_max").call([texts])
         first, last = ends["min"].as_py() or b"", ends["max"].as_py() or b""
-        prefix, col, nulls = _shared(first, last), pa.array([first, last], pa.large_binary()), None
+        prefix, col, nulls = _shared(first, last), blobs([first, last]), None
 
         def place(col: Col, n: int) -> Int64s:
             return _behind(bytes_of(col), prefix)
@@ -134,20 +134,28 @@ def _part(order: Order, kind: ColumnType, col: Col, most: int) -> _Part:
     return _Part(order, bits, slots, exact, of if exact else None)
 
 
-def _numbered(order: Order, texts: pa.Array) -> _Part:
+def _few(texts: pa.Array) -> list[bytes]:
+    """Each text once; none where there are too many to number them."""
+    found = computed("unique").call([texts])
+    if len(found) > _TEXTS + 1:
+        return []
+    known = [text for text in found.to_pylist() if text is not None]
+    return known if len(known) <= _TEXTS else []
+
+
+def _numbered(order: Order, ordered: list[bytes]) -> _Part:
     """Texts have odd numbers in their order, all between two of them the even one."""
-    ordered = sorted(texts.to_pylist())
-    known = pa.array(ordered, pa.large_binary())
+    lookup = SetLookupOptions(blobs(ordered))
     bits = (2 * len(ordered)).bit_length()
 
     def slots(col: Col, n: int) -> tuple[Int64s, Mask]:
         texts = bytes_of(col)
-        found = pc.index_in(texts, known)
+        found = computed("index_in").call([texts], lookup)
         own = is_valid(found)
-        slot = numbers(found.fill_null(0)).astype(np.int64) * 2 + 1
+        slot = numbers(found).astype(np.int64) * 2 + 1
         others = (~own).nonzero()[0]
         if len(others):
-            values = texts.take(pa.array(others)).to_pylist()
+            values = take(texts, others).to_pylist()
             places = [0 if v is None else 2 * bisect_left(ordered, v) for v in values]
             slot[others] = places
         return slot, own
@@ -166,8 +174,9 @@ def _behind(texts: pa.Array, prefix: bytes) -> Int64s:
     place = first_bytes(texts, len(prefix))
     if not prefix:
         return place
-    with_it = numbers(pc.starts_with(texts, prefix).fill_null(True)).astype(bool)
+    begin = computed("starts_with").call([texts], MatchSubstringOptions(prefix))
+    with_it = numbers(begin) | ~is_valid(texts)
     if with_it.all():
         return place
-    less = numbers(pc.less(texts, pa.scalar(prefix, pa.large_binary())).fill_null(True))
-    return np.where(with_it, place, np.where(less.astype(bool), _MIN, _MAX))
+    less = numbers(computed("less").call([texts, blobs([prefix])[0]]))
+    return np.where(with_it, place, np.where(less, _MIN, _MAX))

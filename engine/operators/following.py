@@ -96,6 +96,8 @@ class Following(Keyed):
     those of the last row before, or NULL. The last of them numbers the rows. Outside loops only.
     """
 
+    as_they_come = True
+
     def __init__(
         self,
         input_schema: Schema,
@@ -123,14 +125,20 @@ class Following(Keyed):
 
     def evaluate(self, keys: Int64s, rows: Delta) -> Delta:
         """The values of all rows of the touched groups."""
+        return consolidate(self.evaluated(rows))
+
+    def evaluated(self, rows: Delta) -> Delta:
+        """The same, not consolidated."""
         if not len(rows):
             return Delta.empty(self.schema)
         out = self._whole(rows.repeated())
-        return consolidate(Delta(self.schema, out.cols, out.weights))
+        return Delta(self.schema, out.cols, out.weights)
 
     def step(self, counters: Counters, deltas: Sequence[Delta | None]) -> list[Emission]:
         """New values − values so far, of all rows that the change reaches."""
         delta, waiting = deltas[0], self.input.waiting
+        if delta is not None and self._begins(delta):
+            return self._first(delta)
         if self._agenda or delta is None or (waiting and self.input.key.indices):
             return super().step(counters, deltas)
         keys = self.input.key.keys(delta.cols, len(delta))

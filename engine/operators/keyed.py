@@ -79,6 +79,8 @@ class Keyed(Operator):
 
     #: Does it read some rows of a key only, so that all of them must be of one group?
     some_rows: bool = False
+    #: Can it evaluate rows as they come, each as often as its weight says (see `first`)?
+    as_they_come: bool = False
     #: The last input may be read only; set by operators whose input somebody else arranges.
     shared: Arrangement | None = None
 
@@ -126,6 +128,8 @@ class Keyed(Operator):
     def step(self, counters: Counters, deltas: Sequence[Delta | None]) -> list[Emission]:
         """New output − output so far, of all touched keys."""
         delta = deltas[0]
+        if delta is not None and self._begins(delta):
+            return self._first(delta)
         keys = self._touched(counters, delta)
         if not len(keys):
             return []
@@ -140,6 +144,25 @@ class Keyed(Operator):
         change = consolidate(concat(parts))
         self.output.insert(change, counters)
         return emit(counters, change)
+
+    def _begins(self, delta: Delta) -> bool:
+        """Are these all rows that there are, outside of loops?"""
+        if not self.as_they_come or self.depth or self.shared is not None or self.input.waiting:
+            return False
+        nothing = not len(self.input) and not len(self.output)
+        return nothing and len(delta) > 0 and bool((delta.weights > 0).all())
+
+    def _first(self, delta: Delta) -> list[Emission]:
+        """The output for the first rows. Nothing is put in order before a change asks for it."""
+        self._agenda.clear()
+        self.input.post(delta)
+        output = self.evaluated(delta)
+        self.output.post(output)
+        return emit((), output)
+
+    def evaluated(self, rows: Delta) -> Delta:
+        """The output for `rows`, not consolidated; of those who take them as they come."""
+        raise NotImplementedError
 
     def _touched(self, counters: Counters, delta: Delta | None) -> Int64s:
         """The keys to be looked at, each once, in their order; what comes is taken in."""

@@ -31,6 +31,7 @@ class Regroup(Keyed):
     Of few and large groups it keeps no rows if tables can be asked for those that change (`look`).
     """
 
+    as_they_come = True
     tables: Ask | None = None
     """Gives groups as tables have them; what is asked once is asked from then on."""
 
@@ -69,10 +70,14 @@ class Regroup(Keyed):
 
     def evaluate(self, keys: Int64s, rows: Delta) -> Delta:
         """One call of the function for all touched groups."""
+        return consolidate(self.evaluated(rows))
+
+    def evaluated(self, rows: Delta) -> Delta:
+        """The same, not consolidated."""
         if not len(rows) and self.input.key.indices:
             return Delta.empty(self.schema)
         each = rows.repeated()
         if len(each) > LARGE:
             self._crowded = True
         out = self._evaluate(each)
-        return consolidate(Delta(self.schema, out.cols, out.weights))
+        return Delta(self.schema, out.cols, out.weights)

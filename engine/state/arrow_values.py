@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tidewheel.engine.arrow import numbers, pc
+from tidewheel.engine.arrow import computed, numbers
 from tidewheel.engine.state import hashing
 from tidewheel.engine.state.hashing import U64
 from tidewheel.engine.state.nested import equal_nested, hash_nested
@@ -117,7 +117,7 @@ def equal_arrow(
         alike = (repr(canonical(x, exactly)) == repr(canonical(y, exactly)) for x, y in pairs)
         return np.fromiter(alike, bool, len(a))
     else:
-        same = numbers(pc.equal(a, b))
+        same = numbers(computed("equal").call([a, b]))
     if not a.null_count and not b.null_count:
         return np.asarray(same)
     here, there = is_valid(a), is_valid(b)
@@ -125,5 +125,12 @@ def equal_arrow(
 
 
 def is_valid(array: pa.Array) -> Mask:
-    """Which values are no NULL?"""
-    return np.asarray(numbers(pc.is_valid(array)))
+    """Which values are no NULL? (`pc.is_valid` loads `pyarrow.compute`.)"""
+    n, first = len(array), array.offset
+    if not array.null_count:
+        return np.ones(n, bool)
+    bits = array.buffers()[0]
+    if bits is None:
+        return np.zeros(n, bool)
+    there = np.frombuffer(bits, np.uint8)
+    return np.unpackbits(there, count=first + n, bitorder="little")[first:].view(bool)

@@ -398,7 +398,7 @@ def take(col: Col, index: Index) -> Col:
     if isinstance(col, np.ndarray):
         return col[index]
     if isinstance(col, pa.ExtensionArray):
-        return col.take(array_of(index))
+        return _extension(col.type, take(col.storage, index))
     # what `Array.take` does, without what it does to get there
     index = np.ascontiguousarray(index, np.int64)
     places = pa.Array.from_buffers(_INT64, len(index), [None, pa.py_buffer(index)], 0)
@@ -409,7 +409,9 @@ def where(col: Col, mask: Mask) -> Col:
     """Rows of a column by mask."""
     if isinstance(col, np.ndarray):
         return col[mask]
-    return col.filter(array_of(mask))
+    if isinstance(col, pa.ExtensionArray):
+        return _extension(col.type, where(col.storage, mask))
+    return computed("array_filter").call([col, array_of(mask)])
 
 
 def concat(cols: list[Col], kind: ColumnType) -> Col:
