@@ -10,8 +10,9 @@ import numpy as np
 from tidewheel.engine.operators.asked import Ask
 from tidewheel.engine.operators.collisions import Groups
 from tidewheel.engine.operators.finer import Finer
+from tidewheel.engine.operators.first_rows import MOST, FirstRows
 from tidewheel.engine.operators.keyed import Keyed
-from tidewheel.engine.operators.operator import Emission
+from tidewheel.engine.operators.operator import Emission, emit
 from tidewheel.engine.operators.rank import Order, Ranking
 from tidewheel.engine.operators.regroup import Evaluate
 from tidewheel.engine.operators.ties import asked_for
@@ -20,7 +21,7 @@ from tidewheel.engine.state.columns import Col, Index, Mask, is_null, take
 from tidewheel.engine.state.delta import Delta, Int64s, KeySpec, Schema, concat, consolidate, unique
 from tidewheel.engine.state.heads import Heads
 from tidewheel.engine.state.order import begins
-from tidewheel.engine.state.rowwise import Row, all_rows
+from tidewheel.engine.state.rowwise import FEW, Row, all_rows, few_rows
 from tidewheel.engine.state.run import Rows, concat_rows
 from tidewheel.engine.state.sorting import sort_rows
 from tidewheel.engine.state.spine import Spine, empty_rows
@@ -82,6 +83,13 @@ class Ordered(Keyed):
         self._crowd = max(_CROWD, _PER_ROW * count)
         """So many rows of one place ask for finer ones, once in a step."""
         self._tried = False
+        every = {o.column for o in self.ranking.orders} == set(range(len(input_schema)))
+        quick = plain and every and 0 < count <= MOST
+        self._known = (
+            FirstRows.of(self.ranking.orders, self.input.key, input_schema, count)
+            if quick
+            else None
+        )
 
     def _arrange(self, schema: Schema, key: Sequence[int], depth: int) -> Arrangement:
         return Arrangement(schema, key, depth, self.ranking, name=f"{self.name} input")
@@ -107,11 +115,42 @@ class Ordered(Keyed):
         """New output − output so far, of all touched keys."""
         self._tried, self._present = False, deltas[0]
         delta = self._present
+        found = None if delta is None else self._by_row(delta)
+        if found is not None:
+            return emit(counters, found)
         if self._heads is not None and delta is not None:
             deltas = [self._kept(self._heads[0], delta)]
         change = super().step(counters, deltas)
         self._present = None
         return change
+
+    def _by_row(self, delta: Delta) -> Delta | None:
+        """The change of the output by one of a few rows; None if it takes more to tell."""
+        known, rows = self._known, few_rows(self.input.schema.kinds, delta.cols, len(delta))
+        if known is None:
+            return None
+        if rows is None or self._agenda or self.input.refused or abs(delta.weights).sum() > FEW:
+            known.forget()
+            return None
+        keys = self.input.key.keys(delta.cols, len(delta)).tolist()
+        said = known.change(keys, rows, delta.weights.tolist(), self._read_first)
+        if said is None:
+            return None
+        for key in keys:
+            self._last.pop(key, None)
+        self.input.post(delta if self._heads is None else self._kept(self._heads[0], delta))
+        weights = np.array(list(said.values()), np.int64)
+        output = Delta.of_rows(self.schema, list(said), weights)
+        if len(output):
+            self.output.post(output)
+        return output
+
+    def _read_first(self, key: int) -> tuple[Delta, bool]:
+        """First rows of a group, and whether it has no others."""
+        keys = np.array([key], np.int64)
+        waiting = self.input.waiting
+        found = self._rows(self.output, keys, ()) if waiting else self._firsts(keys)
+        return found, self._heads is None and int(found.weights.sum()) < self.count
 
     def settled(self, keys: Delta | None, ask: Ask) -> Delta:
         """The output of groups whose rows tie; of all without keys.
@@ -319,6 +358,8 @@ class Ordered(Keyed):
         super().abort_epoch()
         self._last.clear()
         self._of.clear()
+        if self._known is not None:
+            self._known.forget()
 
     def evaluate(self, keys: Int64s, rows: Delta) -> Delta:
         """One call of the function for all touched groups."""
