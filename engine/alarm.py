@@ -20,23 +20,44 @@ _wakes: float | None = None
 _ended = False
 
 
-@contextmanager
-def alarm(seconds: float, ring: Callable[[], None]) -> Iterator[None]:
-    """Call `ring`, in another thread, if the block takes longer; it may still run at the end."""
-    global _waiting
-    key, at = object(), time.monotonic() + seconds
-    with _changed:
-        _due[key] = at, ring
-        if _waiting is None or not _waiting.is_alive():  # (a fork has no threads)
-            _waiting = threading.Thread(target=_wait, name="tidewheel-alarm", daemon=True)
-            _waiting.start()
-        elif _wakes is None or at < _wakes:
-            _changed.notify()
-    try:
-        yield
-    finally:
+class Alarm:
+    """Calls `ring`, in another thread, if the block takes longer; it may still run at the end."""
+
+    __slots__ = ("_ring", "_seconds")
+
+    def __init__(self, seconds: float, ring: Callable[[], None]) -> None:
+        self._seconds = seconds
+        self._ring = ring
+
+    def __enter__(self) -> Alarm:
+        self._set(time.monotonic() + self._seconds)
+        return self
+
+    def __exit__(self, *_: object) -> None:
         with _changed:
-            _due.pop(key, None)
+            _due.pop(self, None)
+
+    @contextmanager
+    def stopped(self) -> Iterator[None]:
+        """A part of the block whose time does not count."""
+        began = time.monotonic()
+        with _changed:
+            at, _ = _due.pop(self, (None, None))
+        try:
+            yield
+        finally:
+            if at is not None:  # (it has not rung)
+                self._set(at + time.monotonic() - began)
+
+    def _set(self, at: float) -> None:
+        global _waiting
+        with _changed:
+            _due[self] = at, self._ring
+            if _waiting is None or not _waiting.is_alive():  # (a fork has no threads)
+                _waiting = threading.Thread(target=_wait, name="tidewheel-alarm", daemon=True)
+                _waiting.start()
+            elif _wakes is None or at < _wakes:
+                _changed.notify()
 
 
 def _wait() -> None:

@@ -81,6 +81,10 @@ class MaintainedView:
     """The rows of it that the last epoch changed."""
     choice: str = ""
     """Why the last epoch computed it anew; empty if its operators took the change."""
+    too_short: int = 0
+    """The last timeout, in milliseconds, under which it could not be kept filled."""
+    refilled: bool = False
+    """Was it filled again after an epoch that failed, and has no change come through since?"""
     read: tuple[object, pa.Table] | None = None
     """Of a cold view, its rows when it was read, and the state of the database then."""
     pinned: pa.Table | None = None
@@ -232,6 +236,7 @@ class Maintainer:
                 continue
             view.epochs += 1
             view.choice = ""
+            view.too_short, view.refilled = 0, False
             view.last_epoch = run.epoch + 1
             view.last_seconds = perf_counter() - started
             view.seconds += view.last_seconds

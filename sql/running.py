@@ -330,7 +330,7 @@ class Runner:
     def _followed(self, subscription: Subscription) -> Result:
         # It waits for changes, so it must not hold the connection's lock.
         session = self.session
-        rows = SubscriptionReader(subscription, session.aborts, lambda: session.timed_out)
+        rows = SubscriptionReader(subscription, session.aborts, lambda: session.limit.passed)
         return Result(rows, nullcontext, threading.RLock())
 
     def _table(self, statement: Statement, columns: dict[str, list[str]]) -> Result:

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import threading
-import time
 import weakref
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import duckdb
 
 from tidewheel.engine.arrow import pa
 
-from ..engine.alarm import alarm
 from ..engine.interruption import STOP, Stop
 from ..engine.kernels.connection import Access
 from ..engine.kernels.duckdb import Bound, rows_of, table_of
@@ -33,6 +31,7 @@ from .running import Runner
 from .sigint import Deferred, Watch
 from .statements import NO_STATEMENT, Kind, Statement, mentions_recursion, split
 from .subscribe import Subscription
+from .time_limit import TimeLimit
 from .views import Views, row_name
 from .write_behind import WriteBehind
 
@@ -57,8 +56,7 @@ class Session:
         self.scanned: set[str] = set()
         """The frames that were found among the caller's variables."""
         self.interrupted = threading.Event()
-        self.timed_out = False
-        self.deadline: float | None = None
+        self.limit = TimeLimit(self.interrupt)
         self.aborts: set[Callable[[], None]] = set()
         self._stop = Stop(self.interrupted, self.aborts)
         self._bound = Bound()
@@ -167,8 +165,8 @@ class Session:
             self._runner.transaction(_BEGIN)
         if self.activity is not None:
             self.activity.begin()
-        timed, budget = self._bounds()
-        outside, before = BOUNDS.set(budget), STOP.set(self._stop)
+        timed = self.limit.begin(self.settings.statement_timeout)
+        outside, before = BOUNDS.set(self._budget()), STOP.set(self._stop)
         try:
             with timed:
                 yield
@@ -176,41 +174,22 @@ class Session:
             STOP.reset(before)
             BOUNDS.reset(outside)
 
-    def _bounds(self) -> tuple[AbstractContextManager[None], Budget]:
-        """The bounds of a statement: on its time, and on what it changes in maintained recursions.
-
-        A statement that is not at its end, or gives its first rows, in time is interrupted. Loops
-        look at the clock themselves, as they can say more, so they are given a little longer.
-        """
+    def _budget(self) -> Budget:
+        """The bounds of what a statement changes in maintained recursions."""
         given = self.settings
-        self.timed_out, self.deadline = False, None
-        timed: AbstractContextManager[None] = _UNTIMED
-        if given.statement_timeout is not None:
-            seconds = given.statement_timeout / 1000
-            self.deadline = time.monotonic() + seconds
-            timed = alarm(seconds + 0.25 + seconds / 20, self._time_out)
-        budget = Budget(
+        return Budget(
             given.max_iterations,
             given.max_recursive_rows,
             given.max_recursive_bytes,
-            self.deadline,
+            self.limit.deadline,
             interrupted=self.interrupted,
             watch=self._watch(),
         )
-        return timed, budget
-
-    def _time_out(self) -> None:
-        self.timed_out = True
-        self.interrupt()
 
     def interruption(self) -> errors.Error:
         """The error of a statement that was interrupted."""
-        if self.timed_out:
-            limit = self.settings.statement_timeout
-            return errors.OperationalError(
-                f"the statement took longer than statement_timeout = {limit} ms",
-                hint="SET statement_timeout to more, or to none",
-            )
+        if self.limit.passed:
+            return self.limit.error()
         return errors.Interrupted("the statement was interrupted")
 
     @contextmanager
@@ -324,7 +303,7 @@ class Session:
             temporary=self.temporary,
             aborts=self.aborts,
             watch=self._watch(),
-            deadline=self.deadline,
+            deadline=self.limit.deadline,
             bound=self._bound,
             access=self._access,
             meaning=self.views.known_meaning(),
@@ -368,7 +347,7 @@ class Session:
                     found = error
                 else:
                     found = translated(self, error, statement, as_written)
-                if found is not None and not self.timed_out:
+                if found is not None and not self.limit.passed:
                     found = named_view(error, found)
                 if found is None or found is error:
                     raise
@@ -469,7 +448,6 @@ def _query(sql: str) -> Statement:
     return dataclasses.replace(NO_STATEMENT, text=sql, script=sql, kind=Kind.QUERY)
 
 
-_UNTIMED = nullcontext()
 _BEGIN = split("BEGIN")[0]
 _ROUNDS, _ROWS = 1_000, 10_000_000  # iterations of a naive evaluation, and rows of all of them
 _NO_BEGIN = (Kind.TRANSACTION, Kind.SETTING)

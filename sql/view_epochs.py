@@ -182,16 +182,16 @@ class Epochs(Reading):
                     told = self._as_written(error)
                 finally:  # (whatever the query ends in, Ctrl-C included)
                     self.take_back()
-                    self._undo(self._changes)
+                    self._undo(self._changes, error)
                 if told is None:
                     raise
                 raise told from None
             with self.database.reading, self.host.finishing():
                 try:
                     con.commit()
-                except BaseException:
+                except BaseException as error:
                     self.take_back()
-                    self._undo(self._changes)
+                    self._undo(self._changes, error)
                     raise
                 self._unpin()
                 replaced = self._install()
@@ -254,11 +254,13 @@ class Epochs(Reading):
                     self._unpin()
                     self.database.publish(deltas)
             return True
-        except (duckdb.Error, Excess, Unkept):
-            self._undo([key])
+        except (duckdb.Error, Excess, Unkept) as error:
+            self._undo([key], error)
+            if self.host.interrupted.is_set():
+                raise
             return False
-        except BaseException:
-            self._undo([key])
+        except BaseException as error:
+            self._undo([key], error)
             raise
 
     def take_back(self) -> None:
@@ -277,11 +279,15 @@ class Epochs(Reading):
             self._overlay = None
             self.database.catalog_version += 1
 
-    def _undo(self, changed: Iterable[str]) -> None:
+    def _undo(self, changed: Iterable[str], error: BaseException) -> None:
         """An epoch failed half way: what the views hold is rebuilt from the tables when needed."""
+        limit = self.host.limit
         with self.database.reading:
             self._unpin()
             self._unsettle()
+            view = self._maintainer.views.get(maintain.failed_view(error) or "")
+            if view is not None and view.refilled and limit.late():
+                view.too_short = limit.milliseconds or 0
             self._forget({*self._maintainer.readers(changed), *self._anew})
 
     def forget(self, changed: Iterable[str]) -> None:
@@ -292,18 +298,25 @@ class Epochs(Reading):
     def recover(self) -> None:
         """Fill the views that a failed epoch emptied, before a change that they must take part in.
 
-        The session has the write lock and has changed nothing yet.
+        The session has the write lock and has changed nothing yet. The time is not the statement's:
+        else no change would come through under a timeout that is shorter than the filling takes.
+        Nor would one if the views' first change took longer, again and again: then they stay cold.
         """
-        lapsed = self.database.lapsed
-        if not lapsed:
-            return
+        if self.database.lapsed:
+            with self.host.limit.stopped():
+                self._recover(self.database.lapsed)
+
+    def _recover(self, lapsed: set[str]) -> None:
         current = not self.host.in_transaction or self._start_epoch == self.database.epoch
         for key in [v.key for v in self._maintainer.ordered() if v.key in lapsed]:
             try:
-                if self._changes or not current:
-                    raise errors.OperationalError("another state of the tables")
-                self._maintainer.heat(key, Maintenance(self))
+                long_enough = self.host.limit.longer(self._maintainer.views[key].too_short)
+                if self._changes or not current or not long_enough:
+                    raise errors.OperationalError("another state of the tables, or too little time")
+                self._maintainer.heat(key, Maintenance(self)).refilled = True
             except (errors.Error, duckdb.Error):
+                if self.host.interrupted.is_set():
+                    raise  # the next change goes on from here
                 with self.database.reading:
                     self.database.history.broken[key] = self.database.epoch
                     self.database.publish({})

@@ -338,12 +338,21 @@ class Reading(Homes):
         return self.host.table(sql, naive)
 
     def _heat(self, key: str) -> bool:
-        """Hydrate a cold view, unless another connection is writing just now."""
-        writer = self.database.writer
+        """Hydrate a cold view, unless another connection is writing just now.
+
+        Not under a timeout that was too short for it before: its query may take less time.
+        """
+        writer, limit, view = self.database.writer, self.host.limit, self._maintainer.views[key]
+        if not limit.longer(view.too_short):
+            return False
         if not writer.held_by(self) and not writer.try_acquire(self):
             return False
         try:
             self._maintainer.heat(key, Maintenance(self))
+        except BaseException:
+            if limit.late():
+                view.too_short = limit.milliseconds or 0
+            raise
         finally:
             if not self.host.in_transaction:
                 writer.release(self)

@@ -8,6 +8,7 @@ written. What makes it a maintained one is a row in `SCHEMA`.views.
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from dataclasses import replace
@@ -27,6 +28,7 @@ from tidewheel.sql.database import Database
 from tidewheel.sql.point_reads import PointReads
 from tidewheel.sql.reads import Names, Relation
 from tidewheel.sql.statements import Statement
+from tidewheel.sql.time_limit import TimeLimit
 from tidewheel.sql.whole_view import WholeViews
 
 if TYPE_CHECKING:
@@ -64,6 +66,8 @@ class Host(Protocol):
     catalog: Catalog
     database: Database
     in_transaction: bool
+    interrupted: threading.Event
+    limit: TimeLimit
     safe_mode: bool
     temporary: bool
     behind: WriteBehind

@@ -115,6 +115,8 @@ class Views(Drafts):
                 hint="subscribe when the transaction has ended",
             )
         with self.writing(), self.database.reading:
+            if not self.host.in_transaction:
+                self.recover()
             view = self._maintainer.heat(key, Maintenance(self))
             assert view.plan is not None
             rows, now = view.plan.rows(), self.database.epoch

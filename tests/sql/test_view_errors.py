@@ -185,7 +185,7 @@ def test_a_timeout_is_not_put_down_to_the_view(monkeypatch: pytest.MonkeyPatch) 
         plan = con._session.views._maintainer.views["memory.main.v"].plan
 
         def late(*_: object) -> None:
-            con._session._time_out()
+            con._session.limit.end()
             raise duckdb.InterruptException("INTERRUPT Error: Interrupted!")
 
         monkeypatch.setattr(plan, "step", late)
