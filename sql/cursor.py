@@ -35,8 +35,7 @@ class Cursor:
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
         """The connection that it was made by."""
-        self.arraysize = 1
-        """How many rows `fetchmany` returns if not told."""
+        self._arraysize = 1
         self.rowcount = -1
         """Rows that the last statement changed; -1 where that is not known."""
         self.lastrowid = None
@@ -47,6 +46,15 @@ class Cursor:
         self._rows: deque[Row] = deque()
         self._read = 0
         self._closed = False
+
+    @property
+    def arraysize(self) -> int:
+        """How many rows `fetchmany` returns if not told."""
+        return self._arraysize
+
+    @arraysize.setter
+    def arraysize(self, size: int) -> None:
+        self._arraysize = _number_of_rows(size)
 
     def execute(self, sql: str, parameters: Parameters = None) -> Self:
         """Run the statements of `sql` in order and keep the rows of the last one.
@@ -108,9 +116,7 @@ class Cursor:
     def fetchmany(self, size: int | None = None) -> list[Row]:
         """The next `size` rows (default: `arraysize`), fewer at the end."""
         self._need_rows()
-        wanted = self.arraysize if size is None else index(size)
-        if wanted < 0:
-            raise errors.ProgrammingError(f"the number of rows cannot be negative: {wanted}")
+        wanted = self._arraysize if size is None else _number_of_rows(size)
         while len(self._rows) < wanted and self._fill():
             pass
         found = [self._rows.popleft() for _ in range(min(wanted, len(self._rows)))]
@@ -279,3 +285,15 @@ class Cursor:
         if self._result is None:
             raise errors.ProgrammingError("the last statement gave no rows")
         return self._result
+
+
+def _number_of_rows(size: int) -> int:
+    try:
+        wanted = index(size)
+    except TypeError:
+        raise errors.ProgrammingError(
+            f"a number of rows is an int, not {type(size).__name__}"
+        ) from None
+    if wanted < 0:
+        raise errors.ProgrammingError(f"the number of rows cannot be negative: {wanted}")
+    return wanted

@@ -17,7 +17,8 @@ from itertools import islice
 
 import duckdb
 
-from . import error_place, errors
+from . import csv_errors, error_place, errors
+from .cures import cure
 from .statements import Statement, Token, tokens
 from .wrong_kind import CALLS, elsewhere
 
@@ -43,6 +44,7 @@ _KINDS: dict[str, type[errors.Error]] = {
     "INTERRUPT": errors.Interrupted,
 }
 _DATA = re.compile(r"Division by zero|Malformed JSON|Overflow|out of range|Could not parse string")
+_IF = ("IF", "EXISTS")
 _FILE = re.compile(r"No magic bytes|not a valid|too small to be a Parquet|Failed to read|footer")
 _PREFIX = re.compile(r"^([A-Za-z][A-Za-z ]*?) Error: ", re.MULTILINE)
 _QUOTED = re.compile(r'"((?:[^"]|"")+)"')
@@ -124,6 +126,11 @@ def translate(
         position, length = error_place.search(parts, report.message, report.name)
     if report.kind == "Parser" and "syntax error" in message:
         message, position, length, hint = _syntax(statement, message, position, length, hint)
+    if (known := cure(message)) is not None:
+        hint = known.hint
+        words = [t for t in islice(tokens(statement.text), 8) if t.text.upper() not in _IF]
+        if position is None and known.word is not None and known.word < len(words):
+            position, length = words[known.word].start, len(words[known.word].text)
     if report.kind in ("Parser", "Catalog"):
         hint = elsewhere([t.text.upper() for t in islice(tokens(statement.text), 5)]) or hint
     return _class(report, error)(
@@ -195,8 +202,8 @@ def _plain(report: Report, names: Iterable[str]) -> tuple[str, str | None]:
     functions = message.find("\n\tCandidate functions:")
     if functions >= 0:
         return _no_function(message[:functions], message[functions:])
-    if csv := _CSV.match(message):
-        return _csv(csv["line"], csv["text"], csv["rest"])
+    if csv := csv_errors.told(message):
+        return csv
     hint = None
     candidates = list(report.candidates)
     appendix = _CANDIDATES.search(message)
@@ -236,19 +243,6 @@ def _plain(report: Report, names: Iterable[str]) -> tuple[str, str | None]:
         message = f"the values of a list among the parameters have no common type: {kinds}"
         hint = "for JSON pass text: json.dumps(value)"
     return message, hint
-
-
-_CSV = re.compile(
-    r"CSV Error on Line: (?P<line>\d+)\nOriginal Line: ?(?P<text>.*?)\n(?P<rest>[A-Z].*)", re.DOTALL
-)
-
-
-def _csv(line: str, text: str, rest: str) -> tuple[str, str]:
-    """What is wrong with a line of a CSV file, first; DuckDB's list of all options is left out."""
-    lines = rest.split("\n")
-    file = next((x.split(" = ", 1)[1] for x in lines if x.startswith("  file = ")), "the CSV file")
-    cures = [x.removeprefix("* ") for x in lines if x.startswith("* ")]
-    return f"{file}, line {line}: {lines[0]}", "\n".join([f"the line is: {text}", *cures])
 
 
 def _no_function(message: str, listing: str) -> tuple[str, str]:

@@ -130,7 +130,8 @@ def _comment_end(text: str, start: int) -> int:
 
 
 def respelled(text: str, spell: Callable[[str], str]) -> str:
-    """`text` with ``spell(name)`` in place of each parameter; ``?`` are called 1, 2 …"""
+    """`text` with ``spell(name)`` in place of each parameter; ``?`` is called by the next number
+    behind the greatest one before it, as by DuckDB."""
     pieces: list[str] = []
     at = count = 0
     for token in tokens(text):
@@ -140,6 +141,8 @@ def respelled(text: str, spell: Callable[[str], str]) -> str:
         if not name:
             count += 1
             name = str(count)
+        elif name.isdecimal():
+            count = max(count, int(name))
         pieces += [text[at : token.start], spell(name)]
         at = token.start + len(token.text)
     pieces.append(text[at:])
@@ -166,7 +169,7 @@ def split(script: str) -> tuple[Statement, ...]:
 def _statement(script: str, parts: list[Token], end: int) -> Statement:
     start = parts[0].start
     names: set[str] = set()
-    unnumbered, highest = 0, 0
+    highest = 0
     # What PREPARE leaves open is for its EXECUTE to give.
     prepared = parts[0].text.upper() == "PREPARE"
     for token in parts:
@@ -174,7 +177,7 @@ def _statement(script: str, parts: list[Token], end: int) -> Statement:
             continue
         name = token.text[1:]
         if not name:
-            unnumbered += 1
+            highest += 1  # behind the greatest so far
         elif name.isdecimal():
             highest = max(highest, int(name))
         else:
@@ -187,7 +190,7 @@ def _statement(script: str, parts: list[Token], end: int) -> Statement:
         script=script,
         kind=kind,
         words=words,
-        positional=max(unnumbered, highest),
+        positional=highest,
         names=frozenset(names),
         rows=words[0] in _READS
         or any(t.text.upper() in _RETURNS for t in parts)
