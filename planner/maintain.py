@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from tidewheel.engine.state.change import Change
     from tidewheel.engine.state.key_index import KeyIndex
 
+_FEW = 16
 FAILED_VIEW = "in maintained view "
 """Begins the note on an error that says whose query failed on a change, not the user's own."""
 
@@ -83,14 +84,18 @@ class MaintainedView:
     """Why the last epoch computed it anew; empty if its operators took the change."""
     too_short: int = 0
     """The last timeout, in milliseconds, under which it could not be kept filled."""
-    refilled: bool = False
-    """Was it filled again after an epoch that failed, and has no change come through since?"""
+    refilled: int | None = None
+    """Of the last time that it was filled again, after an epoch that failed, its `epochs`."""
     read: tuple[object, pa.Table] | None = None
     """Of a cold view, its rows when it was read, and the state of the database then."""
     pinned: pa.Table | None = None
     """Its rows of the last epoch for other readers, while the next one is being made."""
     iterations: History = field(default_factory=History)
     """What changed in its recursive tables."""
+
+    def falls_behind(self) -> bool:
+        """Have only a few changes come through since it was filled again?"""
+        return self.refilled is not None and self.epochs - self.refilled < _FEW
 
     @property
     def hot(self) -> bool:
@@ -236,7 +241,7 @@ class Maintainer:
                 continue
             view.epochs += 1
             view.choice = ""
-            view.too_short, view.refilled = 0, False
+            view.too_short = 0
             view.last_epoch = run.epoch + 1
             view.last_seconds = perf_counter() - started
             view.seconds += view.last_seconds
@@ -265,19 +270,25 @@ class Maintainer:
         before = [(view, view.plan, view.plan.rows()) for view in readers if view.plan is not None]
         self.cool([view.key for view in readers])
         out: dict[str, Change] = {}
-        for view, plan, old in before:
-            started = perf_counter()
-            with _Named(view):
-                filled = self.heat(view.key, run).plan
-            assert filled is not None
-            delta = plan.difference(old, filled.rows())
-            view.epochs += 1
-            view.choice = choice
-            view.last_epoch = run.epoch + 1
-            view.last_seconds = perf_counter() - started
-            view.seconds += view.last_seconds
-            view.last_rows = delta.num_rows
-            if delta.num_rows:
-                view.changed_rows += delta.num_rows
-                out[view.key] = change(delta)
+        try:
+            for view, plan, old in before:
+                started = perf_counter()
+                with _Named(view):
+                    filled = self.heat(view.key, run).plan
+                assert filled is not None
+                delta = plan.difference(old, filled.rows())
+                view.epochs += 1
+                view.choice = choice
+                view.too_short = 0
+                view.last_epoch = run.epoch + 1
+                view.last_seconds = perf_counter() - started
+                view.seconds += view.last_seconds
+                view.last_rows = delta.num_rows
+                if delta.num_rows:
+                    view.changed_rows += delta.num_rows
+                    out[view.key] = change(delta)
+        except BaseException:
+            for view, plan, _ in before:  # it was filled: `cool` is to know
+                view.plan = plan
+            raise
         return out

@@ -286,7 +286,7 @@ class Epochs(Reading):
             self._unpin()
             self._unsettle()
             view = self._maintainer.views.get(maintain.failed_view(error) or "")
-            if view is not None and view.refilled and limit.late():
+            if view is not None and limit.late() and view.falls_behind():
                 view.too_short = limit.milliseconds or 0
             self._forget({*self._maintainer.readers(changed), *self._anew})
 
@@ -300,7 +300,7 @@ class Epochs(Reading):
 
         The session has the write lock and has changed nothing yet. The time is not the statement's:
         else no change would come through under a timeout that is shorter than the filling takes.
-        Nor would one if the views' first change took longer, again and again: then they stay cold.
+        Nor would many if a view were late again, and again: it stays cold if that was soon.
         """
         if self.database.lapsed:
             with self.host.limit.stopped():
@@ -313,7 +313,8 @@ class Epochs(Reading):
                 long_enough = self.host.limit.longer(self._maintainer.views[key].too_short)
                 if self._changes or not current or not long_enough:
                     raise errors.OperationalError("another state of the tables, or too little time")
-                self._maintainer.heat(key, Maintenance(self)).refilled = True
+                view = self._maintainer.heat(key, Maintenance(self))
+                view.refilled = view.epochs
             except (errors.Error, duckdb.Error):
                 if self.host.interrupted.is_set():
                     raise  # the next change goes on from here

@@ -15,6 +15,7 @@ import pytest
 
 import tidewheel
 from tidewheel.engine.operators.budget import BOUNDS
+from tidewheel.planner import view_choice
 from tidewheel.planner.view_plan import ViewPlan
 
 VIEWS = {
@@ -151,6 +152,25 @@ def test_an_interrupt_while_it_is_filled_again(
         assert _hot(con) == set(VIEWS)
         _are_right(con)
         assert subscription.read(0) is not None
+
+
+def test_an_interrupt_while_a_view_is_computed_anew(
+    con: tidewheel.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with con.subscribe("rows") as subscription:
+        assert subscription.read(0) is not None
+        with monkeypatch.context() as patch:
+            patch.setattr(view_choice, "LARGE", 1)
+            patch.setattr(view_choice, "choice", lambda *_: "many rows")
+            patch.setattr(ViewPlan, "hydrate", _ends(con.interrupt))
+            with pytest.raises(tidewheel.OperationalError, match="interrupted"):
+                con.execute("DELETE FROM t WHERE x < 25")
+        _write(con)
+        assert _hot(con) == set(VIEWS)
+        _are_right(con)
+        update = subscription.read(0)
+        assert update is not None
+        assert update.delta.num_rows == 1
 
 
 def test_reading_what_can_not_be_filled_in_time(
