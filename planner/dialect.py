@@ -34,6 +34,7 @@ _LITERAL_TYPES = DuckDB.Parser.TYPE_TOKENS - {TokenType.INTERVAL}
 # Words of other dialects, and of statements that are no query: in a query names for DuckDB.
 _NAMES = {
     TokenType.ALTER,
+    TokenType.CUBE,
     TokenType.DROP,
     TokenType.FORCE,
     TokenType.GRANT,
@@ -44,9 +45,36 @@ _NAMES = {
     TokenType.REVOKE,
     TokenType.RLIKE,
     TokenType.ROLLBACK,
+    TokenType.ROLLUP,
     TokenType.STRAIGHT_JOIN,
     TokenType.UNCACHE,
+    TokenType.VALUES,
     TokenType.XOR,
+}
+# BETWEEN and IF are names where a value or a FROM item begins.
+_BEGINS = {
+    TokenType.ALIAS,
+    TokenType.AND,
+    TokenType.COMMA,
+    TokenType.DISTINCT,
+    TokenType.DOT,
+    TokenType.FROM,
+    TokenType.GROUP_BY,
+    TokenType.HAVING,
+    TokenType.JOIN,
+    TokenType.L_PAREN,
+    TokenType.ON,
+    TokenType.OR,
+    TokenType.ORDER_BY,
+    TokenType.PARTITION_BY,
+    TokenType.SELECT,
+    TokenType.WHERE,
+    *(TokenType.PLUS, TokenType.DASH, TokenType.STAR, TokenType.SLASH, TokenType.DPIPE),
+    *(TokenType.EQ, TokenType.NEQ, TokenType.GT, TokenType.GTE, TokenType.LT, TokenType.LTE),
+}
+_GO_ON = {
+    *(TokenType.ALIAS, TokenType.COMMA, TokenType.DOT, TokenType.FROM),
+    *(TokenType.JOIN, TokenType.ON, TokenType.R_PAREN, TokenType.WHERE),
 }
 _QUERY = {TokenType.SELECT, TokenType.WITH, TokenType.FROM, TokenType.VALUES, TokenType.L_PAREN}
 
@@ -113,12 +141,25 @@ def _names(tokens: list[Token]) -> list[Token]:
         return tokens
     return [
         _like(token, TokenType.IDENTIFIER, token.text)
-        if token.token_type in _NAMES
-        and _PLAIN_NAME.fullmatch(token.text)
-        and after.token_type not in (TokenType.L_PAREN, TokenType.L_BRACE)
+        if _is_name(before, token, after) and _PLAIN_NAME.fullmatch(token.text)
         else token
-        for token, after in zip(tokens, [*tokens[1:], tokens[-1]], strict=True)
+        for before, token, after in zip(
+            tokens[:1] + tokens[:-1], tokens, [*tokens[1:], tokens[-1]], strict=True
+        )
     ]
+
+
+def _is_name(before: Token, token: Token, after: Token) -> bool:
+    kind = token.token_type
+    if after.token_type in (TokenType.L_PAREN, TokenType.L_BRACE):
+        return False
+    if kind == TokenType.BETWEEN:
+        return before.token_type in _BEGINS or after is token or after.token_type in _GO_ON
+    if kind == TokenType.INSERT:  # (a statement may stand in WITH)
+        return after.token_type not in (TokenType.INTO, TokenType.OR)
+    if kind == TokenType.VAR and token.text.upper() == "IF":  # (of [x for x in l if x > 2], too)
+        return before.token_type in _BEGINS
+    return kind in _NAMES
 
 
 def _group_by_star(tokens: list[Token]) -> list[Token]:

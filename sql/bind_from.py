@@ -64,7 +64,7 @@ class FromBinder:
     def bind(self, item: exp.Expr, joins: Sequence[exp.Join]) -> From:
         """An item and what is joined to it."""
         left = self._item(item)
-        for join in (*(item.args.get("joins") or ()), *to_their_items(joins)):
+        for join in to_their_items([*(item.args.get("joins") or ()), *joins]):
             left = self._join(left, join)
         return left
 

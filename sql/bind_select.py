@@ -37,7 +37,7 @@ from .bind_nothing import on_nothing
 from .bind_prefix import Prefix, runs
 from .bind_query import BoundQuery, names_of
 from .bind_scope import FURTHER_OUT, NotTaken, Scope, parts_of
-from .bind_star import by_columns, expanded
+from .bind_star import by_columns, by_conditions, expanded
 from .bind_subquery import Subqueries
 from .bind_subquery_forms import SubqueryForms
 from .bind_types import is_volatile
@@ -250,10 +250,10 @@ class SelectBinder:
             self._node = self.binder.one_row()
             return
         binder = FromBinder(self)
-        joins = select.args.get("joins") or ()
+        first, joins = from_.this, select.args.get("joins") or []
+        joins = [*(first.args.get("joins") or ()), *joins]  # (FROM t JOIN u SELECT …: t has them)
         binder.where, binder.last = _this(select, "where"), joins[-1] if joins else None
-        self._node, relations = binder.bind(from_.this, joins)
-        first = from_.this
+        self._node, relations = binder.bind(first, select.args.get("joins") or ())
         merged = any(j.args.get("using") or j.args.get("method") for j in joins)
         if isinstance(first, exp.Subquery) and not first.alias and not merged:
             # DuckDB's name for the first one without a name; recursions of rows around use it
@@ -273,7 +273,8 @@ class SelectBinder:
             self._correlation.conditions.append(condition)
 
     def _bind_where(self, select: exp.Select) -> None:
-        conditions = [self.clause(c) for c in conjuncts(_this(select, "where"))]
+        where = by_conditions(_this(select, "where"), self.scope, self.binder.oracle)
+        conditions = [self.clause(c) for each in where for c in conjuncts(each)]
         plain = [c for c in conditions if self.is_local(c, names_of(self._node))]
         for condition in plain:
             if any(isinstance(p, exp.Window) for p in condition.walk()):
@@ -287,7 +288,7 @@ class SelectBinder:
     def _select_list(self, expressions: Sequence[exp.Expr]) -> list[Item]:
         items: list[Item] = []
         for expression in expressions:
-            star = expanded(expression, self.scope, self.clause, self._kind)
+            star = expanded(expression, self.scope, self.clause, self._kind, self.binder.oracle)
             if star is not None:
                 items += [Item(label, e, False) for label, e in star]
                 continue
@@ -331,7 +332,8 @@ class SelectBinder:
                 raise NotTaken("ORDER BY WITH FILL")
             if is_all(expression, order.expressions):
                 expression = exp.Var(this="ALL")
-            keys += [SortKey(e, descending, nulls_first) for e in self._order_by(expression)]
+            for each in by_conditions(expression, self.scope, self.binder.oracle):
+                keys += [SortKey(e, descending, nulls_first) for e in self._order_by(each)]
         return keys
 
     def _distinct_on(self, select: exp.Select, order: Sequence[SortKey]) -> list[SortKey]:
@@ -340,7 +342,8 @@ class SelectBinder:
         if on is None:
             return []
         items = on.expressions if isinstance(on, exp.Tuple) else [on]
-        keys = [SortKey(e, False, False) for i in items for e in self._order_by(i)]
+        each = [e for i in items for e in by_conditions(i, self.scope, self.binder.oracle)]
+        keys = [SortKey(e, False, False) for i in each for e in self._order_by(i)]
         if not keys:
             raise NotTaken("DISTINCT ON a constant")
         return keys

@@ -153,3 +153,5 @@ select array[a, b], array[], array[array[a], [b]], array[a, b][1], a in (array[1
 select (array[1])[1], a::int[] || array[1], case when a then array[1] else array['x'] end, f(array[1], x := array[2]), a between array[1] and array[2] from t
 select map.xor, sum(lock) over (partition by map order by xor desc) from t map join u as grant on map.a = grant.force
 select map[1], map.x, map {'a': map}, map([a], [b])[1], a::map(integer, integer), xor(a, b), a in (map, drop) from t group by rollback
+select between, insert, values, cube, rollup, if, if(if, between, 1), [x for x in l if x > 1] from between join values on between.if = values.between where between between 1 and 2 and if group by cube, rollup
+select insert.a, x between 0 and cube, x not between 1 and 2 from insert, values as insert group by rollup(cube), cube(rollup, a)

@@ -378,6 +378,27 @@ def test_words_of_other_dialects_are_names(word: str) -> None:
         assert sorted(con.execute("FROM v").fetchall()) == sorted(con.execute(query).fetchall())
 
 
+@pytest.mark.parametrize("word", ["between", "insert", "values", "cube", "rollup", "if"])
+def test_words_of_the_grammar_are_names(word: str) -> None:
+    query = f"""SELECT {word}, count(*) AS n, max({word} + 1) AS m FROM {word} AS q
+        WHERE {word} BETWEEN 0 AND 5 GROUP BY {word} HAVING {word} > 0"""
+    with tidewheel.connect() as con, duckdb.connect() as duck:
+        for each in (con, duck):
+            each.execute(f'CREATE TABLE "{word}" ("{word}" INTEGER)')
+        con.execute(f"CREATE MATERIALIZED VIEW v AS {query}")
+        kept = con.execute("SELECT maintenance FROM tidewheel_views()").fetchall()
+        assert kept == [("incremental",)]
+        for change in (
+            "INSERT INTO {} VALUES (1), (1), (2), (NULL)",
+            "DELETE FROM {0} WHERE {0} = 2",
+        ):
+            for each in (con, duck):
+                each.execute(change.format(f'"{word}"'))
+            assert sorted(con.execute("FROM v").fetchall()) == sorted(
+                duck.execute(query).fetchall()
+            )
+
+
 @pytest.mark.parametrize("word", ["current_date", "localtime", "current_timestamp"])
 def test_a_column_may_be_given_the_name_of_a_value(word: str) -> None:
     with tidewheel.connect() as con:
