@@ -183,7 +183,9 @@ class FromBinder:
         return Project(node, exprs), fresh
 
     def _subquery(self, item: exp.Subquery) -> From:
-        return self._correlated(self.binder.query(item.this, self.around), *alias_of_item(item))
+        query = self.binder.query(item.this, self.around)
+        query.columns = self.binder.named(item.this, query.columns)
+        return self._correlated(query, *alias_of_item(item))
 
     def _correlated(self, query: BoundQuery, alias: str, renamed: Sequence[str]) -> From:
         """A query that may read the SELECT around."""

@@ -9,9 +9,10 @@ from __future__ import annotations
 from itertools import product
 from typing import TYPE_CHECKING
 
+import duckdb
 from sqlglot import exp
 
-from tidewheel.planner.text import cast_to, identifier
+from tidewheel.planner.text import cast_to, identifier, to_sql
 
 from .bind_items import relation
 from .bind_names import Aggregates
@@ -36,7 +37,7 @@ def pivoted(binder: FromBinder, item: exp.Expr, pivot: exp.Pivot) -> From:
     _, relations = binder.bind(source.copy(), ())
     calls = [call.unalias() for call in calls]
     aggregates = Aggregates(binder.binder.oracle)
-    choices = [_conditions(field, relations) for field in fields]
+    choices = [_conditions(_listed(field, binder), relations) for field in fields]
     group = pivot.args.get("group")
     if group is not None:
         keys = [e.copy() for e in group.expressions]
@@ -74,19 +75,38 @@ def _of_those(call: exp.Expr, where: exp.Where, aggregates: Aggregates) -> exp.E
     """`call`, an aggregate or an expression over one, of the rows that a condition holds for."""
     over = exp.Paren(this=call.copy())
     found = list(aggregates.calls(over))
-    if len(found) != 1 or isinstance(found[0], exp.Filter | exp.WithinGroup):
+    if len(found) != 1 or isinstance(found[0], exp.WithinGroup):
         raise NotTaken("PIVOT with more than aggregates")
-    found[0].replace(exp.Filter(this=found[0].copy(), expression=where))
+    call = found[0].copy()
+    if isinstance(call, exp.Filter):
+        where = exp.Where(this=exp.and_(where.this, call.expression.this))
+        call = call.this
+    found[0].replace(exp.Filter(this=call, expression=where))
     filtered: exp.Expr = over.this
     return filtered
+
+
+def _listed(field: exp.Expr, binder: FromBinder) -> exp.Expr:
+    """``IN mood``: the values of an ENUM type."""
+    kind = field.args.get("field") if isinstance(field, exp.In) else None
+    if not isinstance(kind, exp.Column | exp.Identifier) or (
+        isinstance(kind, exp.Column) and kind.table
+    ):
+        return field
+    name = to_sql(kind)
+    try:
+        values = binder.binder.oracle.rows(f"SELECT unnest(enum_range(CAST(NULL AS {name})))")
+    except duckdb.Error:
+        return field
+    return exp.In(this=field.this, expressions=[exp.Literal.string(v) for (v,) in values])
 
 
 def _conditions(field: exp.Expr, relations: list[Relation]) -> list[exp.Expr]:
     """Per value of a list, that a column has it."""
     on = field.this.unnest() if isinstance(field, exp.In) else None  # DuckDB's views have it in ()
-    if not isinstance(on, exp.Column) or on.table:
+    if on is None or on.find(exp.Query, exp.Tuple) or any(c.table for c in on.find_all(exp.Column)):
         raise NotTaken("PIVOT on more than a column")
-    name = on.name.lower()
+    name = on.name.lower() if isinstance(on, exp.Column) else None
     kinds = {
         v.merged.type
         for r in relations
@@ -97,9 +117,9 @@ def _conditions(field: exp.Expr, relations: list[Relation]) -> list[exp.Expr]:
     for e in field.expressions:
         value = e.this if isinstance(e, exp.PivotAlias) else e
         # DuckDB compares as text; what is written as its type shows it may be compared as it is
-        texts = kinds == {"VARCHAR"} or all(kind.startswith("ENUM(") for kind in kinds)
+        texts = kinds == {"VARCHAR"} or bool(kinds and all(k.startswith("ENUM(") for k in kinds))
         fits = isinstance(value, exp.Literal) and (
-            texts if value.is_string else value.is_int and kinds <= {*_WHOLE}
+            texts if value.is_string else value.is_int and bool(kinds) and kinds <= {*_WHOLE}
         )
         here: exp.Expr = on.copy()
         if not fits and not isinstance(value, exp.Null):

@@ -37,7 +37,7 @@ from .bind_nothing import on_nothing
 from .bind_prefix import Prefix, runs
 from .bind_query import BoundQuery, names_of
 from .bind_scope import FURTHER_OUT, NotTaken, Scope, parts_of
-from .bind_star import by_columns, by_conditions, expanded
+from .bind_star import by_columns, each_of_columns, expanded
 from .bind_subquery import Subqueries
 from .bind_subquery_forms import SubqueryForms
 from .bind_types import is_volatile
@@ -273,7 +273,7 @@ class SelectBinder:
             self._correlation.conditions.append(condition)
 
     def _bind_where(self, select: exp.Select) -> None:
-        where = by_conditions(_this(select, "where"), self.scope, self.binder.oracle)
+        where = each_of_columns(_this(select, "where"), self.scope, self.binder.oracle)
         conditions = [self.clause(c) for each in where for c in conjuncts(each)]
         plain = [c for c in conditions if self.is_local(c, names_of(self._node))]
         for condition in plain:
@@ -332,7 +332,7 @@ class SelectBinder:
                 raise NotTaken("ORDER BY WITH FILL")
             if is_all(expression, order.expressions):
                 expression = exp.Var(this="ALL")
-            for each in by_conditions(expression, self.scope, self.binder.oracle):
+            for each in each_of_columns(expression, self.scope, self.binder.oracle):
                 keys += [SortKey(e, descending, nulls_first) for e in self._order_by(each)]
         return keys
 
@@ -342,7 +342,7 @@ class SelectBinder:
         if on is None:
             return []
         items = on.expressions if isinstance(on, exp.Tuple) else [on]
-        each = [e for i in items for e in by_conditions(i, self.scope, self.binder.oracle)]
+        each = [e for i in items for e in each_of_columns(i, self.scope, self.binder.oracle)]
         keys = [SortKey(e, False, False) for i in each for e in self._order_by(i)]
         if not keys:
             raise NotTaken("DISTINCT ON a constant")

@@ -17,7 +17,7 @@ from .bind_types import Oracle
 Starred = list[tuple[str, exp.Expr]]
 
 # An expression of a subquery without a name has one of DuckDB's, which is not known there.
-_NAME = re.compile(r"\w+")
+PLAIN = re.compile(r"\w+")
 
 
 def expanded(
@@ -129,7 +129,7 @@ def by_columns(items: Sequence[exp.Expr], scope: Scope, oracle: Oracle) -> list[
     return found
 
 
-def by_conditions(condition: exp.Expr | None, scope: Scope, oracle: Oracle) -> list[exp.Expr]:
+def each_of_columns(condition: exp.Expr | None, scope: Scope, oracle: Oracle) -> list[exp.Expr]:
     """A WHERE; with COLUMNS(…) it holds where it holds of each column that is named.
 
     Keys of ORDER BY are made many in the same way.
@@ -209,7 +209,7 @@ def _labels(
     else:
         visible = [(v.label, v.merged.type) for v in scope.visible() if v.merged is not None]
     often = Counter(label.lower() for label, _ in visible)
-    if not all(_NAME.fullmatch(label) for label, _ in visible):
+    if not all(PLAIN.fullmatch(label) for label, _ in visible):
         raise NotTaken("COLUMNS of columns whose names are expressions")
     given = typed_nulls([Column(label, label, kind) for label, kind in visible])
     item = to_sql(columns if name is None else exp.Alias(this=columns.copy(), alias=name))
@@ -268,7 +268,7 @@ def _filtered(item: exp.Expr) -> tuple[exp.Expr, exp.Expr] | None:
 def _chosen(test: exp.Expr, columns: Starred, oracle: Oracle) -> Starred:
     """Those of the columns whose names pass; DuckDB tells which."""
     names = {label.lower(): label for label, _ in columns}
-    if not all(map(_NAME.fullmatch, names)):
+    if not all(map(PLAIN.fullmatch, names)):
         raise NotTaken("a choice of columns whose names are expressions")
     given = typed_nulls([Column(label, label, "INTEGER") for label in names.values()])
     kept = {c.lower() for c, _ in oracle.describe(f"SELECT {to_sql(test)} FROM ({given})")}

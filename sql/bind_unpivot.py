@@ -1,7 +1,8 @@
 """``FROM t UNPIVOT (value FOR name IN (a, b))``: a row per column, as an UNNEST of two lists.
 
 The statement ``UNPIVOT t ON a, b INTO NAME name VALUE value`` is the same.
-``UNPIVOT ((x, y) FOR name IN ((a, b), (c, d)))`` makes a row per list of columns.
+``UNPIVOT ((x, y) FOR name IN ((a, b), (c, d)))`` makes a row per list of columns. An expression
+over a column (``a::VARCHAR``, ``COLUMNS('x.') + 1``) goes by the column's name.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from tidewheel.planner.logical import Filter, Named, Node, Unnest
 from tidewheel.planner.text import column, identifier
 
 from .bind_items import relation
-from .bind_scope import NotTaken
+from .bind_scope import NotTaken, Scope
+from .bind_star import each_of_columns
 
 if TYPE_CHECKING:
     from .bind_from import From, FromBinder
@@ -64,11 +66,9 @@ def unpivoted(
     plain.set("pivots", None)
     plain.set("joins", None)
     node, relations = binder.bind(plain, ())
+    scope = Scope(relations)
     columns = {
-        v.label.lower(): (v.label, v.merged)
-        for r in relations
-        for v in r.columns
-        if v.merged is not None
+        v.label.lower(): (v.label, v.merged) for v in scope.visible() if v.merged is not None
     }
     fields = pivot.args["fields"]
     given = [name for v in pivot.expressions for name in _parts(v)]
@@ -78,18 +78,20 @@ def unpivoted(
     values: list[list[exp.Expr]] = [[] for _ in given]
     used: set[str] = set()
     for e in _chosen(fields[0].expressions, columns.keys()):
-        parts = _parts(e.this if isinstance(e, exp.PivotAlias) else e)
-        keys = [part.name.lower() for part in parts if isinstance(part, exp.Column)]
-        found = [columns[key] for key in keys if key in columns]
-        if len(found) != len(parts) or len(parts) != len(given):
-            raise NotTaken("UNPIVOT of what is no column")
-        text = "_".join(label for label, _ in found)
-        texts.append(
-            exp.Literal.string(e.args["alias"].name if isinstance(e, exp.PivotAlias) else text)
-        )
-        for of, (_, known) in zip(values, found, strict=True):
-            of.append(column(known.name))
-        used.update(keys)
+        name = e.args["alias"].name if isinstance(e, exp.PivotAlias | exp.Alias) else None
+        whole = e.this if name is not None else e
+        for each in each_of_columns(whole, scope, binder.binder.oracle):
+            parts = _parts(each)
+            read = [_one_column(part) for part in parts]
+            if not columns.keys() >= {*read} or len(parts) != len(given):
+                raise NotTaken("UNPIVOT of what is no column")
+            text = "_".join(columns[key][0] for key in read) if name is None else name
+            texts.append(exp.Literal.string(text))
+            for of, part, key in zip(values, parts, read, strict=True):
+                plain_column = isinstance(part, exp.Column)
+                made = column(columns[key][1].name) if plain_column else _bound(binder, part, scope)
+                of.append(made)
+            used.update(read)
     calls = [exp.Explode(this=exp.Array(expressions=part)) for part in (texts, *values)]
     types = binder.binder.oracle.types(calls, node.schema)
     labels = [fields[0].this.name, *(v.name for v in given)]
@@ -103,8 +105,9 @@ def unpivoted(
     labels = [*(label for label, _ in kept), *labels]
     alias = pivot.args.get("alias")
     renamed = () if alias is None else tuple(c.name for c in alias.columns)
-    if renamed and not statement:  # DuckDB gives them before it leaves NULLs out, and again after
-        raise NotTaken("UNPIVOT with names for its columns")
+    if renamed and not statement and len(renamed) < len(labels):
+        # DuckDB gives them before it leaves NULLs out, and again after
+        raise NotTaken("UNPIVOT with names for some of its columns")
     path = (alias.name,) if alias is not None else ("__unnamed_pivot",)
     return rows, [relation(path, labels, [*(c for _, c in kept), *fresh], renamed)]
 
@@ -112,3 +115,15 @@ def unpivoted(
 def _parts(written: exp.Expr) -> list[exp.Expr]:
     """What stands in parentheses, or the one thing that stands without."""
     return list(written.expressions) if isinstance(written, exp.Tuple) else [written]
+
+
+def _one_column(written: exp.Expr) -> str:
+    """The one column that an expression is of; DuckDB refuses others."""
+    found = {c.name.lower() for c in written.find_all(exp.Column) if not c.table}
+    if len(found) != 1 or written.find(exp.Query):
+        raise NotTaken("UNPIVOT of what is no column")
+    return found.pop()
+
+
+def _bound(binder: FromBinder, written: exp.Expr, scope: Scope) -> exp.Expr:
+    return exp.Paren(this=binder.select.resolve_in(scope, written, pure=True))

@@ -9,7 +9,7 @@ the plan's columns must have the types that it names, or the whole stays one blo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial, reduce
 
 import duckdb
@@ -41,8 +41,10 @@ from .bind_query import BoundQuery
 from .bind_scope import FURTHER_OUT, Cte, Names, NotTaken, Scope, deduplicated
 from .bind_select import SelectBinder
 from .bind_set import SetOperations
+from .bind_star import PLAIN
 from .bind_types import Oracle, first_line, may_name
 from .parse_trees import same_query
+from .pivot_statement import as_select
 from .statements import mentions_recursion, words_in
 
 DIALECT = Tidewheel
@@ -101,11 +103,13 @@ def _parsed(text: str, oracle: Oracle) -> exp.Query | str:
     try:
         trees = sqlglot.parse(text, read=DIALECT)
     except sqlglot.errors.SqlglotError as error:
+        if (select := as_select(text)) is not None:
+            return _parsed(select, oracle)
         if "using key" in text.lower():
             return "USING KEY with aggregates, which DuckDB runs"
         return f"sqlglot cannot parse it: {str(error).splitlines()[0]}"
     if len(trees) == 1 and isinstance(trees[0], exp.Pivot):
-        return _parsed(f"SELECT * FROM ({text.rstrip().rstrip(';')}\n)", oracle)
+        return _parsed(as_select(text) or f"SELECT * FROM ({text.rstrip().rstrip(';')}\n)", oracle)
     if len(trees) != 1 or not isinstance(trees[0], exp.Query):
         return "not a SELECT"
     tree = _without_places(trees[0])
@@ -236,10 +240,23 @@ class Binder:
             before, self.ctes = self.ctes, cte.ctes
             try:
                 query = self.query(cte.query)
+                columns = self.named(cte.query, query.columns)
             finally:
                 self.ctes = before
-            cte.bound = query.node, _relabelled(query.columns, cte.labels)
+            cte.bound = query.node, _relabelled(columns, cte.labels)
         return cte.bound
+
+    def named(self, tree: exp.Expr, columns: tuple[Column, ...]) -> tuple[Column, ...]:
+        """The columns of a query by DuckDB's names, where some are expressions without one.
+
+        One that reads the SELECT around is not asked for.
+        """
+        if all(PLAIN.fullmatch(c.label) for c in columns):
+            return columns
+        with suppress(NotTaken, duckdb.Error):
+            known = self.block(tree.copy(), "its names").columns
+            return _relabelled(columns, [c.label for c in known])
+        return columns
 
     def correlated_cte(self, cte: Cte) -> BoundQuery:
         """A WITH table that reads the SELECTs around its WITH, anew for each that reads it."""
