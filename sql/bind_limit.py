@@ -18,14 +18,39 @@ from tidewheel.planner.logical import (
     Window,
     references,
 )
-from tidewheel.planner.text import column
+from tidewheel.planner.text import column, to_sql
 
 from .bind_scope import Names, NotTaken
+from .bind_types import Oracle, is_volatile
 
 
 def is_all(key: exp.Expr, keys: Sequence[exp.Expr]) -> bool:
     """Is `key` an ``ORDER BY *``, which is ``ORDER BY ALL``? With others it is FROM's columns."""
     return len(keys) == 1 and isinstance(key, exp.Star) and not any(key.args.values())
+
+
+def with_constants(tree: exp.Expr, oracle: Oracle) -> exp.Expr:
+    """The query with ``LIMIT 2 * 5`` as the number that it is, ``LIMIT NULL`` as none."""
+    found = tree
+    for key in ("limit", "offset"):
+        clause = tree.args.get(key)
+        if not isinstance(clause, exp.Limit | exp.Offset) or clause.args.get("limit_options"):
+            continue
+        count = clause.expression
+        if isinstance(count, exp.Literal | exp.Neg) or not _is_constant(count):
+            continue
+        ((value,),) = oracle.rows(f"SELECT CAST({to_sql(count)} AS BIGINT)")
+        found = found.copy() if found is tree else found
+        if value is None:
+            found.set(key, None)
+        elif value >= 0:
+            found.args[key].set("expression", exp.Literal.number(value))
+    return found
+
+
+def _is_constant(count: exp.Expr | None) -> bool:
+    varying = (exp.Column, exp.Query, exp.Placeholder, exp.Parameter)
+    return count is not None and count.find(*varying) is None and not is_volatile(count)
 
 
 def limits(tree: exp.Expr) -> bool:

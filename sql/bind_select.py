@@ -37,7 +37,7 @@ from .bind_nothing import on_nothing
 from .bind_prefix import Prefix, runs
 from .bind_query import BoundQuery, names_of
 from .bind_scope import FURTHER_OUT, NotTaken, Scope, parts_of
-from .bind_star import by_columns, each_of_columns, expanded
+from .bind_star import by_columns, by_number, each_of_columns, expanded
 from .bind_subquery import Subqueries
 from .bind_subquery_forms import SubqueryForms
 from .bind_types import is_volatile
@@ -75,7 +75,8 @@ class SelectBinder:
         self._windows = {w.name.lower(): w for w in select.args.get("windows") or ()}
         self._bind_from(select)
         clauses = self._clauses
-        items = by_columns(select.expressions, self.scope, self.binder.oracle)
+        numbered = [by_number(e, self.scope) for e in select.expressions]
+        items = by_columns(numbered, self.scope, self.binder.oracle)
         clauses.items = self._select_list(items)
         self._bind_where(select)
         order = self._order_items(select)
@@ -349,6 +350,8 @@ class SelectBinder:
         return keys
 
     def _order_by(self, expression: exp.Expr) -> list[exp.Expr]:
+        if isinstance(expression, exp.PositionalColumn):  # here #1 is the first that is selected
+            expression = expression.this
         if isinstance(expression, exp.Literal):
             if expression.is_string:
                 return []  # a constant orders nothing

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 
 from sqlglot import exp
 
@@ -127,6 +128,33 @@ def by_columns(items: Sequence[exp.Expr], scope: Scope, oracle: Oracle) -> list[
             one = _replaced(item, _column(columns, label))
             found.append(one if one == _column(columns, name) else alias_of(one, name))
     return found
+
+
+def by_number(item: exp.Expr, scope: Scope) -> exp.Expr:
+    """``#2``, in the SELECT list the second column of the FROM items, by its name."""
+    if not any(isinstance(n, exp.PositionalColumn) for n in _own(item)):
+        return item
+    if isinstance(item, exp.PositionalColumn):
+        return _numbered(item, scope)
+    if not isinstance(item, exp.Alias) or item.find(exp.Query):
+        raise NotTaken("a column by its number in an expression")  # DuckDB's name has the number
+    return item.transform(
+        lambda n: _numbered(n, scope) if isinstance(n, exp.PositionalColumn) else n
+    )
+
+
+def _numbered(number: exp.PositionalColumn, scope: Scope) -> exp.Column:
+    known = [(r, v) for r in scope.relations for v in r.columns]
+    if not number.name.isdigit() or not 1 <= int(number.name) <= len(known):
+        raise NotTaken("the number of no column")
+    of, meant = known[int(number.name) - 1]
+    for path in ((), of.path[-1:]):
+        names = [identifier(p) for p in (*path, meant.label)]
+        found = exp.Column(**dict(zip(("this", "table"), names[::-1], strict=False)))
+        with suppress(NotTaken):
+            if scope.find(parts_of(found)) == column(meant.column.name):
+                return found
+    raise NotTaken("the number of a column that has no name of its own")
 
 
 def each_of_columns(condition: exp.Expr | None, scope: Scope, oracle: Oracle) -> list[exp.Expr]:

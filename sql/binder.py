@@ -33,7 +33,7 @@ from tidewheel.planner.text import alias_of, column, shallow, to_sql, typed_null
 
 from . import join_parentheses, reads
 from .bind_catalog import Catalog
-from .bind_limit import lets_one_through
+from .bind_limit import lets_one_through, with_constants
 from .bind_macros import expanded
 from .bind_names import Aggregates
 from .bind_parameters import by_name, marked, unmarked
@@ -171,7 +171,7 @@ class Binder:
                 bare = tree.copy()
                 bare.set("with_", None)
                 return self.query(bare, outer, for_exists, late)
-        tree = _by_expression(_unwrapped(tree))
+        tree = with_constants(_by_expression(_unwrapped(tree)), self.oracle)
         with self._with(tree.args.get("with_"), outer):
             try:
                 if isinstance(tree, exp.Select):

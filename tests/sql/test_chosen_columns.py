@@ -40,6 +40,10 @@ QUERIES = (
     "SELECT DISTINCT ON (COLUMNS('[a]')) * FROM l ORDER BY a, b",
     "SELECT a FROM l WHERE b IN (SELECT COLUMNS('c') FROM r)",
     "SELECT (SELECT max(COLUMNS('c')) FROM r) AS m, COLUMNS('a') FROM l",
+    # in the SELECT list #1 is a column of FROM, in ORDER BY one of the SELECT list
+    "SELECT #2, a FROM l ORDER BY #1 DESC, #2 LIMIT 3",
+    "SELECT b, #4, #2 + #3 AS s FROM l JOIN r ON b = c",
+    "SELECT y.a, #1, #4 FROM l JOIN l y ON l.b = y.a",
     # FROM first: a comma binds looser than the joins behind it there, too
     "FROM l, r RIGHT JOIN l z ON z.a = r.c",
     "FROM l, r x FULL JOIN r y ON x.c = y.d SELECT a, y.c WHERE a > 1",
