@@ -14,12 +14,16 @@ from .bind_names import Aggregates
 from .bind_own_rows import OwnRows, operand, reads_values_alone
 from .bind_quantified import VALUE, Quantified, values_of
 from .bind_scope import NotTaken, Scope
+from .bind_types import is_volatile
 
 if TYPE_CHECKING:
     from .bind_subquery import Subqueries
     from .binder import Binder
 
 Walk = Callable[[exp.Expr], exp.Expr]
+
+
+_INTEGERS = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT"}
 
 
 class SubqueryForms:
@@ -80,10 +84,20 @@ class SubqueryForms:
             met = _of_one_group(node.this, self._aggregates, exp.true())
             if met is not None:
                 return walk(exp.Coalesce(this=met, expressions=[exp.false()]))
-            query = self._binder.query(node.this, scope, for_exists=True)
+            try:
+                query = self._binder.query(node.this, scope, for_exists=True)
+            except NotTaken:
+                if (either := self._either(node, node.this, scope)) is None:
+                    raise
+                return walk(either)
             return self._subqueries.add("exists", query, (), node.this)
         if isinstance(node, exp.In):
-            query = self._binder.query(node.args["query"], scope)
+            try:
+                query = self._binder.query(node.args["query"], scope)
+            except NotTaken:
+                if (either := self._either(node, node.args["query"], scope)) is None:
+                    raise
+                return walk(either)
             operands = node.this.expressions if isinstance(node.this, exp.Tuple) else [node.this]
             bound = [walk(o) for o in operands]
             if len(bound) != len(query.columns):
@@ -97,6 +111,35 @@ class SubqueryForms:
         if len(query.columns) != 1:
             raise NotTaken("a scalar subquery with several columns")
         return self._subqueries.add("scalar", query, (), node)
+
+    def _either(self, node: exp.Expr, query: exp.Expr, scope: Scope) -> exp.Expr | None:
+        """EXISTS or IN over a UNION as one over either side: these may read the row around, or not.
+
+        None where the sides have other types than the UNION, or what is compared would be computed
+        twice.
+        """
+        sides = _sides(query)
+        if sides is None:
+            return None
+        found: list[exp.Expr] = [exp.Exists(this=s.copy()) for s in sides]
+        if isinstance(node, exp.In):
+            if node.this.find(exp.Query) or is_volatile(node.this):
+                return None
+            if self._kinds(query, scope) is None:
+                return None
+            found = [
+                exp.In(this=node.this.copy(), query=exp.Subquery(this=s.unnest().copy()))
+                for s in sides
+            ]
+        return exp.Paren(this=exp.Or(this=found[0], expression=found[1]))
+
+    def _kinds(self, query: exp.Expr, scope: Scope) -> list[str] | None:
+        """The types of a query's columns, integers as one; None where sides of a UNION differ."""
+        if (sides := _sides(query)) is not None:
+            one, other = (self._kinds(s, scope) for s in sides)
+            return one if one == other else None
+        found = self._binder.query(query, scope).columns
+        return ["INTEGER" if c.type in _INTEGERS else c.type for c in found]
 
     def _as_list(self, query: exp.Expr, scope: Scope) -> exp.Expr:
         """``ARRAY(SELECT e FROM … ORDER BY …)``: the list of e, empty where there are no rows."""
@@ -237,3 +280,12 @@ def _calls(key: exp.Expr, name: str) -> bool:
 _NOT_ONE = (exp.Columns, exp.Window, exp.Explode, exp.Unnest)
 _MORE = ("group", "qualify", "distinct", "limit", "offset", "order", "windows")
 _NOT_ROWS = ("group", "having", "qualify", "distinct", "limit", "offset", "with_")
+
+
+def _sides(query: exp.Expr) -> tuple[exp.Expr, exp.Expr] | None:
+    """The sides of a UNION without clauses of its own."""
+    union = query.unnest()
+    clauses = ("with_", "order", "limit", "offset", "by_name", "side", "kind", "on")
+    if not isinstance(union, exp.Union) or any(union.args.get(k) for k in clauses):
+        return None
+    return union.this, union.expression
