@@ -57,6 +57,10 @@ def expanded(
     elif isinstance(expression, exp.Explode) and type(expression.this) is exp.Column:
         parts = parts_of(expression.this)
         return _fields(parts, scope) if _struct(parts, scope) is not None else None
+    elif isinstance(expression, exp.Explode) and _is_made(expression.this):
+        # of aggregates, say, whose types are not known before there are groups
+        fields = expression.this.expressions
+        return [(e.name, exp.Paren(this=clause(e.expression))) for e in fields]
     elif isinstance(expression, exp.Explode) and not expression.find(exp.Query):
         value = clause(expression.this)
         return _fields_of(value, kind(value))
@@ -65,6 +69,13 @@ def expanded(
     if test is not None:
         columns = _chosen(test, columns, oracle)
     return _modified(star, columns, scope, clause)
+
+
+def _is_made(value: exp.Expr) -> bool:
+    """Is it ``{'a': …, 'b': …}``?"""
+    return isinstance(value, exp.Struct) and all(
+        isinstance(e, exp.PropertyEQ) for e in value.expressions
+    )
 
 
 def _struct(parts: Sequence[str], scope: Scope) -> Column | None:
