@@ -23,9 +23,10 @@ from tidewheel.planner.lower_view import Stream, ViewLowering
 from tidewheel.planner.text import column, identifier, to_sql
 from tidewheel.planner.view_answers import Answer, by_kernel
 from tidewheel.planner.view_kernels import group_kernel
-from tidewheel.planner.window_arrays import in_arrays
+from tidewheel.planner.window_arrays import by_values, values_of
 from tidewheel.planner.window_doubles import Doubles, summed
-from tidewheel.planner.window_reach import RUNNING, by_rows, combined, looking
+from tidewheel.planner.window_reach import RUNNING, by_rows, combined, looking, name_of
+from tidewheel.planner.window_running import gone_on
 
 
 def following(low: ViewLowering, stream: Stream, same: Sequence[L.Named]) -> Stream | None:
@@ -89,10 +90,18 @@ def following(low: ViewLowering, stream: Stream, same: Sequence[L.Named]) -> Str
     rest, same_output = doubles.finished(evaluate, same_schema)
     if same_output.types != output.types:
         return None
-    made = doubles.by_arrays(output)
-    whole = in_arrays(windows, source, group, output, whole, reach.total, made)
+    values = values_of(windows, source, output, reach.total, doubles.by_arrays(output, {}))
+    if values is not None:
+        whole = by_values(windows, source, group, output, whole, values)
     if not carried:
         rest = whole
+    elif values is not None:
+        at_ = {at: width + i for i, at in enumerate(carried)}
+        states_ = doubles.by_arrays(output, at_)
+        values = [states_.get(i) or value for i, value in enumerate(values)]
+        names = {at: name_of(e.expr) for at, e in enumerate(named) if at in forms}
+        on = gone_on(values, names, output, width, at_, at_[carried[-1]])
+        rest = rest if on is None else by_values(windows, source, group, output, rest, on)
     place, before_ = order_at(value, item), [width + at for at in carried]
     op = Following(source, group, place, reach, output, whole, rest, before_)
     return with_functions(low, placed, op, named, doubles.answer(answer, schema))

@@ -30,7 +30,7 @@ _FAR: Final = 1 << 31  # rows: behind all others
 _SUM: Final = 1 << 53  # up to here a DOUBLE holds every integer
 
 
-class _Open(Exception):
+class Open(Exception):
     """For these rows the statement decides."""
 
 
@@ -50,7 +50,7 @@ class Rows:
     def settled(self) -> None:
         """No two rows of a group are alike."""
         if len(self.at) and self.peers[-1] + 1 < len(self.at):
-            raise _Open
+            raise Open
 
 
 Frame = Callable[[Rows], tuple[Int64s, Int64s]]
@@ -71,22 +71,48 @@ def in_arrays(
     `numbered`: the last one numbers the rows, those that tie in any order. `given`: what gives the
     values of some windows, by their places.
     """
-    if not all(isinstance(w, exp.Window) for w in windows):
-        return sql
+    values = values_of(windows, source, schema, numbered, given)
+    return sql if values is None else by_values(windows, source, key, schema, sql, values)
+
+
+def values_of(
+    windows: Sequence[exp.Expr],
+    source: Schema,
+    schema: Schema,
+    numbered: bool = False,
+    given: Mapping[int, Value | None] | None = None,
+) -> list[Value] | None:
+    """What gives the values of all `windows`; None if that of one is not known."""
+    kinds = schema.kinds[len(source) :]
+    values: list[Value] = []
+    for i, (window, kind) in enumerate(zip(windows, kinds, strict=True)):
+        value: Value | None = None
+        if numbered and i == len(windows) - 1:
+            value = _number
+        elif given and i in given:
+            value = given[i]
+        elif isinstance(window, exp.Window):
+            value = _value(window, source, kind)
+        if value is None:
+            return None
+        values.append(value)
+    return values
+
+
+def by_values(
+    windows: Sequence[exp.Expr],
+    source: Schema,
+    key: Sequence[int],
+    schema: Schema,
+    sql: Evaluate,
+    values: Sequence[Value],
+) -> Evaluate:
+    """`sql`, or faster what `values` give: rows may have more columns than those of `source`."""
     ordered = [w.args["order"] for w in windows if w.args.get("order")]
     if len({to_sql(order) for order in ordered}) > 1:
         return sql
     order = _order(ordered[0], source) if ordered else []
-    kinds = schema.kinds[len(source) :]
-    made = given or {}
-    values = [
-        made[i] if i in made else _value(w, source, kind)
-        for i, (w, kind) in enumerate(zip(windows, kinds, strict=True))
-    ]
-    if numbered:
-        values[-1] = _number
-    known = [v for v in values if v is not None]
-    if order is None or len(known) < len(values):
+    if order is None:
         return sql
     spec = KeySpec(source, key)
 
@@ -94,10 +120,11 @@ def in_arrays(
         if 0 < len(rows) <= MANY:
             try:
                 found = _sorted(rows, spec, order)
-                added = [value(found) for value in known]
-            except _Open:
+                added = [value(found) for value in values]
+            except Open:
                 return sql(rows)
-            return Delta(schema, [*found.cols, *added], np.ones(len(rows), np.int64))
+            cols = found.cols[: len(source)]
+            return Delta(schema, [*cols, *added], np.ones(len(rows), np.int64))
         return sql(rows)
 
     return evaluate
@@ -130,9 +157,9 @@ def _sorted(rows: Delta, spec: KeySpec, order: Sequence[Ranking]) -> Rows:
     if not spec.exact(cols):
         for i, kind in zip(spec.indices, spec.kinds, strict=True):
             if not (kind.equal(cols[i][1:], cols[i][:-1]) | begins[1:]).all():
-                raise _Open  # two groups of one hash
+                raise Open  # two groups of one hash
     if begins.sum() > _GROUPS:
-        raise _Open
+        raise Open
     start, end, _ = _runs(begins)
     first, last, peers = _runs(_changes([groups, *(b[at] for b in by)]))
     return Rows(cols, np.arange(n), start, end, first, last, peers)
@@ -304,7 +331,7 @@ def _sum(at: int, column: FixedType, kind: ColumnType, frame: Frame, mean: bool)
             values = np.where(nulls, 0, values)
         most = max(int(values.max()), -int(values.min()))
         if most * len(values) >= _SUM:
-            raise _Open
+            raise Open
         places = frame(rows)
         counts, sums = _counted(rows.cols[at], places), _running(values)
         found, there = sums[places[1]] - sums[places[0]], counts > 0
@@ -325,7 +352,7 @@ def _extreme(at: int, column: FixedType, frame: Frame, least: bool) -> Value:
     def value(rows: Rows) -> Col:
         low, high = frame(rows)
         if not (low == rows.start).all():
-            raise _Open
+            raise Open
         values, nulls = column.split(rows.cols[at])
         if nulls is not None:
             ends = np.iinfo(values.dtype)

@@ -22,7 +22,7 @@ from tidewheel.engine.state.columns import Array, Col, ColumnType, Mask
 from tidewheel.engine.state.delta import Delta, Int64s, KeySpec, Schema
 from tidewheel.planner import logical as L
 from tidewheel.planner.order_of_rows import call_of
-from tidewheel.planner.text import OWN, column, identifier, to_sql, written
+from tidewheel.planner.text import column, identifier, to_sql, written
 from tidewheel.planner.view_answers import Answer
 from tidewheel.planner.view_kernels import INPUT, group_kernel
 from tidewheel.planner.window_arrays import Frame, Rows, Value, frame_of
@@ -103,7 +103,7 @@ class Doubles:
             if s.state is None:
                 found[0], read = _PLACE, f"(SELECT *, {place} FROM {INPUT})"
                 last = _over(s, exp.Max(this=column(_PLACE)))
-                found.append(f"{OWN}coalesce({last}, 0) AS {_END.format(i)}")
+                found.append(f"coalesce({last}, 0) AS {_END.format(i)}")
         return found, read
 
     def states(self, before: Mapping[int, str]) -> list[str]:
@@ -128,23 +128,55 @@ class Doubles:
     def _finish(self, found: Schema) -> Finish:
         return Finish(self.source, self.key, self._sums, found)
 
-    def by_arrays(self, schema: Schema) -> dict[int, Value | None]:
-        """What gives sums and states of a few groups, by their places; None: the statement."""
+    def by_arrays(self, schema: Schema, before: Mapping[int, int]) -> dict[int, Value | None]:
+        """What gives sums and states of a few groups, by their places; None: the statement.
+
+        `before`: columns with the states that running ones go on from, by the places of states.
+        """
         found: dict[int, Value | None] = {}
         for s in self._sums:
             frame = frame_of(s.over.args.get("spec"), True)
             kind = schema.kinds[len(self.source) + s.at]
-            found[s.at] = None if frame is None else partial(self._value, s, frame, kind)
-            if s.state is not None:
-                found[s.state] = None if frame is None else partial(self._state, s, frame)
+            if s.state is None:
+                found[s.at] = None if frame is None else partial(self._value, s, frame, kind)
+                continue
+            found[s.at] = found[s.state] = None
+            if frame is not None:
+                running = _Running(self.source, s, frame, kind, before.get(s.state))
+                found[s.at], found[s.state] = running.value, running.state
         return found
 
     def _value(self, s: _Sum, frame: Frame, kind: ColumnType, rows: Rows) -> Col:
         result = framed(s.function, *s.values(rows.cols, self.source), *frame(rows))
         return kind.join(*_nulls(result))  # type: ignore[attr-defined]
 
-    def _state(self, s: _Sum, frame: Frame, rows: Rows) -> Col:
-        return FrameSums.of(*s.values(rows.cols, self.source), *frame(rows)).states()
+
+@dataclass
+class _Running:
+    """A running sum by arrays, and its states, which are asked for after it."""
+
+    source: Schema
+    sum: _Sum
+    frame: Frame
+    kind: ColumnType
+    before: int | None
+    _sums: FrameSums | None = None
+
+    def value(self, rows: Rows) -> Col:
+        """The sums, or means."""
+        values = self.sum.values(rows.cols, self.source)
+        self._sums = FrameSums.of(*values, *self.frame(rows))
+        if self.before is not None:
+            begins = rows.at == rows.start
+            states = columns_.take(rows.cols[self.before], begins.nonzero()[0])
+            self._sums.go_on(begins.cumsum() - 1, states.to_pylist())
+        return self.kind.join(*_nulls(self._sums.value(self.sum.function)))  # type: ignore[attr-defined]
+
+    def state(self, rows: Rows) -> Col:
+        """What is gone on from."""
+        assert self._sums is not None
+        states, self._sums = self._sums.states(), None
+        return states
 
 
 class Finish:

@@ -14,6 +14,7 @@ from sqlglot import exp
 
 from tidewheel.engine.operators.following import Reach
 from tidewheel.planner import logical as L
+from tidewheel.planner.order_of_rows import call_of
 from tidewheel.planner.text import OWN, to_sql
 from tidewheel.planner.view_kernels import statements
 
@@ -80,7 +81,7 @@ def looking(named: L.Named, type_of: TypeOf) -> Looking | None:
         call = call.this
     if not isinstance(call, exp.Func) or call.find(exp.Distinct, exp.Order, exp.Window):
         return None
-    name = to_sql(call).split("(", 1)[0].strip().lower()
+    name = name_of(window)
     if name in _PLACES:
         return Looking(Reach(total=True), RUNNING[name]) if not call.expressions else None
     if name in ("lag", "lead"):
@@ -105,6 +106,11 @@ def looking(named: L.Named, type_of: TypeOf) -> Looking | None:
         return Looking(frame, RUNNING[name]) if name in RUNNING else None
     # (which of the rows that tie at an end of a RANGE is the first one, or the last, is open)
     return None if name.endswith("_value") and not by_rows(window) else Looking(frame)
+
+
+def name_of(window: exp.Expr) -> str:
+    """What the function over a window is called."""
+    return to_sql(call_of(window.this)).split("(", 1)[0].strip().lower()
 
 
 def _exact(kind: str) -> bool:
