@@ -25,7 +25,7 @@ from tidewheel.planner.view_answers import Answer, by_kernel
 from tidewheel.planner.view_kernels import group_kernel
 from tidewheel.planner.window_arrays import by_values, values_of
 from tidewheel.planner.window_doubles import Doubles, summed
-from tidewheel.planner.window_reach import RUNNING, by_rows, combined, looking, name_of
+from tidewheel.planner.window_reach import RUNNING, Looking, by_rows, combined, looking, name_of
 from tidewheel.planner.window_running import gone_on
 
 
@@ -35,9 +35,8 @@ def following(low: ViewLowering, stream: Stream, same: Sequence[L.Named]) -> Str
     if len(orders) != 1:
         return None
     stream = low.flush(stream)
-    looks = [looking(e, partial(low.type_of, stream=stream)) for e in same]
-    found = [look for look in looks if look is not None]
-    if len(found) < len(looks):
+    found = _looks(low, stream, same)
+    if found is None:
         return None
     window = same[0].expr
     keys = window.args.get("partition_by") or []
@@ -101,10 +100,22 @@ def following(low: ViewLowering, stream: Stream, same: Sequence[L.Named]) -> Str
         values = [states_.get(i) or value for i, value in enumerate(values)]
         names = {at: name_of(e.expr) for at, e in enumerate(named) if at in forms}
         on = gone_on(values, names, output, width, at_, at_[carried[-1]])
-        rest = rest if on is None else by_values(windows, source, group, output, rest, on)
+        if on is not None:
+            rest = by_values(windows, source, group, output, rest, on, in_order=True)
     place, before_ = order_at(value, item), [width + at for at in carried]
     op = Following(source, group, place, reach, output, whole, rest, before_)
     return with_functions(low, placed, op, named, doubles.answer(answer, schema))
+
+
+def looks_back(low: ViewLowering, stream: Stream, same: Sequence[L.Named]) -> bool:
+    """Do all functions look back?"""
+    return _looks(low, low.flush(stream), same) is not None
+
+
+def _looks(low: ViewLowering, stream: Stream, same: Sequence[L.Named]) -> list[Looking] | None:
+    looks = [looking(e, partial(low.type_of, stream=stream)) for e in same]
+    found = [look for look in looks if look is not None]
+    return found if len(found) == len(looks) else None
 
 
 def order_at(at: int, item: exp.Expr) -> Order:

@@ -1,7 +1,7 @@
 """Window functions of maintained views.
 
 Window ─┬─ row_number() or rank(), and a filter that wants the first of each group ─▶ Ordered
-        ├─ functions in one order that look at rows before, or a few around: Following
+        ├─ functions in one order that look at rows before, or some around: Following
         └─ any other function: Regroup, one statement for those with one PARTITION BY
 """
 
@@ -25,6 +25,7 @@ from tidewheel.planner.lower_view import (
 from tidewheel.planner.lower_view_asked import first_in_place
 from tidewheel.planner.lower_view_following import (
     following,
+    looks_back,
     order_at,
     with_functions,
     without_ties,
@@ -36,7 +37,7 @@ from tidewheel.planner.text import OWN, identifier, to_sql, written
 from tidewheel.planner.view_answers import by_kernel, by_tables
 from tidewheel.planner.view_kernels import INPUT, group_kernel
 from tidewheel.planner.window_arrays import in_arrays
-from tidewheel.planner.window_reach import by_rows, current_rows
+from tidewheel.planner.window_reach import by_rows, current_rows, mirrored
 
 
 @lowers(L.Window)
@@ -47,10 +48,14 @@ def _window(low: ViewLowering, node: L.Window) -> Stream:
             raise NoDeltaRule(f"{text} over rows whose order is open")
     stream = low(node.input)
     waiting = [current_rows(e) for e in node.exprs]
+    if not low.circuit.depth:
+        waiting = [mirrored(e) for e in waiting]
     while waiting:
         first = _partition(waiting[0])
         same = [e for e in waiting if _partition(e) == first]
-        waiting = [e for e in waiting if _partition(e) != first]
+        if not low.circuit.depth:
+            same = _in_one_order(low, stream, same)
+        waiting = [e for e in waiting if not any(e is other for other in same)]
         window = next(e for e in same[0].expr.find_all(exp.Window))
         nearby = None if low.circuit.depth else following(low, stream, same)
         if nearby is not None:
@@ -66,6 +71,17 @@ def _window(low: ViewLowering, node: L.Window) -> Stream:
         op = Regroup(source, positions, evaluate, schema, positions, low.circuit.depth, "window")
         stream = with_functions(low, placed, op, same, by_kernel(query, source.names, schema))
     return with_columns(low, stream, node.schema)
+
+
+def _in_one_order(low: ViewLowering, stream: Stream, same: list[L.Named]) -> list[L.Named]:
+    """Those in the first one's order, if all others look back as well, in theirs; or all."""
+    found: dict[str, list[L.Named]] = {}
+    for e in same:
+        window = next(e.expr.find_all(exp.Window))
+        found.setdefault(to_sql(window.args.get("order") or exp.Order()), []).append(e)
+    if len(found) > 1 and all(looks_back(low, stream, some) for some in found.values()):
+        return next(iter(found.values()))
+    return same
 
 
 _PLACES = (exp.RowNumber, exp.Ntile, exp.Lag, exp.Lead)

@@ -23,10 +23,13 @@ from tidewheel.engine.state.columns import Array, Col, ColumnType, FixedType, Ma
 from tidewheel.engine.state.delta import Delta, Int64s, KeySpec, Schema
 from tidewheel.planner.structural import plain, position
 from tidewheel.planner.text import to_sql
+from tidewheel.planner.window_reach import excluded
 
 MANY: Final = 20_000  # rows for which a statement is worth its while
+_ORDERED: Final = 100  # times as many, where they stand in order
 _GROUPS: Final = 64
 _FAR: Final = 1 << 31  # rows: behind all others
+_FITS: Final = 1 << 62
 _SUM: Final = 1 << 53  # up to here a DOUBLE holds every integer
 
 
@@ -106,8 +109,12 @@ def by_values(
     schema: Schema,
     sql: Evaluate,
     values: Sequence[Value],
+    in_order: bool = False,
 ) -> Evaluate:
-    """`sql`, or faster what `values` give: rows may have more columns than those of `source`."""
+    """`sql`, or faster what `values` give: rows may have more columns than those of `source`.
+
+    `in_order`: mostly the rows stand in order, so that there may be more of them.
+    """
     ordered = [w.args["order"] for w in windows if w.args.get("order")]
     if len({to_sql(order) for order in ordered}) > 1:
         return sql
@@ -117,7 +124,7 @@ def by_values(
     spec = KeySpec(source, key)
 
     def evaluate(rows: Delta) -> Delta:
-        if 0 < len(rows) <= MANY:
+        if 0 < len(rows) <= MANY * (_ORDERED if in_order else 1):
             try:
                 found = _sorted(rows, spec, order)
                 added = [value(found) for value in values]
@@ -150,9 +157,11 @@ def _sorted(rows: Delta, spec: KeySpec, order: Sequence[Ranking]) -> Rows:
         if nulls is not None:  # the last place may be a value's, too
             by.append(nulls != ranking.order.nulls_first)
         by.append(ranking(rows.cols, n))
-    at = np.lexsort([*reversed(by), groups])
-    groups = groups[at]
-    cols = [columns_.take(col, at) for col in rows.cols]
+    cols: Sequence[Col] = rows.cols
+    if not _in_order([groups, *by]):
+        at = np.lexsort([*reversed(by), groups])
+        groups, by = groups[at], [b[at] for b in by]
+        cols = [columns_.take(col, at) for col in rows.cols]
     begins = _changes([groups])
     if not spec.exact(cols):
         for i, kind in zip(spec.indices, spec.kinds, strict=True):
@@ -161,8 +170,17 @@ def _sorted(rows: Delta, spec: KeySpec, order: Sequence[Ranking]) -> Rows:
     if begins.sum() > _GROUPS:
         raise Open
     start, end, _ = _runs(begins)
-    first, last, peers = _runs(_changes([groups, *(b[at] for b in by)]))
+    first, last, peers = _runs(_changes([groups, *by]))
     return Rows(cols, np.arange(n), start, end, first, last, peers)
+
+
+def _in_order(by: Sequence[Array]) -> bool:
+    alike = np.ones(max(len(by[0]) - 1, 0), bool)
+    for keys in by:
+        if (alike & (keys[1:] < keys[:-1])).any():
+            return False
+        alike &= keys[1:] == keys[:-1]
+    return True
 
 
 def _changes(by: Sequence[Array]) -> Mask:
@@ -239,7 +257,7 @@ def frame_of(spec: exp.Expr | None, ordered: bool) -> Frame | None:
     if spec is None:
         return _to_peers if ordered else lambda rows: (rows.start, rows.end)
     given = spec.args
-    if given.get("exclude") or not ordered:
+    if excluded(spec) or not ordered:
         return None
     ends = []
     for at, side in (("start", "start_side"), ("end", "end_side")):
@@ -330,7 +348,7 @@ def _sum(at: int, column: FixedType, kind: ColumnType, frame: Frame, mean: bool)
         if nulls is not None:
             values = np.where(nulls, 0, values)
         most = max(int(values.max()), -int(values.min()))
-        if most * len(values) >= _SUM:
+        if most * len(values) >= (_SUM if mean else _FITS):
             raise Open
         places = frame(rows)
         counts, sums = _counted(rows.cols[at], places), _running(values)

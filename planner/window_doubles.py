@@ -17,18 +17,27 @@ from sqlglot import exp
 
 from tidewheel.engine.operators.frame_sums import FrameSums, Function, framed
 from tidewheel.engine.operators.regroup import Evaluate
+from tidewheel.engine.operators.running_sums import SQUARED
 from tidewheel.engine.state import columns as columns_
 from tidewheel.engine.state.columns import Array, Col, ColumnType, Mask
 from tidewheel.engine.state.delta import Delta, Int64s, KeySpec, Schema
 from tidewheel.planner import logical as L
-from tidewheel.planner.order_of_rows import call_of
 from tidewheel.planner.text import column, identifier, to_sql, written
 from tidewheel.planner.view_answers import Answer
 from tidewheel.planner.view_kernels import INPUT, group_kernel
 from tidewheel.planner.window_arrays import Frame, Rows, Value, frame_of
-from tidewheel.planner.window_reach import by_rows
+from tidewheel.planner.window_reach import by_rows, name_of
 
-_FUNCTIONS: Final[dict[str, Function]] = {"sum": "sum", "avg": "avg"}
+FUNCTIONS: Final[dict[str, Function]] = {
+    "sum": "sum",
+    "avg": "avg",
+    "stddev": "stddev_samp",
+    "stddev_samp": "stddev_samp",
+    "stddev_pop": "stddev_pop",
+    "variance": "var_samp",
+    "var_samp": "var_samp",
+    "var_pop": "var_pop",
+}
 _PLACE, _ROWS, _END, _BEFORE = "__tw_place", "__tw_rows{}", "__tw_end{}", "__tw_before{}"
 
 
@@ -39,6 +48,8 @@ def summed(window: exp.Expr) -> exp.Expr:
     if isinstance(call, exp.Filter):
         call, kept = call.this, call.expression.this
     value: exp.Expr = call.this
+    if FUNCTIONS[name_of(window)] in SQUARED:
+        value = exp.cast(value.copy(), "DOUBLE")
     return value if kept is None else exp.Case(ifs=[exp.If(this=kept.copy(), true=value.copy())])
 
 
@@ -56,9 +67,19 @@ class _Sum:
     state: int | None
 
     def values(self, cols: Sequence[Col], source: Schema) -> tuple[Array, Mask | None]:
-        """What is summed up."""
+        """What is summed up: doubles, or integers."""
         values, nulls = source.kinds[self.argument].split(cols[self.argument])  # type: ignore[attr-defined]
-        return values.astype(np.float64, copy=False), nulls
+        kind = np.float64 if values.dtype.kind == "f" else np.int64
+        return values.astype(kind, copy=False), nulls
+
+    def frames(self, cols: Sequence[Col], source: Schema, low: Int64s, high: Int64s) -> FrameSums:
+        """What is to be gone on from, or goes on."""
+        return FrameSums.of(*self.values(cols, source), low, high, self.function in SQUARED)
+
+    def one(self, source: Schema) -> int:
+        """What 1 is, among integers."""
+        kind = source.types[self.argument]
+        return int(10**kind.scale) if pa.types.is_decimal(kind) else 1
 
 
 @dataclass
@@ -74,8 +95,7 @@ class Doubles:
 
     def add(self, at: int, argument: int, window: exp.Expr, state: int | None = None) -> None:
         """The function `at` a place among all sums up a column."""
-        function = to_sql(call_of(window.this)).split("(", 1)[0].strip().lower()
-        self._sums.append(_Sum(at, _FUNCTIONS[function], argument, window, state))
+        self._sums.append(_Sum(at, FUNCTIONS[name_of(window)], argument, window, state))
 
     def texts(self, named: Sequence[L.Named]) -> list[str]:
         """All functions for a statement: in place of sums and states NULLs of their types."""
@@ -164,13 +184,13 @@ class _Running:
 
     def value(self, rows: Rows) -> Col:
         """The sums, or means."""
-        values = self.sum.values(rows.cols, self.source)
-        self._sums = FrameSums.of(*values, *self.frame(rows))
+        self._sums = self.sum.frames(rows.cols, self.source, *self.frame(rows))
         if self.before is not None:
             begins = rows.at == rows.start
             states = columns_.take(rows.cols[self.before], begins.nonzero()[0])
             self._sums.go_on(begins.cumsum() - 1, states.to_pylist())
-        return self.kind.join(*_nulls(self._sums.value(self.sum.function)))  # type: ignore[attr-defined]
+        result = self._sums.value(self.sum.function, self.sum.one(self.source))
+        return self.kind.join(*_nulls(result))  # type: ignore[attr-defined]
 
     def state(self, rows: Rows) -> Col:
         """What is gone on from."""
@@ -231,12 +251,12 @@ class Finish:
             if s.state is None:
                 result = framed(s.function, values, nulls, low, high)
             else:
-                sums = FrameSums.of(values, nulls, low, high)
+                sums = FrameSums.of(values, nulls, low, high, s.function in SQUARED)
                 if _BEFORE.format(i) in self._at:
                     before = self._column(rows, _BEFORE.format(i))
                     some = columns_.take(before, begins if index is None else index[begins])
                     sums.go_on(group, some.to_pylist())
-                result = sums.value(s.function)
+                result = sums.value(s.function, s.one(self._source))
                 states = len(self._source) + s.state
                 cols[states] = columns_.take(sums.states(), back)
             kind = self.schema.kinds[len(self._source) + s.at]

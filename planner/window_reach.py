@@ -56,14 +56,17 @@ _TICKS: Final = {
     "TIMESTAMP_NS": Decimal(1000),
 }
 """What a microsecond is in places of these types."""
-_FRAMED = {"count", "min", "max", "bool_and", "bool_or", "first_value", "last_value"}
+_SUMS: Final = ("sum", "avg")
+_SQUARED: Final = ("stddev", "stddev_samp", "stddev_pop", "variance", "var_samp", "var_pop")
+_FRAMED: Final = ("count", "min", "max", "bool_and", "bool_or", "first_value", "last_value")
+_MIRRORED: Final = (*_FRAMED, *_SUMS, *_SQUARED)
 
 
 @dataclass(frozen=True, slots=True)
 class Looking:
     """How far a window function looks; `running`: its form if it looks at all rows before.
 
-    `floating`: it sums up doubles (see `window_doubles`).
+    `floating`: it is of exact sums (see `window_doubles`).
     """
 
     reach: Reach
@@ -92,12 +95,15 @@ def looking(named: L.Named, type_of: TypeOf) -> Looking | None:
         return Looking(Reach(before=rows) if name == "lag" else Reach(after=rows))
     spec = window.args.get("spec")
     frame = _frame(spec, window.args["order"].expressions[0].this, type_of)
-    if frame is None or (name not in _FRAMED and name not in ("sum", "avg")):
+    if frame is None or name not in (*_FRAMED, *_SUMS, *_SQUARED):
         return None
-    if name in ("sum", "avg"):
+    if name in _SQUARED and len([v for v in call.args.values() if v]) > 1:
+        return None
+    if name in _SUMS or name in _SQUARED:
         kind = type_of(call.this)
-        if kind in FLOATING:
-            return Looking(frame, floating=True)
+        mean = name == "avg" and frame.total and (kind in _WHOLE or _scale(kind) is not None)
+        if kind in FLOATING or mean or (name in _SQUARED and _exact(kind)):
+            return None if excluded(spec) else Looking(frame, floating=True)
         if not _exact(kind):
             return None
     if frame.total and name == "last_value" and not by_rows(window):
@@ -135,8 +141,6 @@ def _frame(spec: exp.Expr | None, by: exp.Expr, type_of: TypeOf) -> Reach | None
     if spec is None:
         return Reach(total=True)
     given = spec.args
-    if given.get("exclude"):
-        return None
     ends = [
         (given.get("start"), given.get("start_side")),
         (given.get("end"), given.get("end_side")),
@@ -145,9 +149,9 @@ def _frame(spec: exp.Expr | None, by: exp.Expr, type_of: TypeOf) -> Reach | None
     (start, side), (end, _) = ends
     if str(start).upper() == "UNBOUNDED" and str(side).upper() == "PRECEDING":
         whole = end is None or str(end).upper() == "CURRENT ROW"
-        return Reach(total=True) if whole else None
-    if kind not in ("ROWS", "RANGE"):
-        return None
+        return Reach(total=True) if whole and not excluded(spec) else None
+    if kind == "ROWS" and excluded(spec) in ("GROUP", "TIES"):
+        return None  # rows that tie are told apart, so that the frame is the same each time
     order_type = type_of(by) if kind == "RANGE" else ""
     before, after = 0, 0
     for at, towards in ends:
@@ -155,7 +159,7 @@ def _frame(spec: exp.Expr | None, by: exp.Expr, type_of: TypeOf) -> Reach | None
             continue
         if not isinstance(at, exp.Expr):
             return None
-        away = _number(at) if kind == "ROWS" else _span(at, order_type)
+        away = _span(at, order_type) if kind == "RANGE" else _number(at)
         if away is None:
             return None
         if str(towards).upper() == "PRECEDING":
@@ -164,7 +168,15 @@ def _frame(spec: exp.Expr | None, by: exp.Expr, type_of: TypeOf) -> Reach | None
             after = max(after, away)
     if kind == "ROWS":
         return Reach(before, after)
+    if kind == "GROUPS":
+        return Reach(places_before=before, places_after=after)
     return Reach(span_before=before, span_after=after) if _spanned(order_type) else None
+
+
+def excluded(spec: exp.Expr | None) -> str:
+    """What a frame leaves out; empty if nothing."""
+    found = "" if spec is None else str(spec.args.get("exclude") or "").upper()
+    return "" if found == "NO OTHERS" else found
 
 
 def _spanned(kind: str) -> bool:
@@ -189,6 +201,30 @@ def _span(at: exp.Expr, kind: str) -> int | None:
     if scale is None or not isinstance(at, exp.Literal) or at.is_string:
         return None
     return math.ceil(Decimal(at.name).scaleb(scale))
+
+
+def mirrored(named: L.Named) -> L.Named:
+    """A function of all rows from the current one on, as one of all rows up to it."""
+    window = named.expr
+    spec = window.args.get("spec") if isinstance(window, exp.Window) else None
+    order = window.args.get("order")
+    if spec is None or order is None or excluded(spec) or name_of(window) not in _MIRRORED:
+        return named
+    ends = [str(spec.args.get(at)).upper() for at in ("start", "end", "end_side")]
+    if ends != ["CURRENT ROW", "UNBOUNDED", "FOLLOWING"]:
+        return named
+    window = window.copy()
+    if name_of(window).endswith("_value"):
+        call = call_of(window.this)
+        other = exp.LastValue if isinstance(call, exp.FirstValue) else exp.FirstValue
+        call.replace(other(this=call.this))
+    for item in window.args["order"].expressions:
+        item.set("desc", not item.args.get("desc"))
+        item.set("nulls_first", not item.args.get("nulls_first"))
+    window.args["spec"].args.update(
+        start="UNBOUNDED", start_side="PRECEDING", end="CURRENT ROW", end_side=None
+    )
+    return L.Named(named.column, window)
 
 
 def by_rows(window: exp.Expr) -> bool:

@@ -104,11 +104,27 @@ def limb_columns(values: npt.NDArray[np.float64]) -> dict[int, Int64s]:
     first = _limb(math.frexp(high)[1] - 1)
     if high < _LARGE and low > 1 / _LARGE and first - _limb(math.frexp(low)[1] - 53) < _FEW:
         return _cut(values, first)
-    at, number, part = split_doubles(values)
+    return _columns(*split_doubles(values), len(values))
+
+
+def square_columns(values: npt.NDArray[np.float64]) -> dict[int, Int64s]:
+    """The squares of finite doubles, in the form of `limb_columns`."""
+    return _columns(*split_products([values, values]), len(values))
+
+
+def integer_columns(values: Int64s) -> dict[int, Int64s]:
+    """Integers in the form of `limb_columns`."""
+    if not len(values) or _within(values, 1 << LIMB):
+        return {BIAS: values}
+    middle = (values >> DOUBLE_LIMB) & _DOUBLE_LOW
+    return {BIAS: values & _DOUBLE_LOW, BIAS + 1: middle, BIAS + 2: values >> 2 * DOUBLE_LIMB}
+
+
+def _columns(at: Int64s, number: Int64s, part: Int64s, n: int) -> dict[int, Int64s]:
     found = {}
     for limb in np.unique(number).tolist():
         mine = (number == limb).nonzero()[0]
-        found[limb] = np.zeros(len(values), np.int64)
+        found[limb] = np.zeros(n, np.int64)
         found[limb][at[mine]] = part[mine]
     return found
 

@@ -24,12 +24,15 @@ from tidewheel.engine.state import columns as columns_
 from tidewheel.engine.state.arrangement import Arrangement, Counters
 from tidewheel.engine.state.columns import Col
 from tidewheel.engine.state.delta import Delta, Int64s, Schema, concat, consolidate, unique
+from tidewheel.engine.state.order import begins
 from tidewheel.engine.state.run import Rows, concat_rows
 from tidewheel.engine.state.sorting import sort_rows
 
 _MIN, _MAX = int(np.iinfo(np.int64).min), int(np.iinfo(np.int64).max)
 SMALL = 1000  # rows of a group that take no longer than looking at it by itself
 _FEW: Final = 16  # groups that are looked at one by one
+MANY = 4096  # rows that take the place of others, if all are no more than
+_PART: Final = 32  # times as many
 _HEAD: Final = 64  # rows that need not be sorted
 
 
@@ -38,7 +41,8 @@ class Reach:
     """Which rows a row's values depend on: so many `before` it, and so many `after` it.
 
     `total`: on all before it, too, but by the values of the row before it only. And on all
-    whose places are at most `span_before` less than its own, and `span_after` more.
+    whose places are at most `span_before` less than its own, and `span_after` more; and on those
+    of so many places (peers share one) before it, and after it.
     """
 
     before: int = 0
@@ -46,6 +50,8 @@ class Reach:
     total: bool = False
     span_before: int = 0
     span_after: int = 0
+    places_before: int = 0
+    places_after: int = 0
 
     def __or__(self, other: Reach) -> Reach:
         """What both depend on."""
@@ -55,15 +61,25 @@ class Reach:
             self.total or other.total,
             max(self.span_before, other.span_before),
             max(self.span_after, other.span_after),
+            max(self.places_before, other.places_before),
+            max(self.places_after, other.places_after),
         )
 
     def first(self, stored: Sequence[Rows], place: int) -> int:
         """Where the rows begin that the row at a place depends on."""
-        return min(_before(stored, place, self.before), max(place - self.span_before, _MIN))
+        return min(
+            _before(stored, place, self.before),
+            _away(stored, place, self.places_before, -1, places=True),
+            max(place - self.span_before, _MIN),
+        )
 
     def last(self, stored: Sequence[Rows], place: int) -> int:
         """Where the rows end that the row at a place depends on."""
-        return max(_after(stored, place, self.after), min(place + self.span_after, _MAX))
+        return max(
+            _after(stored, place, self.after),
+            _away(stored, place, self.places_after, 1, places=True),
+            min(place + self.span_after, _MAX),
+        )
 
     def turned(self) -> Reach:
         """Which rows depend on a row."""
@@ -73,6 +89,8 @@ class Reach:
             after=self.before,
             span_before=self.span_after,
             span_after=self.span_before,
+            places_before=self.places_after,
+            places_after=self.places_before,
         )
 
 
@@ -156,11 +174,28 @@ class Following(Keyed):
         if not few or not all(map(self._one_group, pieces)):
             self._agenda.put(counters, touched)
             return super().step(counters, [None])
-        parts = [self._values(touched, pieces)]
-        parts += [p.old.delta().negate() for p in pieces if p.old is not None]
-        change = consolidate(concat(parts))
-        self.output.insert(change, counters)
+        new = self._values(touched, pieces)
+        size = len(new) + sum(len(p.old) for p in pieces if p.old is not None)
+        if size >= MANY and size * _PART >= len(self.output.spine):
+            change = self._replaced(touched, pieces, new)
+        else:
+            parts = [p.old.delta().negate() for p in pieces if p.old is not None]
+            change = consolidate(concat([new, *parts]))
+            self.output.insert(change, counters)
         return emit(counters, change)
+
+    def _replaced(self, touched: Int64s, pieces: Sequence[_Piece], new: Delta) -> Delta:
+        """What changes, where many rows do: the output has new ones in place of the old ones."""
+        spine, rows = self.output.spine, sort_rows(self.output.layout.rows(new))
+        found: list[Delta] = []
+        for key, piece in zip(touched.tolist(), pieces, strict=True):
+            begin, end = (int(rows.keys.searchsorted(key, side)) for side in ("left", "right"))
+            mine = rows.slice(begin, end)
+            spine.replace(key, piece.first, piece.last, mine)
+            found.append(_difference(mine, piece.old))
+        change = concat(found)
+        change.distinct = all(part.distinct for part in found)
+        return change
 
     def _small(self, keys: Int64s) -> bool:
         """Have these groups few rows?"""
@@ -220,7 +255,7 @@ class Following(Keyed):
         first, last = (np.array(ends) for ends in zip(*((p.first, p.last) for p in pieces),
                                                       strict=True))  # fmt: skip
         new = out.where((first[at] <= ranks) & (ranks <= last[at]))
-        return consolidate(Delta(self.schema, new.cols, new.weights))
+        return Delta(self.schema, new.cols, new.weights)
 
     def _column(self, position: int, pieces: Sequence[_Piece]) -> Col:
         """For each row, the value of the row before its piece."""
@@ -254,7 +289,8 @@ def _after(parts: Sequence[Rows], place: int, wanted: int) -> int:
     return _away(parts, place, wanted, 1)
 
 
-def _away(parts: Sequence[Rows], place: int, wanted: int, way: int) -> int:
+def _away(parts: Sequence[Rows], place: int, wanted: int, way: int, places: bool = False) -> int:
+    """The place of the `wanted`-th row, or place, on one side of a place."""
     if not wanted:
         return place
     many = 4 * wanted + 16
@@ -286,7 +322,8 @@ def _away(parts: Sequence[Rows], place: int, wanted: int, way: int) -> int:
                 near = near.where(near.rank > bound if way < 0 else near.rank < bound)
             near = sort_rows(near)
             assert near.rank is not None
-            counts = near.weights[::way].cumsum()
+            each = begins(near.rank[::way]) if places else near.weights[::way]
+            counts = each.cumsum()
             if len(counts) and counts[-1] >= wanted:
                 return int(near.rank[::way][counts.searchsorted(wanted)])
         if bound is None:
@@ -308,5 +345,44 @@ def _within(parts: Sequence[Rows], first: int, last: int) -> Rows | None:
     found = [f for f in found if len(f)]
     if not found:
         return None
-    net = sort_rows(concat_rows(found))
-    return net if len(net) else None
+    rows = concat_rows(found)
+    if len(found) > 1 or not _settled(rows):
+        rows = sort_rows(rows)
+    return rows if len(rows) else None
+
+
+def _settled(rows: Rows) -> bool:
+    """Are rows, which are sorted, all there, and no two in one place?"""
+    assert rows.rank is not None
+    return bool(rows.weights.all() and (rows.rank[1:] > rows.rank[:-1]).all())
+
+
+def _difference(new: Rows, old: Rows | None) -> Delta:
+    """New rows − old ones, both of one key, sorted and consolidated."""
+    if old is None:
+        found = new.delta()
+        return Delta(found.schema, found.cols, found.weights, True)
+    both = [new.delta(), old.delta().negate()]
+    if not (_settled(new) and _settled(old)):
+        return consolidate(concat(both))
+    assert new.rank is not None
+    assert old.rank is not None
+    at = old.rank.searchsorted(new.rank)
+    same = (old.rank.take(at, mode="clip") == new.rank).nonzero()[0] if len(old) else at[:0]
+    at = at[same]
+    # what functions say differs mostly, and what rows are where that does not
+    for i in reversed(range(len(new.cols))):
+        kind = new.layout.schema.kinds[i]
+        some, others = columns_.take(new.cols[i], same), columns_.take(old.cols[i], at)
+        alike = kind.equal(some, others, exactly=True).nonzero()[0]
+        same, at = same[alike], at[alike]
+        if not len(same):
+            break
+    alike = (new.weights[same] == old.weights[at]).nonzero()[0]
+    for i, gone in enumerate((same[alike], at[alike])):
+        if len(gone):
+            left = np.ones(len(both[i]), bool)
+            left[gone] = False
+            both[i] = both[i].where(left)
+    found = concat(both)
+    return Delta(found.schema, found.cols, found.weights, True)

@@ -47,6 +47,8 @@ def order_by(keys: Sequence[Int64s]) -> tuple[Index, Mask]:
         for key in keys[1:]:
             first |= begins(key[order])
         return order, first
+    if len(keys) > 1 and (keys[0] == keys[0][0]).all():  # rows of one key
+        keys = keys[1:]
     return _told_apart(keys, *(_merged(keys[0]) or _packed(keys)))
 
 

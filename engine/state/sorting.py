@@ -155,6 +155,10 @@ def _nonzero(weights: Int64s) -> Mask:
 def _order(rows: Rows, begun: tuple[Index, Mask] | None = None) -> tuple[Index, Mask]:
     """An order by key, rank and all else, and which rows differ in it from the one before."""
     keys = [rows.keys] if rows.rank is None else [rows.keys, rows.rank]
+    if begun is None and rows.rank is not None and rows.times is None:
+        begun = order_by(keys)  # mostly that tells them from each other
+        if begun[1].all():
+            return begun
     others = [] if rows.rest is None else [rows.rest]
     if rows.times is not None:
         others += [rows.times[:, i] for i in range(rows.times.shape[1])]

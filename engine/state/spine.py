@@ -88,6 +88,42 @@ class Spine:
             self._push(run)
             self._work(FUEL * len(run))
 
+    def replace(self, key: int, first: int, last: int, rows: Rows) -> None:
+        """Have sorted rows in place of all those of a key whose ranks are from `first` to `last`.
+
+        That moves all rows, but sorts none.
+        """
+        head, self._runs = self._head.parts, list(self._parted())
+        self._head.clear()
+        for i, run in enumerate(cast("list[Rows]", self._runs)):
+            assert run.rank is not None
+            begin, end = (int(run.keys.searchsorted(key, side)) for side in ("left", "right"))
+            ranks = run.rank[begin:end]
+            end = begin + int(ranks.searchsorted(last, "right"))
+            begin += int(ranks.searchsorted(first))
+            parts = [
+                run.slice(0, begin),
+                rows.slice(0, 0 if i else len(rows)),
+                run.slice(end, len(run)),
+            ]
+            self._runs[i] = concat_rows([p for p in parts if len(p)] or parts[:1])
+        if not self._runs:
+            self._runs.append(rows)
+        self._runs = [run for run in self._runs if len(run)]
+        for part in head:
+            assert part.rank is not None
+            left = part.where((part.keys != key) | (part.rank < first) | (part.rank > last))
+            if len(left):
+                self._head.add(left)
+
+    def _parted(self) -> Iterator[Rows]:
+        """All runs, those that are being merged, too."""
+        for run in self._runs:
+            if isinstance(run, Merge):
+                yield from run.runs
+            else:
+                yield run
+
     def _taken(self, rows: Rows) -> bool:
         """Do rows become part of an array by value?"""
         if self._dense is None:
