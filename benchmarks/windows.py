@@ -38,6 +38,14 @@ VIEWS = {
     "running sum": "SELECT id, sum(x) OVER (ORDER BY id) AS d FROM t",
     "running sums": "SELECT g, id, sum(x) OVER (PARTITION BY g ORDER BY id) AS d FROM t",
     "sums of doubles": "SELECT g, id, sum(y) OVER (PARTITION BY g ORDER BY id) AS d FROM t",
+    "running mean": "SELECT g, id, avg(x) OVER (PARTITION BY g ORDER BY id) AS d FROM t",
+    "deviations": "SELECT id, stddev(y) OVER (ORDER BY id ROWS 6 PRECEDING) AS d FROM t",
+    "running deviations": "SELECT g, id, stddev(x) OVER (PARTITION BY g ORDER BY id) AS d FROM t",
+    "groups": "SELECT id, sum(x) OVER (ORDER BY id // 8 GROUPS 1 PRECEDING) AS d FROM t",
+    "without itself": "SELECT id, sum(x) OVER (ORDER BY id ROWS BETWEEN 3 PRECEDING AND "
+    "3 FOLLOWING EXCLUDE CURRENT ROW) AS d FROM t",
+    "to the end": "SELECT id, sum(x) OVER (ORDER BY id DESC ROWS BETWEEN CURRENT ROW AND "
+    "UNBOUNDED FOLLOWING) AS d FROM t",
     "places": "SELECT g, id, row_number() OVER (PARTITION BY g ORDER BY id) AS d FROM t",
     "first three": "SELECT * FROM (SELECT id, g, x, row_number() OVER (PARTITION BY g "
     "ORDER BY x DESC, id) AS r FROM t) WHERE r <= 3",
@@ -51,7 +59,7 @@ def main() -> None:
     parser.add_argument("--changes", type=int, default=9)
     parser.add_argument("--only", default=",".join(VIEWS))
     options = parser.parse_args()
-    print(f"{'':16}{'first':>9}{'append':>9}{'middle':>9}{'delete':>9}{'DuckDB':>9}{'times':>8}")
+    print(f"{'':20}{'first':>9}{'append':>9}{'middle':>9}{'delete':>9}{'DuckDB':>9}{'times':>8}")
     for name in options.only.split(","):
         with tidewheel.connect() as con, duckdb.connect() as peer:
             threads = con.execute("SHOW threads").fetchall()[0][0]
@@ -68,7 +76,7 @@ def main() -> None:
         parts = [rest[:n], rest[n : 2 * n], rest[2 * n :]]
         append, middle, delete = (statistics.median(part) * 1e3 for part in parts)
         print(
-            f"{name:16}{first * 1e3:9.1f}{append:9.2f}{middle:9.2f}{delete:9.2f}"
+            f"{name:20}{first * 1e3:9.1f}{append:9.2f}{middle:9.2f}{delete:9.2f}"
             f"{again * 1e3:9.1f}{again * 1e3 / append:8.1f}",
             flush=True,
         )

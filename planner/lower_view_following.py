@@ -104,6 +104,8 @@ def following(low: ViewLowering, stream: Stream, same: Sequence[L.Named]) -> Str
             rest = by_values(windows, source, group, output, rest, on, in_order=True)
     place, before_ = order_at(value, item), [width + at for at in carried]
     op = Following(source, group, place, reach, output, whole, rest, before_)
+    if doubles:
+        op.later = doubles.completed
     return with_functions(low, placed, op, named, doubles.answer(answer, schema))
 
 

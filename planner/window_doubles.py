@@ -6,10 +6,10 @@ group, how many rows are in a frame of values (RANGE), and which is its last; se
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
@@ -27,6 +27,9 @@ from tidewheel.planner.view_answers import Answer
 from tidewheel.planner.view_kernels import INPUT, group_kernel
 from tidewheel.planner.window_arrays import Frame, Rows, Value, frame_of
 from tidewheel.planner.window_reach import by_rows, name_of
+
+if TYPE_CHECKING:
+    from tidewheel.planner.view_reuse import Reusing
 
 FUNCTIONS: Final[dict[str, Function]] = {
     "sum": "sum",
@@ -89,6 +92,8 @@ class Doubles:
     source: Schema
     key: Sequence[int]
     _sums: list[_Sum] = field(default_factory=list)
+    _waits: dict[int, Callable[[], Col]] = field(default_factory=dict)
+    """The columns of the first output that nobody has asked for."""
 
     def __bool__(self) -> bool:
         return bool(self._sums)
@@ -139,11 +144,22 @@ class Doubles:
         return lambda rows: finish(evaluate(rows)), finish.schema
 
     def answer(self, answer: Answer, found: Schema) -> Answer:
-        """The same for the first output."""
+        """The same for the first output, the states left out (see `completed`)."""
         if not self._sums:
             return answer
         finish = self._finish(found)
-        return lambda run, given: finish(answer(run, given))
+
+        def first(run: Reusing, given: str) -> Delta:
+            self._waits = {}
+            return finish(answer(run, given), self._waits)
+
+        return first
+
+    def completed(self, output: Delta) -> Delta:
+        """The first output, with the states."""
+        waits, self._waits = self._waits, {}
+        cols = [waits[i]() if i in waits else col for i, col in enumerate(output.cols)]
+        return Delta(output.schema, cols, output.weights, output.distinct)
 
     def _finish(self, found: Schema) -> Finish:
         return Finish(self.source, self.key, self._sums, found)
@@ -220,7 +236,8 @@ class Finish:
             types[len(source) + at] = pa.large_binary()
         self.schema = Schema(found.names[:width], types)
 
-    def __call__(self, rows: Delta) -> Delta:
+    def __call__(self, rows: Delta, waits: dict[int, Callable[[], Col]] | None = None) -> Delta:
+        """The rows with sums; states are left out for `waits` to give them by their places."""
         if not len(rows):
             return Delta.empty(self.schema)
         rows, index = self._ordered(rows)
@@ -257,8 +274,13 @@ class Finish:
                     some = columns_.take(before, begins if index is None else index[begins])
                     sums.go_on(group, some.to_pylist())
                 result = sums.value(s.function, s.one(self._source))
-                states = len(self._source) + s.state
-                cols[states] = columns_.take(sums.states(), back)
+                at_state = len(self._source) + s.state
+                if waits is None:
+                    cols[at_state] = sums.states(index)
+                else:
+                    empty = self.schema.kinds[at_state]
+                    cols[at_state] = empty.load(empty.nulls(n))
+                    waits[at_state] = partial(sums.states, index)
             kind = self.schema.kinds[len(self._source) + s.at]
             cols[len(self._source) + s.at] = kind.join(*_nulls(result, back))  # type: ignore[attr-defined]
         return Delta(self.schema, cols, rows.weights)

@@ -10,7 +10,7 @@ What running totals are where the evaluation begins is read from the last row be
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -112,6 +112,7 @@ class Following(Keyed):
     The output is the input's columns and the values. `whole` gives it for all rows of some groups;
     `rest` for those from some place on: its input has the columns `carried` of the output as well,
     those of the last row before, or NULL. The last of them numbers the rows. Outside loops only.
+    What it begins with is completed by `later` when something first changes.
     """
 
     as_they_come = True
@@ -136,6 +137,7 @@ class Following(Keyed):
         self._carried = carried
         names = [f"{i}" for i in range(len(carried))]
         types = [*input_schema.types, *(schema.types[i] for i in carried)]
+        self.later: Callable[[Delta], Delta] | None = None
         self._given = Schema([*input_schema.names, *names], types)
 
     def _arrange(self, schema: Schema, key: Sequence[int], depth: int) -> Arrangement:
@@ -154,6 +156,9 @@ class Following(Keyed):
 
     def step(self, counters: Counters, deltas: Sequence[Delta | None]) -> list[Emission]:
         """New values − values so far, of all rows that the change reaches."""
+        if self.later is not None and self.output.posted is not None:
+            self.output.posted = self.later(self.output.posted)
+        self.later = None
         delta, waiting = deltas[0], self.input.waiting
         if delta is not None and self._begins(delta):
             return self._first(delta)

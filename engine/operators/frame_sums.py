@@ -87,8 +87,8 @@ class FrameSums:
             before = np.array(amounts, np.int64)[which]
             self._limbs[at] = self._limbs[at] + before if at in self._limbs else before
 
-    def states(self) -> pa.Array:
-        """What may be gone on from."""
+    def states(self, index: Int64s | None = None) -> pa.Array:
+        """What may be gone on from; that of frame i stands in the place `index[i]`."""
         parts: list[Int64s | int] = list(self._counts.T)
         for term in range(1 + max((of for of, _ in self._limbs), default=0)):
             limbs = {limb: amounts for (of, limb), amounts in self._limbs.items() if of == term}
@@ -96,7 +96,7 @@ class FrameSums:
             parts += [numbers.start, len(numbers), *(limbs.get(limb, 0) for limb in numbers)]
         words = np.empty((len(self._counts), len(parts)), np.int64)
         for i, part in enumerate(parts):
-            words[:, i] = part
+            words[slice(None) if index is None else index, i] = part
         ends = np.arange(len(words) + 1) * (words.shape[1] * words.itemsize)
         buffers = [None, pa.py_buffer(ends), pa.py_buffer(words)]
         return pa.Array.from_buffers(pa.large_binary(), len(words), buffers)
