@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -107,9 +107,21 @@ def limb_columns(values: npt.NDArray[np.float64]) -> dict[int, Int64s]:
     return _columns(*split_doubles(values), len(values))
 
 
-def square_columns(values: npt.NDArray[np.float64]) -> dict[int, Int64s]:
-    """The squares of finite doubles, in the form of `limb_columns`."""
-    return _columns(*split_products([values, values]), len(values))
+def square_columns(
+    values: npt.NDArray[np.float64], limbs: Mapping[int, Int64s]
+) -> dict[int, Int64s]:
+    """The squares of finite doubles, whose `limb_columns` are known, in the same form."""
+    if len(limbs) > _FEW:
+        return _columns(*split_products([values, values]), len(values))
+    found: dict[int, Int64s] = {}
+    for one, other in itertools.combinations_with_replacement(limbs, 2):
+        product = limbs[one] * limbs[other]
+        if one != other:
+            product <<= 1
+        for limb, part in enumerate((product & _DOUBLE_LOW, product >> DOUBLE_LIMB)):
+            at = one + other - BIAS + limb
+            found[at] = found[at] + part if at in found else part
+    return found
 
 
 def integer_columns(values: Int64s) -> dict[int, Int64s]:

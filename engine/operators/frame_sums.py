@@ -63,7 +63,7 @@ class FrameSums:
             values = np.where(finite, values, values.dtype.type(0))
         columns = [exact.integer_columns(values) if whole else exact.limb_columns(values)]
         if squares:
-            columns.append(exact.square_columns(values))
+            columns.append(exact.square_columns(values, columns[0]))
         limbs = {(i, limb): parts for i, of in enumerate(columns) for limb, parts in of.items()}
         return cls(counts, {limb: _between(parts, low, high) for limb, parts in limbs.items()})
 

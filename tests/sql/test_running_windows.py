@@ -122,9 +122,9 @@ def run(changes: list[Any], at_once: int) -> None:
         sides.close()
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(
-    st.lists(change, min_size=1, max_size=24),
+    st.lists(change, min_size=1, max_size=16),
     st.sampled_from([1, 3, 100]),
     st.booleans(),
     st.booleans(),

@@ -1,4 +1,4 @@
-"""Sums and means of doubles over frames are those of the exact numbers, rounded once."""
+"""Sums, means and variances over frames are those of the exact numbers, rounded once."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidewheel.engine.operators import frame_sums
@@ -27,6 +27,8 @@ def expected(values: list[float | None], function: Function) -> float | None:
     there = [v for v in values if v is not None]
     if not there:
         return None
+    if function not in ("sum", "avg"):
+        return spread(there, function)
     if not all(map(math.isfinite, there)):
         return math.fsum(v for v in there if not math.isfinite(v)) if _one_way(there) else math.nan
     total = sum(map(Fraction, there), Fraction(0)) / (len(there) if function == "avg" else 1)
@@ -34,6 +36,21 @@ def expected(values: list[float | None], function: Function) -> float | None:
         return total.numerator / total.denominator
     except OverflowError:
         return math.inf if total > 0 else -math.inf
+
+
+def spread(there: list[float], function: Function) -> float | None:
+    n, less = len(there), int("samp" in function)
+    if n <= less:
+        return None
+    if n == 1 or not all(map(math.isfinite, there)):
+        return 0.0 if n == 1 else math.nan
+    exact = list(map(Fraction, there))
+    found = (n * sum(v * v for v in exact) - sum(exact) ** 2) / (n * (n - less))
+    try:
+        value = found.numerator / found.denominator
+    except OverflowError:
+        value = math.inf
+    return math.sqrt(value) if "stddev" in function else value
 
 
 def _one_way(values: list[float]) -> bool:
@@ -53,7 +70,11 @@ def check(found: tuple[np.ndarray, np.ndarray], wanted: list[float | None]) -> N
         assert want is None or value == want or (math.isnan(value) and math.isnan(want))
 
 
-@given(ROWS, st.integers(0, 9), st.integers(-5, 9), st.sampled_from(["sum", "avg"]))
+FUNCTIONS = ["sum", "avg", "var_samp", "var_pop", "stddev_samp", "stddev_pop"]
+
+
+@settings(deadline=None)
+@given(ROWS, st.integers(0, 9), st.integers(-5, 9), st.sampled_from(FUNCTIONS))
 @pytest.mark.parametrize("at_once", [3, 1 << 16])
 def test_frames(
     at_once: int, rows: list[float | None], before: int, after: int, function: Function
@@ -68,7 +89,8 @@ def test_frames(
     check(found, wanted)
 
 
-@given(ROWS, st.integers(0, 40), st.integers(0, 40), st.sampled_from(["sum", "avg"]))
+@settings(deadline=None)
+@given(ROWS, st.integers(0, 40), st.integers(0, 40), st.sampled_from(FUNCTIONS))
 def test_running_sums_go_on(
     rows: list[float | None], cut: int, again: int, function: Function
 ) -> None:
@@ -82,12 +104,22 @@ def test_running_sums_go_on(
         values, nulls = arrays(rows[begin:end] * 2)
         at = np.arange(2 * n)
         group = at // n
-        sums = FrameSums.of(values, nulls, group * n, at + 1)
+        squares = function not in ("sum", "avg")
+        sums = FrameSums.of(values, nulls, group * n, at + 1, squares)
         sums.go_on(group, [state, None])
         known = [expected(rows[: begin + i + 1], function) for i in range(n)]
         fresh = [expected(rows[begin : begin + i + 1], function) for i in range(n)]
         check(sums.value(function), known + fresh)
         state = sums.states()[n - 1].as_py()
+
+
+@settings(deadline=None)
+@given(st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1, max_size=20), st.booleans())
+def test_means_of_integers(values: list[int], cents: bool) -> None:
+    at, one = np.arange(len(values)), 100 if cents else 1
+    sums = FrameSums.of(np.array(values), None, at * 0, at + 1)
+    totals = [sum(values[: i + 1]) for i in range(len(values))]
+    check(sums.value("avg", one), [t / (one * (i + 1)) for i, t in enumerate(totals)])
 
 
 def test_no_frames() -> None:
