@@ -56,6 +56,7 @@ _TICKS: Final = {
     "TIMESTAMP_NS": Decimal(1000),
 }
 """What a microsecond is in places of these types."""
+_DIGITS: Final = 4  # behind the point: what means are divided by stays a small integer
 _SUMS: Final = ("sum", "avg")
 _SQUARED: Final = ("stddev", "stddev_samp", "stddev_pop", "variance", "var_samp", "var_pop")
 _FRAMED: Final = ("count", "min", "max", "bool_and", "bool_or", "first_value", "last_value")
@@ -101,7 +102,8 @@ def looking(named: L.Named, type_of: TypeOf) -> Looking | None:
         return None
     if name in _SUMS or name in _SQUARED:
         kind = type_of(call.this)
-        mean = name == "avg" and frame.total and (kind in _WHOLE or _scale(kind) is not None)
+        scale = 0 if kind in _WHOLE else _scale(kind)
+        mean = name == "avg" and frame.total and scale is not None and scale <= _DIGITS
         if kind in FLOATING or mean or (name in _SQUARED and _exact(kind)):
             return None if excluded(spec) else Looking(frame, floating=True)
         if not _exact(kind):
