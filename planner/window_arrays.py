@@ -61,20 +61,10 @@ Value = Callable[[Rows], Col]
 
 
 def in_arrays(
-    windows: Sequence[exp.Expr],
-    source: Schema,
-    key: Sequence[int],
-    schema: Schema,
-    sql: Evaluate,
-    numbered: bool = False,
-    given: Mapping[int, Value | None] | None = None,
+    windows: Sequence[exp.Expr], source: Schema, key: Sequence[int], schema: Schema, sql: Evaluate
 ) -> Evaluate:
-    """`sql`, which adds the values of `windows` (all of one PARTITION BY, `key`), or faster.
-
-    `numbered`: the last one numbers the rows, those that tie in any order. `given`: what gives the
-    values of some windows, by their places.
-    """
-    values = values_of(windows, source, schema, numbered, given)
+    """`sql`, which adds the values of `windows` (all of one PARTITION BY, `key`), or faster."""
+    values = values_of(windows, source, schema)
     return sql if values is None else by_values(windows, source, key, schema, sql, values)
 
 
@@ -85,7 +75,11 @@ def values_of(
     numbered: bool = False,
     given: Mapping[int, Value | None] | None = None,
 ) -> list[Value] | None:
-    """What gives the values of all `windows`; None if that of one is not known."""
+    """What gives the values of all `windows`; None if that of one is not known.
+
+    `numbered`: the last one numbers the rows, those that tie in any order. `given`: what gives the
+    values of some windows, by their places.
+    """
     kinds = schema.kinds[len(source) :]
     values: list[Value] = []
     for i, (window, kind) in enumerate(zip(windows, kinds, strict=True)):
