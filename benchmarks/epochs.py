@@ -4,11 +4,11 @@
 
 Each INSERT is a transaction of its own, and all views are right when it returns. The views are
 simple: `filter` keeps columns of some rows, `group` has a count and a sum per group, `of texts`
-calls functions of texts; the ten are five of each of the first two. The table has `--rows` rows
-before. `values` writes the row into the SQL text, `bound` passes it as parameters. DuckDB inserts
-the same rows into the same table and has no views; with `requery` it runs the view's query again
-after each row, as one would without maintenance. The last column is Tidewheel's rate over DuckDB's
-without views.
+calls functions of texts, `newest ten` and `ten groups` are the first rows of an order; the ten are
+five of each of the first two. The table has `--rows` rows before. `values` writes the row into the
+SQL text, `bound` passes it as parameters. DuckDB inserts the same rows into the same table and has
+no views; with `requery` it runs the view's query again after each row, as one would without
+maintenance. The last column is Tidewheel's rate over DuckDB's without views.
 """
 
 from __future__ import annotations
@@ -28,12 +28,16 @@ TEXTS = (
     "SELECT id, upper(s) AS name, concat(g, '-', s) AS label, round(x / 7, 2) AS share, "
     "CASE WHEN x > 500 THEN 'high' ELSE 'low' END AS level FROM t WHERE s LIKE '%1%'"
 )
+NEWEST = "SELECT * FROM t ORDER BY id DESC LIMIT 10"
+LARGEST = "SELECT g, sum(x) AS total FROM t GROUP BY g ORDER BY total DESC, g LIMIT 10"
 GROUP = "SELECT g % {0} AS g, count(*) AS n, sum(x) AS total FROM t GROUP BY ALL"
 VIEWS = {
     "0 views": [],
     "1 filter": [FILTER.format(500)],
     "1 group": [GROUP.format(100)],
     "1 of texts": [TEXTS],
+    "1 newest ten": [NEWEST],
+    "1 ten groups": [LARGEST],
     "10 views": [q.format(100 * k) for k in range(1, 6) for q in (FILTER, GROUP)],
 }
 

@@ -57,6 +57,11 @@ FACTS = {
     "last of a group": "SELECT k, arg_max(id, x), max(x) FROM fact GROUP BY k",
     "above a mean": "SELECT id FROM fact WHERE y > (SELECT 1.99 * avg(y) FROM fact AS f "
     "WHERE f.k = fact.k)",
+    "in both": "SELECT name, g FROM fact JOIN dim USING (k) WHERE z < 2500 "
+    "INTERSECT SELECT name, g FROM fact JOIN dim USING (k) WHERE x < 100",
+    "windows over groups": "SELECT s, z, n, rank() OVER (PARTITION BY s ORDER BY n, z) AS r, "
+    "n * 100.0 / sum(n) OVER (PARTITION BY s) AS part "
+    "FROM (SELECT s, z, count(*) AS n FROM fact GROUP BY s, z)",
     "points of a series": "SELECT n, count(id), sum(x) FROM range(1000) AS r(n) LEFT JOIN fact "
     "ON k = n GROUP BY n",
     "below a node": "WITH RECURSIVE r(k) AS (SELECT 0 UNION SELECT k * 2 + 1 FROM r WHERE k < 500) "
