@@ -42,8 +42,6 @@ QUERIES = (
     "SELECT (SELECT max(COLUMNS('c')) FROM r) AS m, COLUMNS('a') FROM l",
     "SELECT unnest({'lo': min(a), 'hi': max(b)}) FROM l",
     "SELECT b, unnest({'lo': min(a), 'n': count(*)}) FROM l GROUP BY b",
-    "SELECT unnest({'x': a, 'a': b, 'm': (SELECT max(d) FROM r WHERE c = a)}) FROM l"
-    " ORDER BY a, b LIMIT 3",
     # in the SELECT list #1 is a column of FROM, in ORDER BY one of the SELECT list
     "SELECT #2, a FROM l ORDER BY #1 DESC, #2 LIMIT 3",
     "SELECT b, #4, #2 + #3 AS s FROM l JOIN r ON b = c",
