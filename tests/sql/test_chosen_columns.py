@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import random
 
-import duckdb
 import pytest
 
-import tidewheel
-from two_tables import follow
+from two_tables import follow, same_columns
 
 SETUP = (
     "CREATE TABLE l (a INTEGER, b INTEGER)",
@@ -59,13 +57,7 @@ def test_kept_by_changes(query: str) -> None:
 
 @pytest.mark.parametrize("query", QUERIES)
 def test_names_and_types(query: str) -> None:
-    with duckdb.connect() as duck, tidewheel.connect(threads=1) as con:
-        for each in (duck, con):
-            for statement in SETUP:
-                each.execute(statement)
-        duck.execute(f"CREATE VIEW v AS {query}")
-        con.execute(f"CREATE MATERIALIZED VIEW v AS {query}")
-        assert con.execute("DESCRIBE v").fetchall() == duck.execute("DESCRIBE v").fetchall()
+    same_columns(query, SETUP)
 
 
 def test_names_of_expressions_are_duckdbs() -> None:

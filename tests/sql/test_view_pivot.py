@@ -8,7 +8,7 @@ import duckdb
 import pytest
 
 import tidewheel
-from two_tables import follow
+from two_tables import follow, same_columns
 
 ROWS = """
 (1, true, '2026-01-01', '2026-01-01 10:00:00', 1.5, 1, 'x', 7),
@@ -81,10 +81,4 @@ def test_forms_kept_by_changes(query: str) -> None:
 
 @pytest.mark.parametrize("query", FORMS)
 def test_names_and_types(query: str) -> None:
-    with duckdb.connect() as duck, tidewheel.connect(threads=1) as con:
-        for each in (duck, con):
-            for statement in SETUP:
-                each.execute(statement)
-        duck.execute(f"CREATE VIEW v AS {query}")
-        con.execute(f"CREATE MATERIALIZED VIEW v AS {query}")
-        assert con.execute("DESCRIBE v").fetchall() == duck.execute("DESCRIBE v").fetchall()
+    same_columns(query, SETUP)

@@ -38,3 +38,14 @@ def follow(query: str, setup: Sequence[str], rng: random.Random, incremental: bo
             right = Counter(duck.execute(query).fetchall())
             assert Counter(con.execute("FROM v").fetchall()) == right, change
             assert Counter(plain.execute(query).fetchall()) == right, change
+
+
+def same_columns(query: str, setup: Sequence[str]) -> None:
+    """Has a maintained view the names and types of columns that DuckDB's view has?"""
+    with duckdb.connect() as duck, tidewheel.connect(threads=1) as con:
+        for each in (duck, con):
+            for statement in setup:
+                each.execute(statement)
+        duck.execute(f"CREATE VIEW v AS {query}")
+        con.execute(f"CREATE MATERIALIZED VIEW v AS {query}")
+        assert con.execute("DESCRIBE v").fetchall() == duck.execute("DESCRIBE v").fetchall()
