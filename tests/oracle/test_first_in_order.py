@@ -10,7 +10,7 @@ import pytest
 
 import tidewheel
 from tidewheel.engine.operators import shared
-from tidewheel.planner import view_answers, view_fill
+from tidewheel.planner import view_answers, view_fill, view_filling
 
 ORDERS = ("x", "x DESC", "x NULLS FIRST", "x DESC NULLS FIRST", "y", "y DESC", "x / 2", "s", "d")
 VALUES = {
@@ -101,6 +101,24 @@ def test_filled_by_statements(times: int, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(shared, "ROW", 1)
     monkeypatch.setattr(shared, "TIMES", times)
     check(f"filled {times}", 30, 8)
+
+
+def test_many_groups_of_a_rule_that_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first text by itself has no place; the counts beside it were left without readers."""
+    monkeypatch.setattr(view_fill, "MANY", 2)
+    monkeypatch.setattr(view_answers, "MANY", 2)
+    monkeypatch.setattr(view_filling, "GROUPS", 2)
+    query = (
+        "SELECT g, first(s ORDER BY s) AS v, last(f ORDER BY s) AS w, count(*) AS n "
+        "FROM t GROUP BY g"
+    )
+    with tidewheel.connect() as con:
+        con.execute(
+            "CREATE TABLE t AS SELECT i % 20 AS g, 'a' || i % 3 AS s, i AS f FROM range(60) r(i)"
+        )
+        con.execute(f"CREATE MATERIALIZED VIEW v AS {query}")
+        con.execute("INSERT INTO t VALUES (3, 'a', 7), (30, 'b', 8)")
+        assert Counter(con.execute("FROM v").fetchall()) == Counter(con.execute(query).fetchall())
 
 
 @pytest.mark.long
