@@ -117,6 +117,7 @@ class Ordered(Keyed):
         delta = self._present
         found = None if delta is None else self._by_row(delta)
         if found is not None:
+            self._present = None
             return emit(counters, found)
         if self._heads is not None and delta is not None:
             deltas = [self._kept(self._heads[0], delta)]
@@ -126,9 +127,10 @@ class Ordered(Keyed):
 
     def _by_row(self, delta: Delta) -> Delta | None:
         """The change of the output by one of a few rows; None if it takes more to tell."""
-        known, rows = self._known, few_rows(self.input.schema.kinds, delta.cols, len(delta))
+        known = self._known
         if known is None:
             return None
+        rows = few_rows(self.input.schema.kinds, delta.cols, len(delta))
         if rows is None or self._agenda or self.input.refused or abs(delta.weights).sum() > FEW:
             known.forget()
             return None
