@@ -8,7 +8,7 @@ these statements where they keep them, or have no statement of their own.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from tidewheel.engine.operators.accumulate import Accumulate
@@ -383,9 +383,6 @@ class Contents(TableReads):
         readers = [reader for reader, _, _ in node.readers[0]]
         given = [r for r in readers if r in self._gives or isinstance(r.op, Arrange)]
         return any(isinstance(r.op, Join) or self._meets(r) for r in given)
-
-    def _only(self, arranged: Node, served: Collection[Node]) -> bool:
-        return all(reader in served for reader, _, _ in arranged.readers[0])
 
 
 def _narrow(join: Node) -> bool:

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Callable, Sequence
-from functools import total_ordering
 from math import copysign
 from operator import itemgetter
 from typing import Any, Final
 
-import pyarrow as pa
-
-from tidewheel.engine.operators.rank import Order
+from tidewheel.engine.operators.rank import Order, is_text, whole
 from tidewheel.engine.state.columns import ColumnType
 from tidewheel.engine.state.delta import Delta, KeySpec, Schema
 from tidewheel.engine.state.rowwise import Row, all_rows
@@ -30,7 +27,6 @@ Changes = dict[Row, int]
 _PLACE = itemgetter(0)
 
 
-@total_ordering
 class _Down:
     """A value among others in descending order."""
 
@@ -50,9 +46,7 @@ class _Down:
 
 def comparable(kind: ColumnType) -> bool:
     """Does Python put values of a type in DuckDB's order?"""
-    arrow = kind.arrow
-    texts = pa.types.is_string(arrow) or pa.types.is_binary(arrow)
-    return kind.dtype is not None or kind.wide or pa.types.is_decimal128(arrow) or texts
+    return kind.dtype is not None or whole(kind) or is_text(kind)
 
 
 def places(orders: Sequence[Order], kinds: Sequence[ColumnType]) -> Callable[[Row], Place] | None:
@@ -158,8 +152,9 @@ class FirstRows:
 
     @staticmethod
     def of(orders: Sequence[Order], key: KeySpec, schema: Schema, count: int) -> FirstRows | None:
-        """None if the rows have values that Python cannot compare as DuckDB does."""
-        place = places(orders, schema.kinds)
+        """None if rows may tie that differ, or cannot be compared in Python as DuckDB does."""
+        every = {o.column for o in orders} == set(range(len(schema)))
+        place = places(orders, schema.kinds) if every and 0 < count <= MOST else None
         return None if place is None else FirstRows(place, key, count)
 
     def forget(self) -> None:

@@ -143,12 +143,8 @@ class Following(Keyed):
     def _arrange(self, schema: Schema, key: Sequence[int], depth: int) -> Arrangement:
         return Arrangement(schema, key, depth, self.ranking, name=f"{self.name} input")
 
-    def evaluate(self, keys: Int64s, rows: Delta) -> Delta:
-        """The values of all rows of the touched groups."""
-        return consolidate(self.evaluated(rows))
-
     def evaluated(self, rows: Delta) -> Delta:
-        """The same, not consolidated."""
+        """The values of all rows of the touched groups."""
         if not len(rows):
             return Delta.empty(self.schema)
         out = self._whole(rows.repeated())

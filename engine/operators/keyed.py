@@ -79,7 +79,7 @@ class Keyed(Operator):
 
     #: Does it read some rows of a key only, so that all of them must be of one group?
     some_rows: bool = False
-    #: Can it evaluate rows as they come, each as often as its weight says (see `first`)?
+    #: Can it evaluate rows as they come, each as often as its weight says (see `_first`)?
     as_they_come: bool = False
     #: The last input may be read only; set by operators whose input somebody else arranges.
     shared: Arrangement | None = None
@@ -123,7 +123,7 @@ class Keyed(Operator):
 
         `keys` are the 64-bit keys of all touched groups, those without rows included.
         """
-        raise NotImplementedError
+        return consolidate(self.evaluated(rows))
 
     def step(self, counters: Counters, deltas: Sequence[Delta | None]) -> list[Emission]:
         """New output − output so far, of all touched keys."""

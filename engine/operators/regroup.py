@@ -9,7 +9,7 @@ from tidewheel.engine.operators.asked import Ask
 from tidewheel.engine.operators.keyed import Keyed
 from tidewheel.engine.operators.operator import Emission
 from tidewheel.engine.state.arrangement import Counters
-from tidewheel.engine.state.delta import Delta, Int64s, Schema, consolidate
+from tidewheel.engine.state.delta import Delta, Schema
 
 FEW: Final = 64
 LARGE: Final = 100_000
@@ -68,12 +68,8 @@ class Regroup(Keyed):
             return []
         return self._from_tables(counters, delta, self.tables)
 
-    def evaluate(self, keys: Int64s, rows: Delta) -> Delta:
-        """One call of the function for all touched groups."""
-        return consolidate(self.evaluated(rows))
-
     def evaluated(self, rows: Delta) -> Delta:
-        """The same, not consolidated."""
+        """One call of the function for all touched groups."""
         if not len(rows) and self.input.key.indices:
             return Delta.empty(self.schema)
         each = rows.repeated()

@@ -10,7 +10,7 @@ import numpy as np
 from tidewheel.engine.operators.asked import Ask
 from tidewheel.engine.operators.collisions import Groups
 from tidewheel.engine.operators.finer import Finer
-from tidewheel.engine.operators.first_rows import MOST, FirstRows
+from tidewheel.engine.operators.first_rows import FirstRows
 from tidewheel.engine.operators.keyed import Keyed
 from tidewheel.engine.operators.operator import Emission, emit
 from tidewheel.engine.operators.rank import Order, Ranking
@@ -83,13 +83,8 @@ class Ordered(Keyed):
         self._crowd = max(_CROWD, _PER_ROW * count)
         """So many rows of one place ask for finer ones, once in a step."""
         self._tried = False
-        every = {o.column for o in self.ranking.orders} == set(range(len(input_schema)))
-        quick = plain and every and 0 < count <= MOST
-        self._known = (
-            FirstRows.of(self.ranking.orders, self.input.key, input_schema, count)
-            if quick
-            else None
-        )
+        orders, of = self.ranking.orders, self.input.key
+        self._known = FirstRows.of(orders, of, input_schema, count) if plain else None
 
     def _arrange(self, schema: Schema, key: Sequence[int], depth: int) -> Arrangement:
         return Arrangement(schema, key, depth, self.ranking, name=f"{self.name} input")
