@@ -22,13 +22,18 @@ from tidewheel.engine.state.memory import AtMost, Excess
 from tidewheel.planner import view_choice
 from tidewheel.planner.iterations import History
 from tidewheel.planner.plans import Deltas, Home, Plan, Run
-from tidewheel.planner.recompute import change
+from tidewheel.planner.recompute import change, replaced
+from tidewheel.planner.view_choice import Experience, Kind
 
 if TYPE_CHECKING:
-    from tidewheel.engine.state.change import Change
+    from tidewheel.engine.state.change import Change, Replaced
     from tidewheel.engine.state.key_index import KeyIndex
 
+    Found = Change | Replaced
+
 _FEW = 16
+_COMPARED = 1 << 15
+"""So many rows of a view before and after are compared at once, more when somebody asks."""
 FAILED_VIEW = "in maintained view "
 """Begins the note on an error that says whose query failed on a change, not the user's own."""
 
@@ -78,10 +83,12 @@ class MaintainedView:
     last_epoch: int | None = None
     """The last epoch that changed what it reads, and how long that took."""
     last_seconds: float = 0.0
-    last_rows: int = 0
-    """The rows of it that the last epoch changed."""
+    last_rows: int | None = 0
+    """The rows of it that the last epoch changed; None if nobody has looked."""
     choice: str = ""
     """Why the last epoch computed it anew; empty if its operators took the change."""
+    experience: Experience = field(default_factory=Experience)
+    """What changes took in its operators."""
     too_short: int = 0
     """The last timeout, in milliseconds, under which it could not be kept filled."""
     refilled: int | None = None
@@ -174,7 +181,10 @@ class Maintainer:
         `one`: the change is a row that comes.
         """
         views = (self.views[k] for k in self.readers([key]))
-        return not any(v.plan is not None and (v.plan.looks(one) or v.choice) for v in views)
+        return not any(
+            v.plan is not None and (v.plan.looks(one) or v.choice or v.experience.warns(key))
+            for v in views
+        )
 
     def heat(self, key: str, run: Run) -> MaintainedView:
         """Make a view hot, and before it every view that it reads."""
@@ -182,9 +192,9 @@ class Maintainer:
         if not view.hot:
             for other in sorted(view.reads & set(self.views)):
                 self.heat(other, run)
-            started = perf_counter()
             plan = view.make_plan()
             self.settle()
+            started = perf_counter()  # (what a process loads for its first view is not the view's)
             self.shared.begin(run)
             plan.hydrate(run.of(view))
             view.plan = plan
@@ -200,18 +210,18 @@ class Maintainer:
         self.indexes.clear()
         self.settle()
 
-    def step(self, changes: Deltas, run: Run, refused: bool = False) -> dict[str, Change]:
+    def step(self, changes: Deltas, run: Run, refused: bool = False) -> dict[str, Found]:
         """One epoch: every hot view's delta. An error leaves state half moved: call `cool`.
 
         `refused`: it takes back the change of the last one, which the tables never had.
         """
         moved = {k: d for k, d in changes.items() if len(d)}
-        out: dict[str, Change] = {}
+        out: dict[str, Found] = {}
         if not moved:
             return out
         self._follow(moved)
         if sum(map(len, moved.values())) >= view_choice.LARGE:
-            readers = [self.views[key] for key in self.readers(moved) if self.views[key].hot]
+            readers = self._hot(moved)
             tokens = [self.views[key].token if key in self.views else key for key in moved]
             choice = view_choice.choice(moved, readers, tokens)
             if choice:
@@ -229,6 +239,11 @@ class Maintainer:
             if not read:
                 continue
             mine = {self.views[k].token if k in self.views else k: moved[k] for k in read}
+            kind = view_choice.kind(read, sum(map(len, mine.values())))
+            if not run.ahead and (said := self._experience(view, kind)):
+                left.append(view)
+                choice = said
+                continue
             started = perf_counter()
             try:
                 with _Named(view), AtMost(view_choice.most(view)):
@@ -247,12 +262,35 @@ class Maintainer:
             view.seconds += view.last_seconds
             view.iterations.add(view.last_epoch, view.plan.iterations())
             view.last_rows = len(delta)
+            self._learn(view, kind)
             if len(delta):
                 view.changed_rows += len(delta)
                 moved[view.key] = out[view.key] = delta
         if left:
             out |= self._compute_anew(left, choice, run)
         return out
+
+    def _hot(self, keys: Iterable[str]) -> list[MaintainedView]:
+        """The hot views that depend on any of `keys`."""
+        return [self.views[key] for key in self.readers(keys) if self.views[key].hot]
+
+    def _experience(self, view: MaintainedView, kind: Kind) -> str:
+        """Why such a change had better not go through a view's operators; empty if it had."""
+        took = view.experience.asked(kind)
+        if not took:
+            return ""
+        anew = view_choice.anew([view, *self._hot([view.key])])
+        return f"its operators took {took:.2g} s for such a change, {anew:.2g} s anew"
+
+    def _learn(self, view: MaintainedView, kind: Kind) -> None:
+        """A view's operators have taken a change."""
+        seconds, plan = view.last_seconds, view.plan
+        assert plan is not None
+        slow = seconds > view_choice.SHORT and not plan.reason
+        if slow and view_choice.longer(seconds, [view, *self._hot([view.key])]):
+            view.experience.note(kind, seconds, 4 * (view.last_rows or 0) > plan.size)
+        else:
+            view.experience.forget(kind)
 
     def _follow(self, moved: Deltas) -> None:
         """Take the changes into the indexes; one of which most changes is made anew if need be."""
@@ -266,27 +304,32 @@ class Maintainer:
 
     def _compute_anew(
         self, readers: Sequence[MaintainedView], choice: str, run: Run
-    ) -> dict[str, Change]:
+    ) -> dict[str, Found]:
         before = [(view, view.plan, view.plan.rows()) for view in readers if view.plan is not None]
         self.cool([view.key for view in readers])
-        out: dict[str, Change] = {}
+        out: dict[str, Found] = {}
         try:
             for view, plan, old in before:
                 started = perf_counter()
                 with _Named(view):
                     filled = self.heat(view.key, run).plan
                 assert filled is not None
-                delta = plan.difference(old, filled.rows())
+                new = filled.rows()
+                view.last_rows = None
+                if plan.reason or filled.reason or len(old) + len(new) <= _COMPARED:
+                    delta = change(plan.difference(old, new))
+                    view.last_rows = len(delta)
+                    view.changed_rows += len(delta)
+                    if len(delta):
+                        out[view.key] = delta
+                else:
+                    out[view.key] = replaced(old, new)
                 view.epochs += 1
                 view.choice = choice
                 view.too_short = 0
                 view.last_epoch = run.epoch + 1
                 view.last_seconds = perf_counter() - started
                 view.seconds += view.last_seconds
-                view.last_rows = delta.num_rows
-                if delta.num_rows:
-                    view.changed_rows += delta.num_rows
-                    out[view.key] = change(delta)
         except BaseException:
             for view, plan, _ in before:  # it was filled: `cool` is to know
                 view.plan = plan

@@ -13,7 +13,7 @@ from tidewheel.planner.plans import Deltas, Run
 
 if TYPE_CHECKING:
     from tidewheel.engine.operators.circuit import Circuit
-    from tidewheel.engine.state.change import Change
+    from tidewheel.engine.state.change import Change, Replaced
 
 WEIGHT = "weight"
 
@@ -56,6 +56,13 @@ def change(delta: pa.Table) -> Change:
     from tidewheel.engine.state.change import Change
 
     return Change(delta)
+
+
+def replaced(old: pa.Table, new: pa.Table) -> Replaced:
+    """The same, not worked out before somebody asks."""
+    from tidewheel.engine.state.change import Replaced
+
+    return Replaced(old, new)
 
 
 class Recompute:

@@ -1,12 +1,14 @@
 """Is a change taken through the operators of the views, or are the views computed anew?
 
 A change passes through the operators row by row, lookups included; filling them takes every row
-that is left once, much of it in one statement of DuckDB's. How long a view's filling took is known.
+that is left once, much of it in one statement of DuckDB's. How long a view's filling took is known,
+and how long its operators took for changes like the one that comes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tidewheel.engine.state.memory import LOOK
@@ -15,14 +17,22 @@ if TYPE_CHECKING:
     from tidewheel.planner.maintain import MaintainedView
     from tidewheel.planner.plans import Deltas
 
+Kind = tuple[frozenset[str], int]
+
 LARGE = 10_000
 """Below so many changed rows nobody asks."""
-_COMPARED = 1e-6
-"""Seconds to compare a row of the view with those before."""
 _MADE = 5e-8
 """Seconds to make a pair of rows, at least."""
 _SURE = 1.5
 """So many times as long must the change take: the times are estimates."""
+SHORT = 0.02
+"""Seconds that are not worth a choice."""
+_SURELY = 8
+"""After so many changes in turn that took too long it is not only that state was made for them."""
+_WHOLE = 4
+"""For how many of these one counts that changes much of the view: no state helps there."""
+_REST = 64
+"""So many changes are computed anew before the operators are tried again, then twice as many."""
 
 
 def choice(moved: Deltas, readers: Sequence[MaintainedView], tokens: Sequence[str]) -> str:
@@ -45,7 +55,7 @@ def choice(moved: Deltas, readers: Sequence[MaintainedView], tokens: Sequence[st
     rows = f"{changed:,} rows changed"
     if changed > left:
         return f"{rows}, {left:,} are left"
-    filling = sum(_filling(view) for view in readers)
+    filling = anew(readers)
     if passing > _SURE * filling:
         return f"{rows}: some {passing:.2g} s one by one, {filling:.2g} s anew"
     return ""
@@ -56,8 +66,68 @@ def most(view: MaintainedView) -> float:
     return max(LOOK, _SURE * view.fill_seconds / _MADE)
 
 
-def _filling(view: MaintainedView) -> float:
-    """About how long it takes to compute a view anew; what has no operators does so anyway."""
-    if view.plan is None or view.plan.reason:
-        return 0
-    return view.fill_seconds + _COMPARED * view.plan.size
+def anew(views: Sequence[MaintainedView]) -> float:
+    """About how long it takes to compute views anew; what has no operators does so anyway."""
+    return sum(v.fill_seconds for v in views if v.plan is not None and not v.plan.reason)
+
+
+def longer(seconds: float, views: Sequence[MaintainedView]) -> bool:
+    """Is it clear that something took more time than computing views anew?"""
+    return seconds > _SURE * anew(views)
+
+
+def kind(keys: Collection[str], rows: int) -> Kind:
+    """Of what kind a change is."""
+    return frozenset(keys), rows.bit_length()
+
+
+@dataclass(slots=True)
+class _Known:
+    slow: int = 0
+    took: float = 0.0
+    rest: int = _REST
+    left: int = 0
+
+
+class Experience:
+    """What changes took in a view's operators, by their kind: the tables, and about how many rows.
+
+    A share of a total changes in all rows with any of them, a rank in half of the rows: then the
+    query over a million rows takes DuckDB less time than to say which two million rows come and go.
+    """
+
+    __slots__ = ("_kinds",)
+
+    def __init__(self) -> None:
+        self._kinds: dict[Kind, _Known] = {}
+
+    def note(self, kind: Kind, seconds: float, whole: bool) -> None:
+        """The operators took a change, and more time than computing anew does.
+
+        `whole`: much of the view changed.
+        """
+        known = self._kinds.setdefault(kind, _Known())
+        known.slow += _WHOLE if whole else 1
+        known.took = seconds
+        if known.slow >= _SURELY:
+            known.left = known.rest
+            known.rest *= 2
+
+    def forget(self, kind: Kind) -> None:
+        """They took one in less."""
+        if self._kinds:
+            self._kinds.pop(kind, None)
+
+    def asked(self, kind: Kind) -> float:
+        """A change comes: what such ones took, in seconds; 0 if the operators are to take it."""
+        known = self._kinds.get(kind)
+        if known is None or not known.left:
+            return 0.0
+        known.left -= 1
+        if not known.left:
+            known.slow = 0
+        return known.took
+
+    def warns(self, key: str) -> bool:
+        """Are changes of some kind of a table computed anew?"""
+        return any(known.left for (keys, _), known in self._kinds.items() if key in keys)

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 from weakref import WeakSet, WeakValueDictionary
 
 from tidewheel.planner.maintain import Maintainer
-from tidewheel.planner.plans import Deltas
 from tidewheel.sql.errors import OperationalError
+
+if TYPE_CHECKING:
+    from tidewheel.planner.maintain import Found
 
 LOCK_TIMEOUT = 60.0
 """Seconds that a writer waits for the one before it."""
@@ -87,7 +89,7 @@ class Epoch:
     """A committed transaction as subscribers see it: the deltas of the hot views it changed."""
 
     number: int
-    deltas: Deltas
+    deltas: Mapping[str, Found]
     bytes: int
 
 
@@ -107,7 +109,7 @@ class History:
         self.floor = 0
         """Every kept epoch is greater than this one."""
 
-    def append(self, number: int, deltas: Deltas) -> None:
+    def append(self, number: int, deltas: Mapping[str, Found]) -> None:
         """Publish an epoch; the oldest ones go when the bounds are passed."""
         size = sum(d.nbytes for d in deltas.values())
         with self.changed:
@@ -231,7 +233,7 @@ class Database:
         finally:
             self.writer.release(owner)
 
-    def publish(self, deltas: Deltas) -> None:
+    def publish(self, deltas: Mapping[str, Found]) -> None:
         """Count an epoch and show it to subscribers. Call with `reading` held, after the commit."""
         self.epoch += 1
         self.history.append(self.epoch, dict(deltas))

@@ -259,7 +259,9 @@ def told(rows: pa.Table, maintainer: Maintainer, epoch: int) -> pa.Table:
                 how = f"computed anew: {view.choice or view.plan.reason}"
             name = view.key.split(".", 1)[1]
             seconds = view.last_seconds * 1000
-            many = "1 row" if view.last_rows == 1 else f"{view.last_rows:,} rows"
+            many = "rows"
+            if view.last_rows is not None:
+                many = "1 row" if view.last_rows == 1 else f"{view.last_rows:,} rows"
             lines.append(f"{name}: {many} changed in {seconds:.2f} ms, {how}")
     if not lines:
         return rows

@@ -27,6 +27,7 @@ from tidewheel.sql.watched import table_info
 
 if TYPE_CHECKING:
     from tidewheel.engine.state.change import Change
+    from tidewheel.planner.maintain import Found
 
 
 _BODY = re.compile(r"\bAS\b\s*(\w+)", re.IGNORECASE)
@@ -165,7 +166,7 @@ class Epochs(Reading):
         con = self.host.connection
         self.implicit = True  # until DuckDB has committed, views are computed inside it
         try:
-            deltas: dict[str, Change] = {}
+            deltas: dict[str, Found] = {}
             self._pin(self._changes)
             try:
                 watched = self._maintainer.watched() if self._changes else ()

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidewheel.engine.state.columns import Col, from_arrow
-from tidewheel.engine.state.delta import WEIGHT, Delta, Int64s, Schema
+from tidewheel.engine.state.delta import WEIGHT, Delta, Int64s, Schema, concat, consolidate
 
 
 class Taken:
@@ -116,3 +116,27 @@ class Change:
         if self._delta is not None:
             return self._delta.nbytes
         return 0 if self._table is None else int(self._table.nbytes)
+
+
+class Replaced:
+    """A view's rows before an epoch and after it: what differs is found when somebody asks."""
+
+    __slots__ = ("_found", "_tables", "nbytes")
+
+    def __init__(self, old: pa.Table, new: pa.Table) -> None:
+        self._tables: tuple[pa.Table, pa.Table] | None = (old, new)
+        self._found: pa.Table | None = None
+        self.nbytes = int(old.nbytes)
+        """Bytes held: the new rows are the view's own, or the next one's old ones."""
+
+    def table(self) -> pa.Table:
+        """As `Change.table`. Subscribers call it in threads of their own: twice does no harm."""
+        tables = self._tables
+        if tables is not None:
+            old, new = tables
+            schema = Schema.of(new.schema)
+            both = [Delta.from_arrow(new, 1, schema), Delta.from_arrow(old, -1, schema)]
+            self._found = consolidate(concat(both)).to_arrow(WEIGHT)
+            self._tables = None
+        assert self._found is not None
+        return self._found
