@@ -8,6 +8,7 @@ from sqlglot import exp
 
 from tidewheel.engine.operators.join import Arrange, Join
 from tidewheel.engine.operators.linear import Concat
+from tidewheel.engine.operators.operator import Operator
 from tidewheel.engine.operators.outer import matched, minus, padded, semi
 from tidewheel.engine.operators.ranged import RangeJoin
 from tidewheel.engine.state.delta import Schema
@@ -15,6 +16,7 @@ from tidewheel.planner import logical as L
 from tidewheel.planner.lower_view import Stream, ViewLowering, filtered, lowers, with_columns
 from tidewheel.planner.or_joins import by_branches
 from tidewheel.planner.range_joins import arranged
+from tidewheel.planner.rewrites.join_graph import conjuncts
 from tidewheel.planner.text import cast_to, conjunction
 from tidewheel.planner.view_kernels import common_type
 from tidewheel.planner.view_texts import Only
@@ -49,7 +51,14 @@ def _join(low: ViewLowering, node: L.Join) -> Stream:
         only = Only(residual, [c.name for c in pairs.schema])
     pairs = filtered(pairs, None if split is not None else residual)
     if node.kind in ("inner", "cross"):
-        return pairs if wanted else with_columns(low, pairs, node.schema)
+        if wanted:
+            return pairs
+        read = low.wanted.get(id(node), ())
+        moving = _moving(joined.op, residual, (left, right), read)
+        if moving is not None and isinstance(joined.op, RangeJoin):
+            joined.op.moving = moving
+            return with_columns(low, pairs, read)
+        return with_columns(low, pairs, node.schema)
     pairs = low.flush(pairs)
     schema, width = pairs.arrow, len(left.schema)
     if one_sided:
@@ -84,6 +93,23 @@ def _join(low: ViewLowering, node: L.Join) -> Stream:
     if split is None:
         low.contents.outer(placed, joined, node.kind, only)
     return with_columns(low, Stream(circuit, placed, pairs.schema), node.schema)
+
+
+def _moving(
+    op: Operator, condition: exp.Expr | None, sides: tuple[Stream, Stream], read: Sequence[L.Column]
+) -> int | None:
+    """A side of a join by one inequality that is read by nothing but this comparison.
+
+    Then it is all the same which of its rows meets a row that all of them meet.
+    """
+    if not isinstance(op, RangeJoin) or op.two_ended or condition is None or not read:
+        return None
+    for side in (0, 1):
+        names = {c.name for c in sides[side].schema}
+        readers = [part for part in conjuncts(condition) if L.references(part) & names]
+        if len(readers) == 1 and not any(c.name in names for c in read):
+            return side
+    return None
 
 
 def _asked(node: L.Join, side: Stream) -> list[int]:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from tidewheel.engine.arrow import pa
 from tidewheel.engine.operators.shared import SharedArrangements
@@ -22,7 +22,6 @@ from tidewheel.engine.state.memory import AtMost, Excess
 from tidewheel.planner import view_choice
 from tidewheel.planner.iterations import History
 from tidewheel.planner.plans import Deltas, Home, Plan, Run
-from tidewheel.planner.recompute import change, replaced
 from tidewheel.planner.view_choice import Experience, Kind
 
 if TYPE_CHECKING:
@@ -32,8 +31,6 @@ if TYPE_CHECKING:
     Found = Change | Replaced
 
 _FEW = 16
-_COMPARED = 1 << 15
-"""So many rows of a view before and after are compared at once, more when somebody asks."""
 FAILED_VIEW = "in maintained view "
 """Begins the note on an error that says whose query failed on a change, not the user's own."""
 
@@ -99,6 +96,11 @@ class MaintainedView:
     """Its rows of the last epoch for other readers, while the next one is being made."""
     iterations: History = field(default_factory=History)
     """What changed in its recursive tables."""
+
+    def told(self, delta: Found) -> None:
+        """An epoch changed it."""
+        self.last_rows = delta.rows
+        self.changed_rows += delta.rows or 0
 
     def falls_behind(self) -> bool:
         """Have only a few changes come through since it was filled again?"""
@@ -247,7 +249,8 @@ class Maintainer:
             started = perf_counter()
             try:
                 with _Named(view), AtMost(view_choice.most(view)):
-                    delta = view.plan.step(mine, run.of(view))
+                    followed = not view.plan.reason or bool(self._hot([view.key]))
+                    delta = view.plan.step(mine, run.of(view), followed)
             except Excess as error:
                 if run.ahead:
                     raise
@@ -261,11 +264,12 @@ class Maintainer:
             view.last_seconds = perf_counter() - started
             view.seconds += view.last_seconds
             view.iterations.add(view.last_epoch, view.plan.iterations())
-            view.last_rows = len(delta)
+            view.told(delta)
             self._learn(view, kind)
-            if len(delta):
-                view.changed_rows += len(delta)
-                moved[view.key] = out[view.key] = delta
+            if delta.rows != 0:
+                out[view.key] = delta
+                if followed:
+                    moved[view.key] = cast("Change", delta)
         if left:
             out |= self._compute_anew(left, choice, run)
         return out
@@ -314,16 +318,10 @@ class Maintainer:
                 with _Named(view):
                     filled = self.heat(view.key, run).plan
                 assert filled is not None
-                new = filled.rows()
-                view.last_rows = None
-                if plan.reason or filled.reason or len(old) + len(new) <= _COMPARED:
-                    delta = change(plan.difference(old, new))
-                    view.last_rows = len(delta)
-                    view.changed_rows += len(delta)
-                    if len(delta):
-                        out[view.key] = delta
-                else:
-                    out[view.key] = replaced(old, new)
+                delta = plan.compared(old, filled.rows())
+                view.told(delta)
+                if delta.rows != 0:
+                    out[view.key] = delta
                 view.epochs += 1
                 view.choice = choice
                 view.too_short = 0

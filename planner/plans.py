@@ -14,7 +14,7 @@ from tidewheel.planner.meaning import Meaning
 
 if TYPE_CHECKING:
     from tidewheel.engine.operators.circuit import Circuit
-    from tidewheel.engine.state.change import Change
+    from tidewheel.engine.state.change import Change, Replaced
     from tidewheel.engine.state.rowwise import Row
     from tidewheel.planner.logical import Node
     from tidewheel.planner.maintain import MaintainedView
@@ -120,14 +120,14 @@ class Plan(Protocol):
     def pace(self) -> float:
         """About how many seconds the operators take for a changed row, among many."""
 
-    def difference(self, old: pa.Table, new: pa.Table) -> pa.Table:
-        """`new` − `old` as a delta."""
+    def compared(self, old: pa.Table, new: pa.Table) -> Change | Replaced:
+        """`new` − `old` as a delta that no view reads."""
 
     def hydrate(self, run: Run) -> None:
         """Compute the view from scratch, forgetting any earlier state."""
 
-    def step(self, changes: Deltas, run: Run) -> Change:
-        """The view's delta for the deltas of what it reads."""
+    def step(self, changes: Deltas, run: Run, read: bool = True) -> Change | Replaced:
+        """The view's delta for the deltas of what it reads; not `read`: by no other view."""
 
     def rows(self) -> pa.Table:
         """The view's rows after the last step; a view of its schema, cheap to ask for again."""

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from tidewheel.engine.state.change import Change, Replaced
 
 WEIGHT = "weight"
+FEW = 1 << 15
+"""So many rows before and after are compared at once."""
 
 
 def difference(old: pa.Table, new: pa.Table, run: Callable[..., pa.Table]) -> pa.Table:
@@ -58,10 +60,14 @@ def change(delta: pa.Table) -> Change:
     return Change(delta)
 
 
-def replaced(old: pa.Table, new: pa.Table) -> Replaced:
-    """The same, not worked out before somebody asks."""
+def compared(
+    old: pa.Table, new: pa.Table, run: Callable[..., pa.Table], read: bool
+) -> Change | Replaced:
+    """What differs; of many rows not worked out before somebody asks, unless views `read` it."""
     from tidewheel.engine.state.change import Replaced
 
+    if read or len(old) + len(new) <= FEW:
+        return change(difference(old, new, run))
     return Replaced(old, new)
 
 
@@ -85,16 +91,16 @@ class Recompute:
         """What the view was before the next step, as another plan had it."""
         self._rows = rows
 
-    def step(self, changes: Deltas, run: Run) -> Change:
+    def step(self, changes: Deltas, run: Run, read: bool = True) -> Change | Replaced:
         started = perf_counter()
         new, old = run(self.sql), self.rows()
-        delta = difference(old, new, self._scratch)
+        found = compared(old, new, self._scratch, read)
         self._rows = new
         self._steps += 1
         self._in += sum(map(len, changes.values()))
-        self._out += delta.num_rows
+        self._out += found.rows or 0
         self._seconds += perf_counter() - started
-        return change(delta)
+        return found
 
     def rows(self) -> pa.Table:
         assert self._rows is not None

@@ -25,7 +25,7 @@ _MADE = 5e-8
 """Seconds to make a pair of rows, at least."""
 _SURE = 1.5
 """So many times as long must the change take: the times are estimates."""
-SHORT = 0.02
+SHORT = 0.03
 """Seconds that are not worth a choice."""
 _SURELY = 8
 """After so many changes in turn that took too long it is not only that state was made for them."""

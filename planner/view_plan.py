@@ -21,7 +21,7 @@ from tidewheel.engine.operators.sink import Sink
 from tidewheel.engine.operators.tally import Tally
 from tidewheel.engine.operators.unkept import Unkept
 from tidewheel.engine.state.arrangement import Counters
-from tidewheel.engine.state.change import Change
+from tidewheel.engine.state.change import Change, Replaced
 from tidewheel.engine.state.delta import Delta
 from tidewheel.engine.state.memory import Excess, ensure
 from tidewheel.engine.state.rowwise import Row
@@ -39,7 +39,7 @@ from tidewheel.planner.lower_view import NoDeltaRule, ViewLowering
 from tidewheel.planner.lower_view_nodes import source_key
 from tidewheel.planner.meaning import Meaning
 from tidewheel.planner.plans import Deltas, Run
-from tidewheel.planner.recompute import Recompute, difference
+from tidewheel.planner.recompute import Recompute, compared
 from tidewheel.planner.rewrites.counted_limits import counted_limits
 from tidewheel.planner.rewrites.dense_ranks import dense_ranks
 from tidewheel.planner.rewrites.ends_of_groups import ends_of_groups
@@ -298,10 +298,12 @@ class ViewPlan:
         self._plan = plan
         self.seconds = perf_counter() - started
 
-    def step(self, changes: Deltas, run: Run) -> Change:
-        """The view's delta for the deltas of what it reads."""
+    def step(self, changes: Deltas, run: Run, read: bool = True) -> Change | Replaced:
+        """The view's delta for the deltas of what it reads; not `read`: by no other view."""
         assert self._plan is not None
         with under(self._meaning), _out_of_range():
+            if isinstance(self._plan, Recompute):
+                return self._plan.step(changes, run, read)
             try:
                 return self._plan.step(changes, run)
             except Unkept as error:
@@ -361,9 +363,9 @@ class ViewPlan:
         """
         return 3e-6 if isinstance(self._plan, Incremental) and self._plan.recursive else 5e-7
 
-    def difference(self, old: pa.Table, new: pa.Table) -> pa.Table:
-        """`new` − `old` as a delta."""
-        return difference(old, new, self._scratch)
+    def compared(self, old: pa.Table, new: pa.Table) -> Change | Replaced:
+        """`new` − `old` as a delta that no view reads."""
+        return compared(old, new, self._scratch, read=False)
 
     def iterations(self) -> list[Iterations]:
         """What the last step changed in recursive tables."""

@@ -133,10 +133,17 @@ class RangeJoin(Join):
         assert isinstance(ranges, ArrangeRanges)
         self.point, self.ranges = points.point, ranges
         self._place = Ranking(points.schema, Order(self.point))
+        self.moving: int | None = None
+        """A side of which nobody sees which row meets another one, as long as it does."""
         self._ends = [
             None if end is None else Ranking(ranges.schema, Order(end))
             for end in (ranges.ends.low, ranges.ends.high)
         ]
+
+    @property
+    def two_ended(self) -> bool:
+        """Have ranges two ends?"""
+        return len(self.ranges.ends.columns) > 1
 
     def _meet(
         self, side: int, delta: Delta, keys: Int64s, counters: Counters, spine: Spine | None = None
@@ -144,6 +151,10 @@ class RangeJoin(Join):
         if spine is None:  # read before `_of_points` asks for the levels, in case it waited
             spine = (self.right if side == 0 else self.left).spine
         of, probes, within = (self._of_points if side == self.points else self._of_ranges)(delta)
+        if side == self.moving and len(probes) == 2 and not delta.weights.sum():
+            # a bound that moves: what lies on one side of both places comes, and goes again
+            place = within[(side == self.points) == (self.ranges.ends.high is None)]
+            within = place.min().repeat(2), place.max().repeat(2)
         found = spine.lookup(probes, within)
         if found is None:
             return []

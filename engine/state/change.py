@@ -71,6 +71,11 @@ class Change:
         return len(self.weights)
 
     @property
+    def rows(self) -> int:
+        """The same, as `Replaced` has it."""
+        return len(self.weights)
+
+    @property
     def few(self) -> Delta | None:
         """The delta, where it is kept as rows."""
         return self._delta if self._delta is not None and self._delta.rows is not None else None
@@ -122,6 +127,8 @@ class Replaced:
     """A view's rows before an epoch and after it: what differs is found when somebody asks."""
 
     __slots__ = ("_found", "_tables", "nbytes")
+    rows = None
+    """How many differ is not known."""
 
     def __init__(self, old: pa.Table, new: pa.Table) -> None:
         self._tables: tuple[pa.Table, pa.Table] | None = (old, new)

@@ -16,7 +16,7 @@ from typing import Final, cast
 
 import numpy as np
 
-from tidewheel.engine.state.columns import Index
+from tidewheel.engine.state.columns import Index, Mask
 from tidewheel.engine.state.delta import Delta, Int64s
 from tidewheel.engine.state.dense import LEAST, Dense
 from tidewheel.engine.state.head import Head
@@ -398,6 +398,8 @@ def _netted(at: Index, rows: Rows) -> tuple[Index, Rows]:
     touched = np.zeros(int(at.max()) + 1, bool)
     touched[at[minus]] = True
     mask = touched[at]
+    if np.count_nonzero(mask) > CACHED:
+        _like(rows, minus, mask)
     other = (~mask).nonzero()[0]
     index = mask.nonzero()[0]
     keys = np.zeros(len(touched), np.int64)
@@ -407,6 +409,17 @@ def _netted(at: Index, rows: Rows) -> tuple[Index, Rows]:
     net = sort_by(net)
     places, net.keys = net.keys, keys[net.keys]
     return np.concatenate([at[other], places]), concat_rows([rows.take(other), net])
+
+
+def _like(rows: Rows, some: Mask, mask: Mask) -> None:
+    """Clear `mask` where a row can't be the same as one of `some`: there is less to be sorted."""
+    words = rows.rest if rows.rank is None else rows.rank
+    if words is None:
+        return
+    sought = np.unique(words[some])
+    if len(sought) <= len(words) // 8:
+        places = np.minimum(sought.searchsorted(words), len(sought) - 1)
+        mask &= sought[places] == words
 
 
 def _ratio(behind: int) -> float:

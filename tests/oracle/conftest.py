@@ -9,7 +9,7 @@ import pytest
 
 from tidewheel.engine.operators import fixpoint, quantiles, regroup, shared, topk
 from tidewheel.engine.state import dense, order, radix, spine, table_columns
-from tidewheel.planner import view_answers, view_filling
+from tidewheel.planner import recompute, view_answers, view_choice, view_filling
 
 
 @pytest.fixture(autouse=True)
@@ -18,6 +18,7 @@ def _few_are_many(request: pytest.FixtureRequest) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         if chance & 1:  # arrays by value, and sorting by counting
             patch.setattr(spine, "LEAST", 2)
+            patch.setattr(spine, "CACHED", 2)
             patch.setattr(dense, "LEAST", 2)
             patch.setattr(dense, "_CLOSE", 20)
             patch.setattr(order, "_LARGE", 2)
@@ -47,6 +48,15 @@ def _few_are_many(request: pytest.FixtureRequest) -> Iterator[None]:
         if chance & 4096:  # filtered rows are read again, as those of joins
             patch.setattr(view_filling, "_SCANNED", 0)
             patch.setattr(view_filling, "_LEFT", 0)
+        if (
+            chance & 24576 == 8192
+        ):  # operators are always thought to take longer than computing anew
+            patch.setattr(view_choice, "SHORT", 0.0)
+            patch.setattr(view_choice, "longer", lambda seconds, views: True)
+            patch.setattr(view_choice, "_SURELY", 4)
+            patch.setattr(view_choice, "_REST", 3)
+        if chance & 32768:  # what differs is found when a subscriber asks
+            patch.setattr(recompute, "FEW", -1)
         if chance & 512:  # quantiles are sought in groups of any size
             patch.setattr(quantiles, "_WORTH", 0)
         yield

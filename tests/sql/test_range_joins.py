@@ -133,3 +133,72 @@ def test_values_of_subqueries_are_joined_before_pairs_are_made() -> None:
         assert con.execute("SELECT max(rows_out) < 2000 FROM tidewheel_vertices()").fetchall() == [
             (True,)
         ]
+
+
+MOVING = {
+    "above": "SELECT i FROM a WHERE x > (SELECT avg(x) FROM a)",
+    "no_less": "SELECT i, x FROM a WHERE x >= (SELECT quantile_disc(x, 0.5) FROM a) AND i % 3 > 0",
+    "below": "SELECT i % 7 AS g, count(*) AS n FROM a, (SELECT 2 * min(x) AS m FROM a) "
+    "WHERE m > x GROUP BY g",
+    "double": "SELECT s.i FROM (FROM a UNION ALL FROM a) s WHERE x <= (SELECT max(x) - 3 FROM a)",
+    "shown": "SELECT i, m FROM a, (SELECT avg(x) AS m FROM a) WHERE x < m",
+    "twice": "SELECT i FROM a, (SELECT avg(x) AS m FROM a) WHERE x < m AND i < 3 * m",
+    "between": "SELECT i FROM a, b WHERE b.lo < a.x",
+    "padded": "SELECT i, m FROM a LEFT JOIN (SELECT avg(x) AS m FROM a) ON x > m",
+}
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_bound_that_moves(threads: int) -> None:
+    """Only rows between the old and the new one come and go."""
+    rng = random.Random(threads)
+    with tidewheel.connect(threads=threads) as con, duckdb.connect() as oracle:
+
+        def both(statement: str) -> None:
+            con.execute(statement)
+            oracle.execute(statement)
+
+        both(
+            "CREATE TABLE a AS SELECT i::INTEGER AS i, "
+            "(i * 7 % 31)::INTEGER AS x FROM range(90) r(i)"
+        )
+        both("CREATE TABLE b AS SELECT 15 AS lo")
+        for name, query in MOVING.items():
+            con.execute(f"CREATE MATERIALIZED VIEW {name} AS {query}")
+        assert con.execute("SELECT DISTINCT reason FROM tidewheel_views()").fetchall() == [(None,)]
+        for _ in range(60):
+            i, x = rng.randrange(120), rng.choice(["NULL", *range(-40, 60)])
+            statement = rng.choice(
+                [
+                    f"UPDATE a SET x = {x} WHERE i = {i}",
+                    f"INSERT INTO a VALUES ({i}, {x})",
+                    f"DELETE FROM a WHERE i = {i}",
+                    f"UPDATE a SET x = x + {rng.randrange(-9, 9)} WHERE i % 3 = {i % 3}",
+                    f"UPDATE b SET lo = {x}",
+                    f"INSERT INTO b VALUES ({x})",
+                    "DELETE FROM b WHERE lo > 30",
+                    f"BEGIN; UPDATE b SET lo = {i}; UPDATE a SET x = 5 WHERE x < {x}; COMMIT",
+                ]
+            )
+            both(statement)
+            for name, query in MOVING.items():
+                got = sorted(map(repr, con.execute(f"FROM {name}").fetchall()))
+                wanted = sorted(map(repr, oracle.execute(query).fetchall()))
+                assert got == wanted, (name, statement)
+
+
+def test_a_bound_that_moves_meets_few_rows() -> None:
+    with tidewheel.connect() as con:
+
+        def met() -> int:
+            asked = "SELECT rows_out FROM tidewheel_vertices() WHERE vertex LIKE '%cross join'"
+            ((rows,),) = con.execute(asked).fetchall()
+            return int(rows)
+
+        con.execute("CREATE TABLE a AS SELECT i::INTEGER AS i, i / 7 AS x FROM range(9000) r(i)")
+        con.execute(f"CREATE MATERIALIZED VIEW above AS {MOVING['above']}")
+        con.execute("UPDATE a SET x = x + 9 WHERE i = 0")
+        before = met()
+        for i in range(1, 6):
+            con.execute(f"UPDATE a SET x = x + 9 WHERE i = {i}")
+        assert met() - before < 100
