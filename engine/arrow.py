@@ -46,6 +46,11 @@ def computed(name: str) -> pc.Function:
     return get_function(name)
 
 
+def taken(array: pa.Array, places: pa.Array) -> pa.Array:
+    """The values at some places. (`Array.take` loads `pyarrow.compute`.)"""
+    return computed("take").call([array, places])
+
+
 def empty(schema: pa.Schema) -> pa.Table:
     """A table without rows. (`Schema.empty_table` does not know unions.)"""
     return pa.table([pa.nulls(0, field.type) for field in schema], schema)
@@ -77,19 +82,24 @@ def numbers(column: pa.Array | pa.ChunkedArray) -> np.ndarray[Any, np.dtype[Any]
     return np.frombuffer(data, dtype, first + n)[first:]
 
 
-def array_of(values: np.ndarray[Any, np.dtype[Any]]) -> pa.Array:
-    """The same integers, floats or booleans without NULLs for Arrow."""
+def array_of(
+    values: np.ndarray[Any, np.dtype[Any]], valid: np.ndarray[Any, np.dtype[Any]] | None = None
+) -> pa.Array:
+    """The same integers, floats or booleans for Arrow, those that are not `valid` as NULL."""
     import numpy as np
 
-    if values.dtype == np.bool_:
-        bits = pa.py_buffer(np.packbits(values, bitorder="little"))
-        return pa.Array.from_buffers(pa.bool_(), len(values), [None, bits], 0)
-    data = pa.py_buffer(np.ascontiguousarray(values))
-    return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), [None, data], 0)
+    flags = values.dtype == np.bool_
+    data = np.packbits(values, bitorder="little") if flags else np.ascontiguousarray(values)
+    kind = pa.bool_() if flags else pa.from_numpy_dtype(values.dtype)
+    there = None
+    if valid is not None and not valid.all():
+        there = pa.py_buffer(np.packbits(valid, bitorder="little"))
+    nulls = 0 if there is None else -1
+    return pa.Array.from_buffers(kind, len(values), [there, pa.py_buffer(data)], nulls)
 
 
 def array_from(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
-    """Numbers, booleans or texts of Python, None among them, for Arrow.
+    """Numbers, booleans or texts of Python, or times as integers, None among them, for Arrow.
 
     (`pa.array` loads pandas at its first list, where it is installed: 0.2 s of a process's first
     change of a view.)
@@ -112,6 +122,9 @@ def array_from(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
         known = [0 if v is None else v for v in values] if valid is not None else values
         data = pa.py_buffer(np.array(known, kind.to_pandas_dtype()))
         return pa.Array.from_buffers(kind, len(values), [valid, data])
+    elif pa.types.is_temporal(kind) and all(v is None or type(v) is int for v in values):
+        raw = np.array([0 if v is None else v for v in values], f"i{kind.bit_width // 8}")
+        return pa.Array.from_buffers(kind, len(values), [valid, pa.py_buffer(raw)])
     elif pa.types.is_decimal128(kind):
         digits = Context(prec=kind.precision)
         return wide(

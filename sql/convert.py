@@ -12,7 +12,7 @@ from typing import Any
 
 import duckdb
 
-from tidewheel.engine.arrow import hugeints, is_tuple, numbers, pa
+from tidewheel.engine.arrow import computed, hugeints, is_tuple, numbers, pa
 from tidewheel.engine.kernels.duckdb import readable
 from tidewheel.engine.type_names import is_variant
 
@@ -131,20 +131,22 @@ def _timestamps(column: pa.Array) -> list[Any]:
 
 
 def _times(column: pa.Array) -> list[Any]:
-    import pyarrow.compute as pc
-
-    last = pc.max(column.cast(pa.int64())).as_py()
+    last = _ends(column, pa.int64())["max"]
     if last is not None and last >= _PER_DAY["us"]:  # 24:00:00, for pyarrow 00:00:00
         raise OverflowError
     found: list[Any] = column.to_pylist()
     return found
 
 
+def _ends(column: pa.Array, raw: pa.DataType) -> dict[str, Any]:
+    """The least and the greatest value, as integers."""
+    found: dict[str, Any] = computed("min_max").call([column.view(raw)]).as_py()
+    return found
+
+
 def _through_numpy(column: pa.Array, raw: pa.DataType, first: int, last: int) -> list[Any]:
     """Dates and times by NumPy, which turns what Python cannot hold into plain integers."""
-    import pyarrow.compute as pc
-
-    ends = pc.min_max(column.cast(raw)).as_py()
+    ends = _ends(column, raw)
     if ends["min"] is not None and (ends["min"] < first or ends["max"] > last):
         raise OverflowError
     values = numbers(column).astype("i8")

@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from tidewheel.engine.arrow import array_of
 from tidewheel.engine.state.columns import Array
 from tidewheel.engine.state.delta import Int64s
 
@@ -251,6 +252,9 @@ def integers_to_arrow(
         if storage is not kind:
             return pa.ExtensionArray.from_storage(kind, array)
         return array
+    if isinstance(values, np.ndarray):
+        array = array_of(values, valid)
+        return array if array.type == kind else array.cast(kind)
     return pa.array(values, kind, mask=None if valid is None else ~valid)
 
 

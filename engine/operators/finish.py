@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
+from tidewheel.engine.arrow import array_of
 from tidewheel.engine.operators import exact
 from tidewheel.engine.operators.doubles import AtOnce, Doubles, Kept, OneByOne
 from tidewheel.engine.operators.limbs import LimbColumns, LimbRows
@@ -156,7 +157,9 @@ class Finish:
             if a.function == "sum":
                 return exact.integers_to_arrow(count - false, valid, a.type)
             value = false == 0 if a.function == "bool_and" else false < count
-            return pa.array(value, pa.bool_(), mask=~valid).cast(a.type)
+            if isinstance(a.type, pa.BaseExtensionType):  # a byte each
+                return pa.ExtensionArray.from_storage(a.type, array_of(value.view(np.int8), valid))
+            return array_of(value, valid)
         if s.bits:
             parts = [weights[:, p] for p in s.parts]
             bits = [_BITS[a.function](part, count) for part in parts]

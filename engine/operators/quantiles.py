@@ -262,7 +262,7 @@ def _column(
         ends = np.zeros(n + 1, np.int32)
         np.cumsum(~nulls * (len(flat) // max(1, len(filled))), out=ends[1:])
         mask = array_of(nulls) if nulls.any() else None
-        lists = pa.ListArray.from_arrays(pa.array(ends), of.dump(flat), type=kind.arrow, mask=mask)
+        lists = pa.ListArray.from_arrays(array_of(ends), of.dump(flat), type=kind.arrow, mask=mask)
         return kind.load(lists)
     if not len(filled):
         return kind.nulls(n)

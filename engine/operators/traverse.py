@@ -19,7 +19,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from tidewheel.engine.arrow import numbers
+from tidewheel.engine.arrow import array_of, numbers
 from tidewheel.engine.dataflow.vertex import Vertex
 from tidewheel.engine.operators.appending import Appending, Unbounded
 from tidewheel.engine.operators.budget import Budget, Meter
@@ -400,7 +400,8 @@ def _table(
             own = np.concatenate(
                 [c[i] for c in chunks], dtype=field.type.to_pandas_dtype(), casting="unsafe"
             )
-            columns.append(pa.array(own, field.type))
+            array = array_of(own)
+            columns.append(array if array.type == field.type else pa.array(own, field.type))
             continue
         values = np.concatenate([c[i] for c in chunks]) if len(chunks) > 1 else chunks[0][i]
         mask = None
@@ -408,9 +409,9 @@ def _table(
             mask = values == NULL
             values = np.where(mask, 0, values)
         # A value that does not fit its type is an error, as in DuckDB.
-        whole = pa.array(values, type=pa.int64(), mask=mask)
+        whole = array_of(values, None if mask is None else ~mask)
         try:
-            columns.append(whole.cast(field.type))
+            columns.append(whole if whole.type == field.type else whole.cast(field.type))
         except pa.ArrowInvalid:
             raise duckdb.OutOfRangeException(
                 f"Out of Range Error: a value of the recursion does not fit its type {field.type}"

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
+from tidewheel.engine.arrow import array_of
 from tidewheel.engine.state.columns import Col, from_arrow
 from tidewheel.engine.state.delta import WEIGHT, Delta, Int64s, Schema, concat, consolidate
 
@@ -92,7 +93,7 @@ class Change:
             return Change.of(self._delta.negate(), self.names)
         table = self.table()
         at = table.num_columns - 1
-        return Change(table.set_column(at, WEIGHT, pa.array(-self.weights)))
+        return Change(table.set_column(at, WEIGHT, array_of(-self.weights)))
 
     def column(self, name: str, kind: pa.DataType) -> Col:
         """A column as the engine has it, cast to `kind` if it is of another type."""

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tidewheel.engine.arrow import array_of, numbers
+from tidewheel.engine.arrow import array_of, numbers, taken
 from tidewheel.engine.state import hashing
 from tidewheel.engine.state.hashing import U64
 
@@ -54,8 +54,8 @@ def equal_nested(a: pa.Array, b: pa.Array, of: Callable[[pa.Array, pa.Array], An
     firsts = counts.cumsum() - counts
     place = np.arange(int(counts.sum())) - firsts.repeat(counts)
     equal = of(
-        x.take(array_of(place + x_starts[rows].repeat(counts))),
-        y.take(array_of(place + y_starts[rows].repeat(counts))),
+        taken(x, array_of(place + x_starts[rows].repeat(counts))),
+        taken(y, array_of(place + y_starts[rows].repeat(counts))),
     )
     same[rows] = np.logical_and.reduceat(equal, firsts)
     return same
