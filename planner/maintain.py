@@ -182,9 +182,11 @@ class Maintainer:
 
         `one`: the change is a row that comes.
         """
-        views = (self.views[k] for k in self.readers([key]))
+        reached = self.readers([key])
+        moving = {key, *reached}
+        views = (self.views[k] for k in reached)
         return not any(
-            v.plan is not None and (v.plan.looks(one) or v.choice or v.experience.warns(key))
+            v.plan is not None and (v.plan.looks(one) or v.choice or v.experience.warns(moving))
             for v in views
         )
 

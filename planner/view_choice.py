@@ -7,7 +7,7 @@ and how long its operators took for changes like the one that comes.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Sequence, Set
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -128,6 +128,6 @@ class Experience:
             known.slow = 0
         return known.took
 
-    def warns(self, key: str) -> bool:
-        """Are changes of some kind of a table computed anew?"""
-        return any(known.left for (keys, _), known in self._kinds.items() if key in keys)
+    def warns(self, keys: Set[str]) -> bool:
+        """Are changes of some kind, of tables among `keys`, computed anew?"""
+        return any(known.left and tables & keys for (tables, _), known in self._kinds.items())
