@@ -62,8 +62,9 @@ def _scan(low: ViewLowering, node: L.Scan) -> Stream:
     else:
         placed = low.circuit.add(Source(schema, f"source {parts[-1] if parts else node.table}"))
         low.inputs.append(TableInput(key, node.table, Taken(node.source_columns, schema), placed))
-        stored = not parts[-1].startswith(low.rows_prefix) and parts[0] != "temp"
-        low.contents.table(placed, node.source_columns, node.table, stored)
+        kept = parts[-1].startswith(low.rows_prefix)  # another view's
+        stored = kept or parts[0] != "temp"
+        low.contents.table(placed, node.source_columns, node.table, stored, stored and not kept)
     return Stream(low.circuit, placed, node.columns)
 
 

@@ -199,7 +199,7 @@ class Maintainer:
             plan = view.make_plan()
             self.settle()
             started = perf_counter()  # (what a process loads for its first view is not the view's)
-            self.shared.begin(run)
+            self.shared.begin(run.of(view))
             plan.hydrate(run.of(view))
             view.plan = plan
             view.fill_seconds = perf_counter() - started
@@ -232,6 +232,7 @@ class Maintainer:
                 return self._compute_anew(readers, choice, run)
         self.shared.begin(run.committed, refused)
         left: list[MaintainedView] = []
+        stepped: list[Plan] = []
         choice = ""
         for view in self.ordered():
             if view.plan is None:
@@ -259,6 +260,7 @@ class Maintainer:
                 left.append(view)
                 choice = str(error)
                 continue
+            stepped.append(view.plan)
             view.epochs += 1
             view.choice = ""
             view.too_short = 0
@@ -272,6 +274,8 @@ class Maintainer:
                 out[view.key] = delta
                 if followed:
                     moved[view.key] = cast("Change", delta)
+        for plan in stepped:
+            plan.settle()
         if left:
             out |= self._compute_anew(left, choice, run)
         return out

@@ -132,6 +132,12 @@ class Plan(Protocol):
     def rows(self) -> pa.Table:
         """The view's rows after the last step; a view of its schema, cheap to ask for again."""
 
+    def before(self) -> pa.Table:
+        """The rows before the last step, until `settle`; then as `rows`."""
+
+    def settle(self) -> None:
+        """All views have taken the epoch: nobody asks for `before`."""
+
     def iterations(self) -> list[Iterations]:
         """What the last step changed in recursive tables; asked once a step."""
 

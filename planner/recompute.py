@@ -81,6 +81,7 @@ class Recompute:
         self.keeper: object | None = None
         self._scratch = scratch
         self._rows: pa.Table | None = None
+        self._before: pa.Table | None = None
         self._seconds = 0.0
         self._steps = self._in = self._out = 0
 
@@ -95,7 +96,7 @@ class Recompute:
         started = perf_counter()
         new, old = run(self.sql), self.rows()
         found = compared(old, new, self._scratch, read)
-        self._rows = new
+        self._rows, self._before = new, old
         self._steps += 1
         self._in += sum(map(len, changes.values()))
         self._out += found.rows or 0
@@ -105,6 +106,12 @@ class Recompute:
     def rows(self) -> pa.Table:
         assert self._rows is not None
         return self._rows
+
+    def before(self) -> pa.Table:
+        return self.rows() if self._before is None else self._before
+
+    def settle(self) -> None:
+        self._before = None
 
     def iterations(self) -> list[Iterations]:
         return []

@@ -156,6 +156,14 @@ class Incremental:
             self._rows = (table, table.rename_columns(self._labels))
         return self._rows[1]
 
+    def before(self) -> pa.Table:
+        """See `Plan.before`."""
+        return self.sink.before().rename_columns(self._labels)
+
+    def settle(self) -> None:
+        """See `Plan.settle`."""
+        self.sink.settle()
+
     def find(self, columns: tuple[int, ...], values: Row) -> pa.Table | None:
         """See `Plan.find`."""
         found = self.sink.find(columns, values)
@@ -323,6 +331,16 @@ class ViewPlan:
         """The view's rows after the last step."""
         assert self._plan is not None
         return self._plan.rows()
+
+    def before(self) -> pa.Table:
+        """See `Plan.before`."""
+        assert self._plan is not None
+        return self._plan.before()
+
+    def settle(self) -> None:
+        """See `Plan.settle`."""
+        if self._plan is not None:
+            self._plan.settle()
 
     def find(self, columns: tuple[int, ...], values: Row) -> pa.Table | None:
         """See `Plan.find`."""

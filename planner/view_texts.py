@@ -71,13 +71,19 @@ class Texts:
         self.outputs: set[Node] = set()
         """What operators compute."""
 
-    def table(self, node: Node, names: Sequence[str], table: str, stored: bool) -> None:
-        """A source gives these columns of a table; is it `stored`, so that all sessions have it?"""
+    def table(
+        self, node: Node, names: Sequence[str], table: str, stored: bool, numbered: bool
+    ) -> None:
+        """A source gives these columns of a table, or of a view's rows.
+
+        Is it `stored`, so that all sessions have it? Are its rows `numbered`?
+        """
         listed = ", ".join(map(quoted, names))
         self._gives[node] = f"SELECT {listed} FROM {table}"
         self._texts[node] = Text.table(table, names, names)
         if stored:
             self._tables[node] = table
+        if numbered:
             self._places[node] = f"SELECT {listed}, rowid AS {PLACE} FROM {table}"
 
     def constant(self, node: Node, query: str) -> None:

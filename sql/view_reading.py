@@ -365,6 +365,14 @@ class Reading(Homes):
             if plan is not None:
                 self._register(key, plan.rows())
 
+    def provide_before(self, apart: duckdb.DuckDBPyConnection, sql: str) -> None:
+        """Register the views that a query names as they were before the epoch being made."""
+        if row_name("") not in sql:
+            return
+        for view in self._maintainer.views.values():
+            if view.plan is not None and row_name(view.token) in sql:
+                apart.register(row_name(view.token), view.plan.before())
+
     def bound(self, sql: str) -> Node:
         """The logical plan of a view's query."""
         known, self._bound = self._bound, None
@@ -447,6 +455,7 @@ class Maintenance:
             apart.execute("SET arrow_lossless_conversion = true")
             if view is not None:  # of its own the connection has the settings of no session
                 apart.execute(own_settings(view.home)).fetchall()
+            self._views.provide_before(apart, sql)
             with _registered(apart, keys), interruptible(apart.interrupt):
                 return table_of(apart, sql)
 

@@ -55,6 +55,8 @@ class Sink(Operator):
         self._fresh: list[Delta] = []
         self._first: Delta | None = None  # the rows until they first change, in any order
         self._table: pa.Table | None = None
+        self._recent: Delta | Rows | None = None  # what `taken` gave last, before `settle`
+        self._before: pa.Table | None = None  # the rows without that, once known
         self._indexes: dict[tuple[int, ...], Arrangement] = {}
         self._asked: dict[tuple[int, ...], int] = {}
 
@@ -88,15 +90,33 @@ class Sink(Operator):
         if len(kept):
             for index in self._indexes.values():
                 index.insert(delta)
-            self._waiting.append(kept)
-            self._table = None
-            if len(self._waiting) % PARTS == 0:
+            if self._waiting and len(self._waiting) % PARTS == 0:
                 self._fold()
+            self._waiting.append(kept)
+            self._recent, self._before, self._table = kept, self._table, None
         return delta
+
+    def before(self) -> pa.Table:
+        """The rows without what `taken` gave last; until `settle` is called."""
+        if self._recent is None:
+            return self.rows()
+        if self._before is None:
+            recent, self._recent = self._recent, None
+            self._waiting.pop()
+            self._before = self.rows()
+            self._waiting.append(recent)
+            self._recent, self._table = recent, None
+        return self._before
+
+    def settle(self) -> None:
+        """Nobody will ask for `before`, until something changes again."""
+        self._recent = self._before = None
 
     def rows(self) -> pa.Table:
         """All rows; the same table as before if nothing changed."""
         if self._table is None:
+            if self._recent is not None:
+                self.before()  # what is merged cannot be told apart
             batches: list[pa.RecordBatch] = []
             if self._waiting:
                 self._merge()
