@@ -74,6 +74,7 @@ class Sink(Operator):
             self._first, self._table = concat(fresh), None
         else:
             self.taken()
+            self.settle()
 
     def taken(self) -> Delta:
         """What changed since the last call, consolidated; from now on part of `rows`."""
