@@ -9,8 +9,6 @@ from sqlglot import exp
 
 from tidewheel.planner.text import atomic
 
-from .bind_scope import NotTaken
-
 VALUE = "__tw_value"
 
 
@@ -28,13 +26,6 @@ class Quantified:
 
     operator: type[exp.Binary]
     every: bool
-
-    @staticmethod
-    def of(node: exp.Binary) -> Quantified:
-        """What a comparison with ANY or ALL is; that of rows is not taken."""
-        if isinstance(node.this.unnest(), exp.Tuple):
-            raise NotTaken("ANY or ALL over several columns")
-        return Quantified(type(node), isinstance(node.expression, exp.All))
 
     def _ends(self) -> list[type[exp.AggFunc]]:
         if self.operator in (exp.EQ, exp.NEQ):

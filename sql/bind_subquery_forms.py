@@ -231,12 +231,15 @@ class SubqueryForms:
         """``= ANY`` is IN, ``<> ALL`` is NOT IN; ``> ALL`` compares with the greatest."""
         is_any = isinstance(node, exp.EQ) and isinstance(node.expression, exp.Any)
         is_not_all = isinstance(node, exp.NEQ) and isinstance(node.expression, exp.All)
+        query = self._binder.query(node.expression.this, scope)
         if not is_any and not is_not_all:
-            quantified = Quantified.of(node)
+            # Rows are unequal where a part of them is, and unknown where one may be.
+            if len(query.columns) != 1 or query.columns[0].type.startswith("TUPLE("):
+                raise NotTaken("ANY or ALL over several columns")
+            quantified = Quantified(type(node), isinstance(node.expression, exp.All))
             query = self._binder.query(quantified.summary(node.expression.this.unnest()), scope)
             written = node.expression.this
             return self._subqueries.add("ends", query, [walk(node.this)], written, quantified)
-        query = self._binder.query(node.expression.this, scope)
         operands = node.this.expressions if isinstance(node.this, exp.Tuple) else [node.this]
         if len(operands) != len(query.columns):
             raise NotTaken("ANY compares a row with a subquery of another width")
