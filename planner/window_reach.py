@@ -111,7 +111,8 @@ def looking(named: L.Named, type_of: TypeOf) -> Looking | None:
     if frame.total and name == "last_value" and not by_rows(window):
         return Looking(Reach())
     if frame.total:
-        return Looking(frame, RUNNING[name]) if name in RUNNING else None
+        listed = name in ("min", "max") and call.args.get("count")  # max(x, 3): three in a list
+        return Looking(frame, RUNNING[name]) if name in RUNNING and not listed else None
     # (which of the rows that tie at an end of a RANGE is the first one, or the last, is open)
     return None if name.endswith("_value") and not by_rows(window) else Looking(frame)
 

@@ -24,7 +24,8 @@ VIEWS = {
     "ORDER BY day, n, id ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS b FROM t",
     "near": f"SELECT id, lag(n, 3, -1) OVER {ORDERED} AS a, lead(id) OVER {ORDERED} AS b, "
     "avg(n) OVER (PARTITION BY s ORDER BY day, n, id ROWS BETWEEN 30 PRECEDING AND 2 FOLLOWING) "
-    "AS c, first_value(n) OVER (PARTITION BY s ORDER BY day, n, id ROWS 5 PRECEDING) AS d FROM t",
+    "AS c, first_value(n) OVER (PARTITION BY s ORDER BY day, n, id ROWS 5 PRECEDING) AS d, "
+    "max(m, 2) OVER (PARTITION BY s ORDER BY day, n, id ROWS 5 PRECEDING) AS e FROM t",
     "spans": "SELECT id, count(*) OVER (w RANGE BETWEEN 9 PRECEDING AND CURRENT ROW) AS a, "
     "max(m) OVER (w RANGE BETWEEN 3 PRECEDING AND 12 FOLLOWING) AS b, sum(n) OVER w AS c, "
     "avg(n) OVER (w RANGE BETWEEN 30 PRECEDING AND 20 PRECEDING) AS d, "
@@ -145,6 +146,9 @@ def test_groups_whose_hashes_are_the_same(monkeypatch: pytest.MonkeyPatch) -> No
         "avg(id::HUGEINT) OVER (ORDER BY id)",
         "median(x) OVER (ORDER BY id)",
         "ntile(3) OVER (ORDER BY id)",
+        "max(id, 2) OVER (ORDER BY id)",
+        "min(x, 2) FILTER (id > 1) OVER (ORDER BY id)",
+        "min(id, 2) OVER (ORDER BY id ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING)",
         "first_value(id) OVER (ORDER BY id RANGE BETWEEN 3 PRECEDING AND CURRENT ROW)",
         "sum(id) OVER (ORDER BY x RANGE BETWEEN 3 PRECEDING AND CURRENT ROW)",
         "sum(id) OVER (ORDER BY id RANGE BETWEEN abs(3) PRECEDING AND CURRENT ROW)",
