@@ -216,6 +216,8 @@ def mirrored(named: L.Named) -> L.Named:
     ends = [str(spec.args.get(at)).upper() for at in ("start", "end", "end_side")]
     if ends != ["CURRENT ROW", "UNBOUNDED", "FOLLOWING"]:
         return named
+    if call_of(window.this).find(exp.Order) is not None:  # the first one by an order of its own
+        return named
     window = window.copy()
     if name_of(window).endswith("_value"):
         call = call_of(window.this)
