@@ -147,17 +147,21 @@ def _let_rec(low: Lowering, node: LetRec) -> Operator:
 
 
 def _is_closed(node: LetRec) -> bool:
-    """Do the next rows of UNION ALL follow from the last ones, however often they are asked for?"""
+    """Do the next rows of UNION ALL, or the next tables of WITH MUTUALLY RECURSIVE, follow from the
+    last ones, however often they are asked for?
+    """
+    kinds = {b.kind for b in node.bindings}
+    mutual = kinds == {"mutual"} and node.limit is None
     todo = [step for b in node.bindings for step in b.steps]
     while todo:
         part = todo.pop()
         if isinstance(part, Block):
             if _MAY_DIFFER.search(part.sql):
                 return False
-        elif not isinstance(part, RecRef) or part.part != "delta":
+        elif not isinstance(part, RecRef) or not (mutual or part.part == "delta"):
             return False
         todo.extend(part.children)
-    return all(b.kind == "union_all" for b in node.bindings)
+    return mutual or kinds == {"union_all"}
 
 
 def _fed(low: Lowering, node: LetRec, loop: Loop, step: Node) -> Operator:

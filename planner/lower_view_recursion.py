@@ -20,7 +20,7 @@ from sqlglot import exp
 from tidewheel.engine.operators.budget import BOUNDS, Meter, RecursionLimitError
 from tidewheel.engine.operators.circuit import Circuit, Loop
 from tidewheel.engine.operators.circuit import Node as Placed
-from tidewheel.engine.operators.cycle import Cycle, changes
+from tidewheel.engine.operators.cycle import Cycle, Drift, changes
 from tidewheel.engine.operators.linear import Concat, Map, selecting
 from tidewheel.engine.operators.operator import Operator
 from tidewheel.engine.operators.regroup import Regroup
@@ -83,6 +83,8 @@ def _let_rec(low: ViewLowering, node: L.LetRec) -> Stream:
     loop = Loop(outer.depth, watch, f"recursion {first}", *_limit(node))
     if all(b.kind == "union_all" for b in node.bindings):
         watch.closed = loop
+    elif limit is None and all(b.kind == "mutual" for b in node.bindings):
+        watch.whole = loop
     inner = loop.inner
     inside = _Inside(low, loop)
     mutual = all(b.kind == "mutual" for b in node.bindings)
@@ -201,7 +203,10 @@ class Watch:
         self._meter: Meter | None = None
         self.closed: Loop | Repeat | None = None
         """A loop whose rows at one counter follow from those at the last one, and nothing else."""
+        self.whole: Loop | None = None
+        """A loop whose tables at one counter follow likewise."""
         self._cycle = 0, Cycle()
+        self._drift = 0, Drift()
         self._known: dict[int, tuple[object, int]] = {}
 
     def __call__(self, counters: tuple[int, ...]) -> int:
@@ -218,7 +223,11 @@ class Watch:
             name = f'"{self._label}" of a maintained view'
             budget = bounds.filled()
             meter = self._meter = Meter(budget, name, self._kind, reports=False, asked=bounds)
-        since = None if self.closed is None else self._since(self.closed, counters)
+        since = None
+        if self.closed is not None:
+            since = self._since(self.closed, counters)
+        elif self.whole is not None:
+            since = self._back(self.whole, counters)
         if since is not None:
             raise meter.endless(since)
         bound = meter.spend(counters[-1], rows, rows * self._width)
@@ -241,6 +250,17 @@ class Watch:
         state = loop.left((*counters[:-1], last))
         rows = [0 if d is None else len(d) for d in state]
         since = cycle.since(last - behind, rows, lambda: changes(state))
+        return None if since is None else since + behind
+
+    def _back(self, loop: Loop, counters: tuple[int, ...]) -> int | None:
+        """An earlier counter that had the tables of the last one, likewise."""
+        run, drift = self._drift
+        if run != loop.runs:
+            run, drift = self._drift = loop.runs, Drift()
+        behind, last = loop.reached + 1, counters[-1] - 1
+        if last <= behind:
+            return None
+        since = drift.since(last - behind, loop.left((*counters[:-1], last)))
         return None if since is None else since + behind
 
     def _changed(self) -> int:

@@ -134,6 +134,14 @@ class Meter:
 
     def endless(self, since: int) -> RecursionLimitError:
         """The error for a loop that is where it was at iteration `since`."""
+        if self.kind == "mutual":
+            return RecursionLimitError(
+                f"recursive table {self.name} never ends: at iteration {self.iteration:,} its "
+                f"tables are what they were at iteration {since:,}, so some rows come and go for "
+                "ever. A row must not depend on its own absence: NOT EXISTS, EXCEPT or an "
+                "aggregate takes it away again.",
+                self.table,
+            )
         return RecursionLimitError(
             f"recursive table {self.name} never ends: iteration {self.iteration:,} gave the rows "
             f"of iteration {since:,} again, for the data have a cycle, which UNION ALL follows for "

@@ -51,6 +51,44 @@ class Cycle:
         return None
 
 
+class Drift:
+    """By how much the tables of one run of a loop have changed since an iteration.
+
+    If it is nothing, they are what they were, and where the next tables follow from the last ones
+    the loop goes round for ever. The iteration is chosen as in `Cycle`.
+    """
+
+    def __init__(self) -> None:
+        self._net: list[dict[tuple[Any, ...], int]] | None = None
+        self._at = 0
+
+    def since(self, iteration: int, state: Sequence[Delta | None]) -> int | None:
+        """The earlier iteration that had the same tables, if it is known.
+
+        `state`: how each table changed at this iteration; none may be left out where one did.
+        """
+        if self._net is not None:
+            found = changes(state)
+            if found is None or sum(map(len, self._net)) > _ROWS:
+                self._net = None
+            elif self._comes_back(found, self._net):
+                return self._at
+        if iteration >= max(_FROM, 2 * self._at):
+            self._at, self._net = iteration, [{} for _ in state]
+        return None
+
+    @staticmethod
+    def _comes_back(found: Bags, net: list[dict[tuple[Any, ...], int]]) -> bool:
+        for rows, of_table in zip(found, net, strict=True):
+            for row, weight in rows:
+                left = of_table.get(row, 0) + weight
+                if left:
+                    of_table[row] = left
+                else:
+                    del of_table[row]
+        return not any(net)
+
+
 def bags(state: Sequence[pa.Table]) -> Bags | None:
     """Rows of some tables, if values that Python takes for one are the same."""
     if not all(_exact(t.schema.types) for t in state):

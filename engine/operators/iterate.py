@@ -144,7 +144,7 @@ class Iterate(Vertex):
             self._end(run, time)
             return
         if self._closed:
-            state = [v.delta for v in run.variables]
+            state = [v.part("delta") for v in run.variables]
             rows_of = [t.num_rows for t in state]
             since = run.cycle.since(counter, rows_of, lambda: bags(state))
             if since is not None:

@@ -1,4 +1,4 @@
-"""A recursion under UNION ALL that follows a cycle is told so as soon as that is certain."""
+"""A recursion that follows a cycle for ever is told so as soon as that is certain."""
 
 from __future__ import annotations
 
@@ -182,3 +182,73 @@ def test_dates_that_python_does_not_have(kind: str) -> None:
         con.execute("INSERT INTO e VALUES ('infinity', 'infinity')")
         with pytest.raises(tidewheel.OperationalError, match="never ends"):
             con.execute(query + "SELECT count(*) FROM r")
+
+
+WINS = (
+    "WITH MUTUALLY RECURSIVE win(p INTEGER) AS ("
+    "SELECT DISTINCT a FROM move WHERE NOT EXISTS (FROM win WHERE p = b)) FROM win"
+)
+
+
+def _winners(moves: set[tuple[int, int]]) -> set[int] | None:
+    """Whoever can move to where nobody wins; None where that goes round for ever."""
+    won: set[int] = set()
+    seen: list[set[int]] = []
+    while won not in seen:
+        seen.append(won)
+        won = {a for a, b in moves if b not in won}
+    return won if won == seen[-1] else None
+
+
+@pytest.mark.parametrize("fusion", ["on", "off"])
+@pytest.mark.parametrize("seed", range(4))
+def test_rows_that_take_themselves_away(seed: int, fusion: str) -> None:
+    """A commit, and a query, ends with an error as soon as the tables are what they were before."""
+    dice = random.Random(seed)
+    with tidewheel.connect() as con:
+        con.execute(f"SET fusion = '{fusion}'; SET max_iterations = 300")
+        con.execute("CREATE TABLE move(a INTEGER, b INTEGER)")
+        con.execute(f"CREATE MATERIALIZED VIEW v AS {WINS}")
+        moves: set[tuple[int, int]] = set()
+        endless = 0
+        for _ in range(25):
+            one = dice.randrange(6), dice.randrange(6)
+            change = f"INSERT INTO move VALUES {one}"
+            if one in moves:
+                change = f"DELETE FROM move WHERE (a, b) = {one}"
+            want = _winners(moves ^ {one})
+            if want is None:
+                with pytest.raises(tidewheel.OperationalError, match="never ends: at iteration"):
+                    con.execute(change)
+                endless += 1
+                continue
+            con.execute(change)
+            moves ^= {one}
+            assert {p for (p,) in con.execute("FROM v").fetchall()} == want
+        assert endless
+        con.execute("DROP MATERIALIZED VIEW v; INSERT INTO move VALUES (9, 9)")
+        said = "never ends: at iteration" if fusion == "on" else "come and go for ever"
+        with pytest.raises(tidewheel.OperationalError, match=said):
+            con.execute(WINS)
+
+
+def test_a_long_way_round(con: tidewheel.Connection) -> None:
+    """Twenty levels up, then none: as many iterations as it takes to be where it was."""
+    con.execute("CREATE TABLE dep(t INTEGER, p INTEGER); INSERT INTO dep VALUES (2, 1), (3, 2)")
+    query = (
+        "WITH MUTUALLY RECURSIVE level(t INTEGER, n INTEGER) AS (SELECT t, max(n) FROM ("
+        "SELECT DISTINCT p, 0 FROM dep UNION ALL SELECT dep.t, n + 1 FROM level, dep "
+        "WHERE level.t = p AND n < 20) x(t, n) GROUP BY t) FROM level"
+    )
+    con.execute(f"CREATE MATERIALIZED VIEW v AS {query}")
+    assert sorted(con.execute("FROM v").fetchall()) == [(1, 0), (2, 1), (3, 2)]
+    with pytest.raises(tidewheel.OperationalError, match="never ends: at iteration"):
+        con.execute("INSERT INTO dep VALUES (2, 3)")
+    assert sorted(con.execute("FROM v").fetchall()) == [(1, 0), (2, 1), (3, 2)]
+    con.execute("DROP MATERIALIZED VIEW v; INSERT INTO dep VALUES (2, 3)")
+    with pytest.raises(tidewheel.OperationalError, match="never ends: at iteration"):
+        con.execute(f"CREATE MATERIALIZED VIEW v AS {query}")
+    with pytest.raises(tidewheel.OperationalError, match="never ends: at iteration"):
+        con.execute(query)
+    limited = query.replace("RECURSIVE", "RECURSIVE (RETURN AT RECURSION LIMIT 500)")
+    assert con.execute(f"SELECT max(n) <= 20 FROM ({limited})").fetchall() == [(True,)]
