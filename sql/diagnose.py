@@ -20,7 +20,7 @@ import duckdb
 from . import csv_errors, error_place, errors
 from .cures import cure
 from .statements import Statement, Token, tokens
-from .wrong_kind import CALLS, elsewhere
+from .wrong_kind import CALLS, behind, elsewhere
 
 _KINDS: dict[str, type[errors.Error]] = {
     "Parser": errors.ProgrammingError,
@@ -351,6 +351,10 @@ def _syntax(
         hint = "a statement begins with a verb, such as SELECT, FROM, INSERT, CREATE or COPY"
     elif [t.text.upper() for t in parts[at : at + 2]] in (["FOR", "UPDATE"], ["FOR", "SHARE"]):
         hint = "leave it out: writers take turns by themselves, and readers never wait"
+    elif 0 < at < len(parts) and (
+        found := behind(parts[at - 1].text.upper(), parts[at].text.upper())
+    ):
+        hint = found
     elif at < len(parts) and parts[at].text.upper() in _RESERVED:
         word = parts[at].text
         before = parts[at - 1].text.upper()

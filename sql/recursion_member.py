@@ -23,7 +23,7 @@ from .recursion_native import COUNTER, counted, ends
 from .recursion_structure import structure
 from .recursion_tables import Cte, Reference, Scan, Span
 from .recursion_text import Cutter, Input, Splice, Text, renamed
-from .statements import Kind, split, tokens
+from .statements import Kind, Token, split, tokens
 
 Describe = Callable[[str], Sequence[tuple[str, str]]]
 """Names and types of a query's columns, from DuckDB's binder; raises duckdb.Error."""
@@ -195,11 +195,17 @@ class Texts:
 
     def named_in(self, message: str, span: Span) -> tuple[int, int]:
         """Where a part has the first name that a message quotes and the part has; else its
-        start.
+        start. What is behind its WITH is looked through first: the tables were bound before.
         """
+        every = list(self.scan.within(span))
+        lists = [(w.head.start, w.ctes[-1].body.end) for w in self.scan.withs if w.ctes]
+        lists = [(start, end) for start, end in lists if span.start <= start and end < span.end]
+        own = [t for t in every if not any(start <= t.start < end for start, end in lists)]
+        if message.startswith("Ambiguous"):
+            own = _unqualified(own)
         for name in re.findall(r'"([^"]+)"|name (\w+)', message):
             wanted = (name[0] or name[1]).lower()
-            for token in self.scan.within(span):
+            for token in (*own, *every):
                 if token.text.strip('"').lower() == wanted:
                     return token.start, len(token.text)
         return _first(self.scan, span), 1
@@ -272,10 +278,16 @@ class Texts:
         """Which columns of `text`, cut from `span`, have another type than the member's."""
         described = self.columns(text, span)
         if len(described) != len(member.columns):
+            have = len(described)
+            columns = "column" if have == 1 else "columns"
+            what = "its anchor has"
+            hint = "Anchor and step must give the same columns in the same order."
+            if member.cte.with_.mutually:
+                what, hint = "its list of columns has", "Write a name and a type for each column."
             raise errors.ProgrammingError(
-                f'the step of recursive table "{member.cte.label}" has {len(described)} columns, '
-                f"its anchor has {len(member.columns)}",
-                hint="Anchor and step must give the same columns in the same order.",
+                f'the step of recursive table "{member.cte.label}" has {have} {columns}, '
+                f"{what} {len(member.columns)}",
+                hint=hint,
                 text=self.scan.text,
                 position=_first(self.scan, span),
                 length=6,
@@ -431,3 +443,13 @@ def _read(reference: Reference, member: Member, part: RecPart) -> Splice:
 def _first(scanned: Scan, span: Span) -> int:
     tokens = scanned.within(span)
     return tokens[0].start if tokens else span.start
+
+
+def _unqualified(some: Sequence[Token]) -> list[Token]:
+    """Without names that have a dot before or behind them."""
+    around = [None, *some, None]
+    return [
+        t
+        for before, t, after in zip(around, some, around[2:], strict=False)
+        if "." not in (before and before.text, after and after.text)
+    ]

@@ -168,8 +168,13 @@ def parse_create(statement: Statement, plain: bool = False) -> CreateView:
             cursor.at += 1
             if cursor.accept(")"):
                 break
+            if cursor.peek() != "," and cursor.at < len(cursor.parts):
+                cursor.fail("expected ,", "a view's columns have the types of its query")
             cursor.expect(",")
     listed_end = cursor.at - 1
+    if cursor.peek() != "AS" and any(t.text.upper() == "AS" for t in cursor.parts[cursor.at :]):
+        # Where it is kept, how, and when it is brought up to date.
+        cursor.fail("expected AS", "leave out what stands before AS: a view has no options")
     cursor.expect("AS")
     if cursor.peek() not in QUERIES:
         cursor.fail("expected a query")
@@ -293,6 +298,9 @@ def parse_subscribe(statement: Statement) -> ViewName:
     cursor = _Cursor(statement)
     cursor.expect("SUBSCRIBE")
     cursor.accept("TO")
+    if cursor.peek() == "(":
+        how = "CREATE MATERIALIZED VIEW name AS query; SUBSCRIBE TO name"
+        cursor.fail("expected the name of a view", how)
     parts, at, length = cursor.name()
     rest: tuple[str, ...] = ()
     if cursor.accept("AS", "OF", "EPOCH") or cursor.accept("FROM", "EPOCH"):

@@ -36,6 +36,7 @@ _RIGHTS = "there are no users and rights: who opens the file may do everything"
 _FOLLOW = "SUBSCRIBE TO view follows what commits change"
 _ISOLATION = "leave it out: a transaction sees the state in which it began, and writers take turns"
 _VIEW = "CREATE MATERIALIZED VIEW name AS query: its rows are right after every commit"
+_RECURSIVE = "CREATE MATERIALIZED VIEW name AS WITH RECURSIVE …"
 _SHOW_VIEWS = "FROM tidewheel_views() lists the maintained views, SHOW TABLES all tables and views"
 _SHOW_CREATE = "SELECT sql FROM tidewheel_views(), duckdb_tables() or duckdb_views()"
 _MADE_BY = ("INCREMENTAL", "LIVE", "DYNAMIC", "STREAMING", "CONTINUOUS")
@@ -48,6 +49,8 @@ _ELSEWHERE = {
     "LOCK": "leave it out: writers take turns by themselves, and readers never wait",
     "LISTEN": _FOLLOW,
     "TAIL": _FOLLOW,
+    "DECLARE RECURSIVE": _RECURSIVE,
+    "CREATE MATERIALIZED RECURSIVE": _RECURSIVE,
     "DECLARE": "leave it out: the rows of every SELECT are computed as they are read",
     "BEGIN ISOLATION": _ISOLATION,
     "BEGIN TRANSACTION ISOLATION": _ISOLATION,
@@ -59,15 +62,17 @@ _ELSEWHERE = {
     **{f"CREATE OR REPLACE {word}": _VIEW for word in _MADE_BY},
     "CREATE SOURCE": "CREATE TABLE; INSERT, COPY and Connection.append bring its rows",
     "CREATE SINK": _FOLLOW,
+    "CREATE SUBSCRIPTION": _FOLLOW,
     "CREATE DEFAULT INDEX": "leave it out: reads by values of a column get an index when needed",
     "CREATE TEMP MATERIALIZED": "leave TEMP out: a maintained view is one for all connections",
     "CREATE TEMPORARY MATERIALIZED": "leave TEMPORARY out: such a view is one for all connections",
-    "CREATE RECURSIVE MATERIALIZED": "CREATE MATERIALIZED VIEW name AS WITH RECURSIVE …",
+    "CREATE RECURSIVE MATERIALIZED": _RECURSIVE,
     "CREATE LOCAL VIEW": "CREATE VIEW",
     "FLUSH": "leave it out: views are right after every commit",
     "WAIT": "leave it out: views are right after every commit",
     "EXPLAIN PLAN": "EXPLAIN SELECT …",
     "EXPLAIN OPTIMIZED": "EXPLAIN SELECT …",
+    "EXPLAIN PHYSICAL": "EXPLAIN SELECT …",
     "EXPLAIN ROW": "EXPLAIN ROW (view, value, value, …)",
     "EXPLAIN FORMAT": "EXPLAIN (FORMAT svg) SELECT …",
     "SHOW VIEWS": _SHOW_VIEWS,
@@ -109,9 +114,25 @@ def form(words: list[str]) -> str | None:
     return elsewhere(words) or found
 
 
+def behind(word: str, following: str) -> str | None:
+    """What to do where two words of other systems' statements are no SQL here."""
+    return _PAIRS.get((word, following))
+
+
+_PAIRS = {
+    ("EMIT", "ON"): "leave EMIT … out: a view is right after every commit",
+    ("WATERMARK", "FOR"): "leave WATERMARK … out: rows may come in any order",
+    (")", "APPEND"): "leave it out: every table may be changed in any way",
+}
+
+_WINDOW = "time_bucket(INTERVAL 1 HOUR, ts) is the window of a row: group by it"
+_TIME = "nothing changes a view but a commit: keep the time in a table, and join with it"
 CALLS = {
-    "tumble": "time_bucket(INTERVAL 1 HOUR, ts) is the window of a row: group by it",
-    "hop": "time_bucket(INTERVAL 1 HOUR, ts) is the window of a row: group by it",
-    "mz_now": "nothing changes a view but a commit: keep the time in a table, and join with it",
+    **{f"{kind}{part}": _WINDOW for kind in ("tumble", "hop") for part in ("", "_start", "_end")},
+    "mz_now": _TIME,
+    "proctime": _TIME,
+    "refresh_continuous_aggregate": "leave it out: views are right after every commit",
+    "add_continuous_aggregate_policy": "leave it out: views are right after every commit",
+    "create_hypertable": "leave it out: a table is one as it is",
 }
 """By the name of a function that other systems have: what is here."""
