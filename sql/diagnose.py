@@ -20,7 +20,7 @@ import duckdb
 from . import csv_errors, error_place, errors
 from .cures import cure
 from .statements import Statement, Token, tokens
-from .wrong_kind import CALLS, behind, elsewhere
+from .wrong_kind import CALLS, TABLES, behind, elsewhere
 
 _KINDS: dict[str, type[errors.Error]] = {
     "Parser": errors.ProgrammingError,
@@ -227,6 +227,8 @@ def _plain(report: Report, names: Iterable[str]) -> tuple[str, str | None]:
                 hint += f"; text is written in single quotes: '{wanted}'"
     if "Function with name" in message and wanted and wanted.lower() in CALLS:
         hint = CALLS[wanted.lower()]
+    elif message.startswith("Table with name") and wanted and wanted.lower() in TABLES:
+        hint = TABLES[wanted.lower()]
     elif message == error_place.NO_LIST:
         hint = "write what to select behind it: columns, or * for all"
     elif message.startswith("Please provide an index name"):

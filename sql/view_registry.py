@@ -352,9 +352,10 @@ class Registry:
 
     def _refuse_dependents(self, key: str, statement: Statement, position: int) -> None:
         names = ", ".join(k.split(".", 1)[1] for k in self._maintainer.readers([key]))
+        cascade = f"DROP MATERIALIZED VIEW {key.split('.', 1)[1]} CASCADE takes them along"
         raise errors.ProgrammingError(
             f"{key.split('.', 1)[1]} is read by maintained views: {names}",
-            hint="drop those first, or use CASCADE",
+            hint=f"drop those first; {cascade}",
             text=statement.script,
             position=position,
         )

@@ -82,6 +82,8 @@ _ELSEWHERE = {
     "SHOW COLUMNS": "DESCRIBE name",
     "SHOW CREATE": _SHOW_CREATE,
     "SHOW FUNCTIONS": "FROM duckdb_functions()",
+    "DESC MATERIALIZED": "DESCRIBE name",
+    "DESCRIBE MATERIALIZED": "DESCRIBE name",
 }
 """By how a statement begins in other systems: what is here."""
 _LONGEST = 4
@@ -136,3 +138,8 @@ CALLS = {
     "create_hypertable": "leave it out: a table is one as it is",
 }
 """By the name of a function that other systems have: what is here."""
+TABLES = dict.fromkeys(
+    ("pg_matviews", "mz_materialized_views", "rw_materialized_views"),
+    "FROM tidewheel_views() lists the maintained views",
+)
+"""By the name of a table of other systems' catalogs, likewise."""

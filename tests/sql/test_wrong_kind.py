@@ -14,6 +14,7 @@ def con() -> Iterator[tidewheel.Connection]:
     with tidewheel.connect() as opened:
         opened.execute("CREATE TABLE t (a INT, b INT); CREATE VIEW pv AS SELECT 1 AS one")
         opened.execute("CREATE MATERIALIZED VIEW v AS SELECT a, count(*) AS n FROM t GROUP BY a")
+        opened.execute("CREATE MATERIALIZED VIEW over_v AS SELECT max(n) AS n FROM v")
         yield opened
 
 
@@ -60,6 +61,9 @@ def con() -> Iterator[tidewheel.Connection]:
         ("CREATE TABLE w (a DATE, WATERMARK FOR a AS a)", 35, "leave WATERMARK … out"),
         ("CREATE TABLE w (a DATE) APPEND ONLY", 25, "leave it out"),
         ("DECLARE RECURSIVE VIEW w (a INT)", 1, "AS WITH RECURSIVE"),
+        ("FROM pg_matviews", 6, "tidewheel_views()"),
+        ("DESCRIBE MATERIALIZED VIEW v", 23, "DESCRIBE name"),
+        ("CREATE OR REPLACE MATERIALIZED VIEW v AS FROM t", 37, "VIEW main.v CASCADE takes"),
         ("CREATE MATERIALIZED VIEW w AS SELECT proctime() FROM t", 38, "keep the time in a table"),
         ("SELECT tumble_end(a, INTERVAL 1 HOUR) FROM t", 8, "time_bucket"),
         ("CALL refresh_continuous_aggregate('v')", 6, "leave it out"),
