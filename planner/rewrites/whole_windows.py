@@ -82,8 +82,7 @@ def _is_total(window: exp.Window) -> bool:
         return False
     call = window.this
     call = call.this if isinstance(call, exp.Filter) else call
-    several = isinstance(call, exp.Min | exp.Max) and call.expressions
-    return isinstance(call, _TOTALS) and not several and call.find(exp.Order) is None
+    return isinstance(call, _TOTALS) and call.find(exp.Order) is None
 
 
 def _large(source: Node, named: Named, measures: Measures) -> bool:
