@@ -9,6 +9,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
+from tidewheel.engine.operators.first_table import FirstTable
 from tidewheel.engine.operators.operator import Emission, Operator
 from tidewheel.engine.operators.unsound import Unsound
 from tidewheel.engine.state.arrangement import Arrangement, Counters
@@ -20,7 +21,6 @@ from tidewheel.engine.state.sorting import sort_rows
 
 LEAF: Final = 4096
 PARTS: Final = 64
-_BATCH: Final = 1 << 17  # rows that a thread of DuckDB's reads at once
 _WORTH: Final = 1 << 16  # rows that are put in order by some columns for each time somebody asks
 _INDEXES: Final = 4
 _SHARE: Final = 8  # an index takes no more than this part of the memory that is free
@@ -41,8 +41,9 @@ class Sink(Operator):
 
     `rows()` gives them as an Arrow table without copying what did not change: rows lie in leaves by
     ranges of their hash, and a change rebuilds only the leaves that it falls into, when somebody
-    reads. `taken()` gives the delta since it was last called. A view's first rows are kept as they
-    came until one of them changes. `find()` gives those with some values in some columns.
+    reads. `taken()` gives the delta since it was last called. A view's first rows, if they are
+    many, stay as they came (see `FirstTable`). `find()` gives those with some values in some
+    columns.
     """
 
     def __init__(self, schema: Schema, name: str = "sink") -> None:
@@ -53,7 +54,7 @@ class Sink(Operator):
         self._bounds = np.empty(0, np.int64)  # the first hash of each leaf but the first
         self._waiting: list[Delta | Rows] = []
         self._fresh: list[Delta] = []
-        self._first: Delta | None = None  # the rows until they first change, in any order
+        self._first: FirstTable | None = None  # those of the first rows that are still there
         self._table: pa.Table | None = None
         self._recent: Delta | Rows | None = None  # what `taken` gave last, before `settle`
         self._before: pa.Table | None = None  # the rows without that, once known
@@ -71,7 +72,7 @@ class Sink(Operator):
         """What came is the view's first rows: to sort them can wait until one of them changes."""
         if sum(map(len, self._fresh)) > LEAF and all((d.weights >= 0).all() for d in self._fresh):
             fresh, self._fresh = self._fresh, []
-            self._first, self._table = concat(fresh), None
+            self._first, self._table = FirstTable(concat(fresh), self._layout), None
         else:
             self.taken()
             self.settle()
@@ -121,9 +122,8 @@ class Sink(Operator):
             batches: list[pa.RecordBatch] = []
             if self._waiting:
                 self._merge()
-            elif self._first is not None:
-                table = self._first.repeated().to_arrow(weight=None)
-                batches = table.to_batches(_BATCH)
+            if self._first is not None:
+                batches = self._first.batches()
             for leaf in self._leaves:
                 if leaf.batches is None:
                     if (leaf.rows.weights < 0).any():
@@ -146,7 +146,9 @@ class Sink(Operator):
             if self.state_rows > self._asked[columns] * _WORTH or not self._room():
                 return None
             index = Arrangement(self.schema, columns, name=f"{self.name} index")
-            for part in (*(leaf.rows for leaf in self._leaves), *self._apart):
+            if self._first is not None:
+                index.insert(self._first.rows())
+            for part in (*(leaf.rows for leaf in self._leaves), *self._waiting):
                 index.insert(part.delta() if isinstance(part, Rows) else part)
             self._indexes[columns] = index
         cols = RowColumns([self.schema.kinds[i] for i in columns], [values])
@@ -181,16 +183,17 @@ class Sink(Operator):
 
     def _merge(self) -> None:
         waiting, self._waiting = self._waiting, []
-        if self._first is not None:
-            waiting, self._first = [self._first, *waiting], None
         change = concat_rows([self._rows(part) for part in waiting])
-        if not self._leaves and isinstance(waiting[0], Rows) and len(waiting) == 1:
+        if len(waiting) > 1 or not isinstance(waiting[0], Rows):
+            change = sort_rows(change)
+        if self._first is not None:
+            change = self._taken_out(change)
+        if not self._leaves:
             self._leaves = self._split(change)
-        elif len(self._leaves) <= 1 or len(change) > LEAF * len(self._leaves) // 4:
+        elif len(self._leaves) == 1 or len(change) > LEAF * len(self._leaves) // 4:
             everything = concat_rows([*(leaf.rows for leaf in self._leaves), change])
             self._leaves = self._split(sort_rows(everything))
         else:
-            change = sort_rows(change)
             cuts = [0, *change.keys.searchsorted(self._bounds).tolist(), len(change)]
             leaves: list[_Leaf] = []
             for i, leaf in enumerate(self._leaves):
@@ -203,6 +206,21 @@ class Sink(Operator):
             self._leaves = leaves
         firsts = [int(leaf.rows.keys[0]) for leaf in self._leaves[1:]]
         self._bounds = np.array(firsts, np.int64)
+
+    def _taken_out(self, change: Rows) -> Rows:
+        """What is left of a sorted change once the first rows have lost what they can."""
+        assert self._first is not None
+        minus = change.weights < 0
+        if minus.any():
+            rest = self._first.take_out(change.where(minus))
+            if len(rest) or not minus.all():
+                change = sort_rows(concat_rows([change.where(~minus), rest]))
+            else:
+                change = rest
+        if self._first.worn:
+            first, self._first = self._first.rows(), None
+            change = sort_rows(concat_rows([self._layout.rows(first), change]))
+        return change
 
     def _rows(self, part: Delta | Rows) -> Rows:
         return part if isinstance(part, Rows) else self._layout.rows(part)
@@ -228,16 +246,13 @@ class Sink(Operator):
     @property
     def state_rows(self) -> int:
         """Rows held, those that are equal counted once where rows were sorted."""
-        return sum(len(leaf.rows) for leaf in self._leaves) + sum(map(len, self._apart))
+        first = 0 if self._first is None else len(self._first)
+        return first + sum(len(leaf.rows) for leaf in self._leaves) + sum(map(len, self._waiting))
 
     @property
     def state_bytes(self) -> int:
         """Bytes held."""
         held = sum(leaf.rows.nbytes for leaf in self._leaves)
         held += sum(index.nbytes for index in self._indexes.values())
-        return held + sum(part.nbytes for part in self._apart)
-
-    @property
-    def _apart(self) -> Sequence[Delta | Rows]:
-        """What is not yet in a leaf."""
-        return self._waiting if self._first is None else [self._first, *self._waiting]
+        held += 0 if self._first is None else self._first.nbytes
+        return held + sum(part.nbytes for part in self._waiting)

@@ -7,7 +7,15 @@ from collections.abc import Iterator
 
 import pytest
 
-from tidewheel.engine.operators import fixpoint, quantiles, regroup, shared, topk
+from tidewheel.engine.operators import (
+    first_table,
+    fixpoint,
+    quantiles,
+    regroup,
+    shared,
+    sink,
+    topk,
+)
 from tidewheel.engine.state import dense, order, radix, spine, table_columns
 from tidewheel.planner import recompute, view_answers, view_choice, view_filling
 
@@ -54,6 +62,11 @@ def _few_are_many(request: pytest.FixtureRequest) -> Iterator[None]:
             patch.setattr(view_choice, "longer", lambda seconds, views: True)
             patch.setattr(view_choice, "_SURELY", 4)
             patch.setattr(view_choice, "_REST", 3)
+        if chance & 65536:  # first rows of views stay as they came
+            patch.setattr(sink, "LEAF", 2)
+            patch.setattr(first_table, "BLOCK", 4)
+            patch.setattr(first_table, "_BITS", 4)
+            patch.setattr(first_table, "_LOOKS", chance >> 17 & 3)
         if chance & 32768:  # what differs is found when a subscriber asks
             patch.setattr(recompute, "FEW", -1)
         if chance & 512:  # quantiles are sought in groups of any size
