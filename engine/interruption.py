@@ -46,6 +46,16 @@ def stop_if_asked() -> None:
 
 
 @contextmanager
+def unbroken() -> Iterator[None]:
+    """A block that is not stopped half way: what it changes belongs together."""
+    token = STOP.set(None)
+    try:
+        yield
+    finally:
+        STOP.reset(token)
+
+
+@contextmanager
 def interruptible(interrupt: Callable[[], None]) -> Iterator[None]:
     """A block that `interrupt` ends early: called if the statement is to stop, and never after it.
 

@@ -9,6 +9,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
+from tidewheel.engine.interruption import unbroken
 from tidewheel.engine.operators.first_table import FirstTable
 from tidewheel.engine.operators.operator import Emission, Operator
 from tidewheel.engine.operators.unsound import Unsound
@@ -181,6 +182,7 @@ class Sink(Operator):
         if waiting > max(LEAF, self.state_rows - waiting):
             self._merge()
 
+    @unbroken()
     def _merge(self) -> None:
         waiting, self._waiting = self._waiting, []
         change = concat_rows([self._rows(part) for part in waiting])
