@@ -53,15 +53,9 @@ class FirstTable:
     def __len__(self) -> int:
         return len(self._rows) - self._gone
 
-    @property
-    def begun(self) -> int:
-        """How many there were at first."""
-        return len(self._rows)
-
-    @property
-    def worn(self) -> bool:
-        """Are most of the rows gone?"""
-        return 2 * self._gone > len(self._rows)
+    def worn(self, more: int = 0) -> bool:
+        """Is it quicker to sort those that are left, once `more` are gone?"""
+        return 4 * (self._gone + more) > len(self._rows)
 
     @property
     def nbytes(self) -> int:

@@ -211,17 +211,16 @@ class Sink(Operator):
 
     def _taken_out(self, change: Rows) -> Rows:
         """What is left of a sorted change once the first rows have lost what they can."""
-        assert self._first is not None
+        first = self._first
+        assert first is not None
         minus = change.weights < 0
-        if minus.any():
-            rest = self._first.take_out(change.where(minus))
-            if len(rest) or not minus.all():
-                change = sort_rows(concat_rows([change.where(~minus), rest]))
-            else:
-                change = rest
-        if self._first.worn:
-            first, self._first = self._first.rows(), None
-            change = sort_rows(concat_rows([self._layout.rows(first), change]))
+        going = np.count_nonzero(minus)
+        if first.worn(int(going)):
+            self._first = None
+            return sort_rows(concat_rows([self._layout.rows(first.rows()), change]))
+        if going:
+            rest = first.take_out(change.where(minus))
+            change = sort_rows(concat_rows([change.where(~minus), rest]))
         return change
 
     def _rows(self, part: Delta | Rows) -> Rows:

@@ -52,7 +52,8 @@ def test_rows_that_go(kinds: str, looks: int, bits: int, monkeypatch: pytest.Mon
         rows = [one() for _ in range(size)]
         found = FirstTable(delta(rows, [draw.choice([1, 1, 2]) for _ in rows]), layout)
         there = counted(found)
-        assert len(found) == there.total()
+        begun = len(found)
+        assert begun == there.total()
         for _ in range(12):
             gone = {repr(r): r for r in (one() for _ in range(draw.choice([1, 1, 5])))}
             gone |= {repr(r): r for r in draw.sample(rows, min(size, draw.choice([0, 1, 3])))}
@@ -73,7 +74,8 @@ def test_rows_that_go(kinds: str, looks: int, bits: int, monkeypatch: pytest.Mon
             assert counted(found) == +there
             assert len(found) == there.total() == sum(map(len, found.batches()))
             assert found.nbytes > 0
-            assert found.worn == (2 * len(found) < found.begun)
+            assert found.worn(begun)
+            assert found.worn() == (4 * (begun - len(found)) > begun)
 
 
 def counted(table: FirstTable) -> Counter[str]:
