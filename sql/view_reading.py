@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import duckdb
 
-from tidewheel.engine.arrow import Exchanged, decoded, pa
+from tidewheel.engine.arrow import Exchanged, decoded, legible, pa
 from tidewheel.engine.interruption import interruptible, stop_if_asked
 from tidewheel.engine.kernels.duckdb import table_of
 from tidewheel.engine.operators.shared import KEYS
@@ -366,12 +366,17 @@ class Reading(Homes):
                 self._register(key, plan.rows())
 
     def provide_before(self, apart: duckdb.DuckDBPyConnection, sql: str) -> None:
-        """Register the views that a query names as they were before the epoch being made."""
+        """Register the views that a query names as they were before the epoch being made.
+
+        In a turn that takes back what tables have refused, as tables are: as it leaves them.
+        """
         if row_name("") not in sql:
             return
+        refused = self._maintainer.shared.refused
         for view in self._maintainer.views.values():
             if view.plan is not None and row_name(view.token) in sql:
-                apart.register(row_name(view.token), view.plan.before())
+                rows = view.plan.rows() if refused else view.plan.before()
+                apart.register(row_name(view.token), legible(rows))
 
     def bound(self, sql: str) -> Node:
         """The logical plan of a view's query."""

@@ -85,7 +85,7 @@ class Drift:
                 if left:
                     of_table[row] = left
                 else:
-                    del of_table[row]
+                    of_table.pop(row, None)
         return not any(net)
 
 
