@@ -47,6 +47,7 @@ class FirstTable:
         self._keys: Int64s | None = None
         self._sorted: tuple[Int64s, Index] | None = None
         self._looks = _LOOKS
+        self._whole: list[pa.RecordBatch] | None = None
         self._blocks: list[pa.RecordBatch] = []
         self._batches: list[pa.RecordBatch | None] = []  # what is there of each block, once known
 
@@ -70,8 +71,9 @@ class FirstTable:
     def batches(self) -> list[pa.RecordBatch]:
         """The same for Arrow; those of a block in which nothing went are the same as before."""
         if self._live is None:
-            whole: list[pa.RecordBatch] = self._rows.to_arrow(None).to_batches(_BATCH)
-            return whole
+            if self._whole is None:
+                self._whole = self._rows.to_arrow(None).to_batches(_BATCH)
+            return [*self._whole]
         found: list[pa.RecordBatch] = []
         for i, known in enumerate(self._batches):
             if known is None:
@@ -126,7 +128,7 @@ class FirstTable:
         if not len(places):
             return
         if self._live is None:
-            self._live = np.ones(len(self._rows), bool)
+            self._live, self._whole = np.ones(len(self._rows), bool), None
         self._live[places] = False
         self._gone += len(places)
         for block in np.unique(places // BLOCK).tolist():
