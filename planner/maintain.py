@@ -22,7 +22,7 @@ from tidewheel.engine.state.memory import AtMost, Excess
 from tidewheel.planner import view_choice
 from tidewheel.planner.iterations import History
 from tidewheel.planner.plans import Deltas, Home, Plan, Run
-from tidewheel.planner.view_choice import Experience, Kind
+from tidewheel.planner.view_choice import Experience
 
 if TYPE_CHECKING:
     from tidewheel.engine.state.change import Change, Replaced
@@ -182,9 +182,8 @@ class Maintainer:
 
         `one`: the change is a row that comes.
         """
-        reached = self.readers([key])
-        moving = {key, *reached}
-        views = (self.views[k] for k in reached)
+        views = [self.views[k] for k in self.readers([key])]
+        moving = {key, *(v.token for v in views)}
         return not any(
             v.plan is not None and (v.plan.looks(one) or v.choice or v.experience.warns(moving))
             for v in views
@@ -244,8 +243,7 @@ class Maintainer:
             if not read:
                 continue
             mine = {self.views[k].token if k in self.views else k: moved[k] for k in read}
-            kind = view_choice.kind(read, sum(map(len, mine.values())))
-            if not run.ahead and (said := self._experience(view, kind)):
+            if view.experience and not run.ahead and (said := self._experience(view, mine)):
                 left.append(view)
                 choice = said
                 continue
@@ -269,7 +267,7 @@ class Maintainer:
             view.seconds += view.last_seconds
             view.iterations.add(view.last_epoch, view.plan.iterations())
             view.told(delta)
-            self._learn(view, kind)
+            self._learn(view, mine)
             if delta.rows != 0:
                 out[view.key] = delta
                 if followed:
@@ -284,23 +282,23 @@ class Maintainer:
         """The hot views that depend on any of `keys`."""
         return [self.views[key] for key in self.readers(keys) if self.views[key].hot]
 
-    def _experience(self, view: MaintainedView, kind: Kind) -> str:
-        """Why such a change had better not go through a view's operators; empty if it had."""
-        took = view.experience.asked(kind)
+    def _experience(self, view: MaintainedView, changes: Deltas) -> str:
+        """Why changes had better not go through a view's operators; empty if they had."""
+        took = view.experience.asked(changes)
         if not took:
             return ""
         anew = view_choice.anew([view, *self._hot([view.key])])
         return f"its operators took {took:.2g} s for such a change, {anew:.2g} s anew"
 
-    def _learn(self, view: MaintainedView, kind: Kind) -> None:
-        """A view's operators have taken a change."""
+    def _learn(self, view: MaintainedView, changes: Deltas) -> None:
+        """A view's operators have taken changes."""
         seconds, plan = view.last_seconds, view.plan
         assert plan is not None
         slow = seconds > view_choice.SHORT and not plan.reason
         if slow and view_choice.longer(seconds, [view, *self._hot([view.key])]):
-            view.experience.note(kind, seconds, 4 * (view.last_rows or 0) > plan.size)
-        else:
-            view.experience.forget(kind)
+            view.experience.note(changes, seconds, 4 * (view.last_rows or 0) > plan.size)
+        elif view.experience:
+            view.experience.forget(changes)
 
     def _follow(self, moved: Deltas) -> None:
         """Take the changes into the indexes; one of which most changes is made anew if need be."""

@@ -7,7 +7,7 @@ and how long its operators took for changes like the one that comes.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence, Set
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -16,8 +16,6 @@ from tidewheel.engine.state.memory import LOOK
 if TYPE_CHECKING:
     from tidewheel.planner.maintain import MaintainedView
     from tidewheel.planner.plans import Deltas
-
-Kind = tuple[frozenset[str], int]
 
 LARGE = 10_000
 """Below so many changed rows nobody asks."""
@@ -76,11 +74,6 @@ def longer(seconds: float, views: Sequence[MaintainedView]) -> bool:
     return seconds > _SURE * anew(views)
 
 
-def kind(keys: Collection[str], rows: int) -> Kind:
-    """Of what kind a change is."""
-    return frozenset(keys), rows.bit_length()
-
-
 @dataclass(slots=True)
 class _Known:
     slow: int = 0
@@ -90,7 +83,7 @@ class _Known:
 
 
 class Experience:
-    """What changes took in a view's operators, by their kind: the tables, and about how many rows.
+    """What changes took in a view's operators, by their kind: of which tables, about how many rows.
 
     A share of a total changes in all rows with any of them, a rank in half of the rows: then the
     query over a million rows takes DuckDB less time than to say which two million rows come and go.
@@ -99,28 +92,30 @@ class Experience:
     __slots__ = ("_kinds",)
 
     def __init__(self) -> None:
-        self._kinds: dict[Kind, _Known] = {}
+        self._kinds: dict[tuple[frozenset[str], int], _Known] = {}
 
-    def note(self, kind: Kind, seconds: float, whole: bool) -> None:
-        """The operators took a change, and more time than computing anew does.
+    def __bool__(self) -> bool:
+        return bool(self._kinds)
+
+    def note(self, changes: Deltas, seconds: float, whole: bool) -> None:
+        """The operators took changes, and more time than computing anew does.
 
         `whole`: much of the view changed.
         """
-        known = self._kinds.setdefault(kind, _Known())
+        known = self._kinds.setdefault(_kind(changes), _Known())
         known.slow += _WHOLE if whole else 1
         known.took = seconds
         if known.slow >= _SURELY:
             known.left = known.rest
             known.rest *= 2
 
-    def forget(self, kind: Kind) -> None:
-        """They took one in less."""
-        if self._kinds:
-            self._kinds.pop(kind, None)
+    def forget(self, changes: Deltas) -> None:
+        """They took some in less."""
+        self._kinds.pop(_kind(changes), None)
 
-    def asked(self, kind: Kind) -> float:
-        """A change comes: what such ones took, in seconds; 0 if the operators are to take it."""
-        known = self._kinds.get(kind)
+    def asked(self, changes: Deltas) -> float:
+        """Changes come: what such ones took, in seconds; 0 if the operators are to take them."""
+        known = self._kinds.get(_kind(changes))
         if known is None or not known.left:
             return 0.0
         known.left -= 1
@@ -131,3 +126,7 @@ class Experience:
     def warns(self, keys: Set[str]) -> bool:
         """Are changes of some kind, of tables among `keys`, computed anew?"""
         return any(known.left and tables & keys for (tables, _), known in self._kinds.items())
+
+
+def _kind(changes: Deltas) -> tuple[frozenset[str], int]:
+    return frozenset(changes), sum(map(len, changes.values())).bit_length()
