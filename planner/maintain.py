@@ -284,10 +284,13 @@ class Maintainer:
 
     def _experience(self, view: MaintainedView, changes: Deltas) -> str:
         """Why changes had better not go through a view's operators; empty if they had."""
-        took = view.experience.asked(changes)
+        took, readers = view.experience.asked(changes), [view, *self._hot([view.key])]
         if not took:
             return ""
-        anew = view_choice.anew([view, *self._hot([view.key])])
+        if not view_choice.longer(took, readers):  # it turned out to take longer than it had
+            view.experience.forget(changes)
+            return ""
+        anew = view_choice.anew(readers)
         return f"its operators took {took:.2g} s for such a change, {anew:.2g} s anew"
 
     def _learn(self, view: MaintainedView, changes: Deltas) -> None:
@@ -296,7 +299,9 @@ class Maintainer:
         assert plan is not None
         slow = seconds > view_choice.SHORT and not plan.reason
         if slow and view_choice.longer(seconds, [view, *self._hot([view.key])]):
-            view.experience.note(changes, seconds, 4 * (view.last_rows or 0) > plan.size)
+            rows = view.last_rows or 0
+            whole = 4 * rows > max(plan.size, view_choice.LARGE)
+            view.experience.note(changes, seconds, whole)
         elif view.experience:
             view.experience.forget(changes)
 
