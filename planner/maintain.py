@@ -125,6 +125,8 @@ class Maintainer:
         """Rows of base tables by their primary keys; what `step` changes, they follow."""
         self._ordered: tuple[list[MaintainedView], list[MaintainedView]] = [], []
         """The views as they were registered, and in dependency order."""
+        self._inputs: set[str] = set()
+        """What they read."""
 
     def settle(self) -> None:
         """Let go of arrangements that no view keeps any more."""
@@ -152,6 +154,7 @@ class Maintainer:
         views = list(self.views.values())
         if views != self._ordered[0]:
             self._ordered = views, self._in_order()
+            self._inputs = set().union(*(view.reads for view in views))
         return self._ordered[1]
 
     def _in_order(self) -> list[MaintainedView]:
@@ -250,7 +253,7 @@ class Maintainer:
             started = perf_counter()
             try:
                 with _Named(view), AtMost(view_choice.most(view)):
-                    followed = not view.plan.reason or bool(self._hot([view.key]))
+                    followed = view.key in self._inputs and bool(self._hot([view.key]))
                     delta = view.plan.step(mine, run.of(view), followed)
             except Excess as error:
                 if run.ahead:
@@ -258,7 +261,8 @@ class Maintainer:
                 left.append(view)
                 choice = str(error)
                 continue
-            stepped.append(view.plan)
+            if followed:
+                stepped.append(view.plan)
             view.epochs += 1
             view.choice = ""
             view.too_short = 0
@@ -267,7 +271,8 @@ class Maintainer:
             view.seconds += view.last_seconds
             view.iterations.add(view.last_epoch, view.plan.iterations())
             view.told(delta)
-            self._learn(view, mine)
+            if view.last_seconds > view_choice.SHORT or view.experience:
+                self._learn(view, mine)
             if delta.rows != 0:
                 out[view.key] = delta
                 if followed:

@@ -134,8 +134,8 @@ class Incremental:
         """Some operators begin to ask tables when they have rows, or have done with it."""
         self.looks = any(op.looks for op in self._looking)
 
-    def step(self, changes: Deltas, run: Run) -> Change:
-        """One epoch."""
+    def step(self, changes: Deltas, run: Run, read: bool = True) -> Change:
+        """One epoch; not `read`: nobody asks for `before`."""
         self._low.contents.read, self._low.contents.now = run.committed, run
         for source in self._low.inputs:
             change = changes.get(source.key)
@@ -147,7 +147,7 @@ class Incremental:
         self.circuit.run()
         self.circuit.end_epoch()
         self._look()
-        return Change.of(self.sink.taken(), self._labels)
+        return Change.of(self.sink.taken(read), self._labels)
 
     def rows(self) -> pa.Table:
         """The view's rows; the same object until they change."""
@@ -310,10 +310,8 @@ class ViewPlan:
         """The view's delta for the deltas of what it reads; not `read`: by no other view."""
         assert self._plan is not None
         with under(self._meaning), _out_of_range():
-            if isinstance(self._plan, Recompute):
-                return self._plan.step(changes, run, read)
             try:
-                return self._plan.step(changes, run)
+                return self._plan.step(changes, run, read)
             except Unkept as error:
                 if run.ahead:  # tables do not have the change yet
                     raise

@@ -76,10 +76,12 @@ class Sink(Operator):
             self._first, self._table = FirstTable(concat(fresh), self._layout), None
         else:
             self.taken()
-            self.settle()
 
-    def taken(self) -> Delta:
-        """What changed since the last call, consolidated; from now on part of `rows`."""
+    def taken(self, read: bool = False) -> Delta:
+        """What changed since the last call, consolidated; from now on part of `rows`.
+
+        `read`: somebody may ask for `before`.
+        """
         fresh, self._fresh = self._fresh, []
         if not fresh:
             return Delta.empty(self.schema)
@@ -96,11 +98,13 @@ class Sink(Operator):
             if self._waiting and len(self._waiting) % PARTS == 0:
                 self._fold()
             self._waiting.append(kept)
-            self._recent, self._before, self._table = kept, self._table, None
+            if read:
+                self._recent, self._before = kept, self._table
+            self._table = None
         return delta
 
     def before(self) -> pa.Table:
-        """The rows without what `taken` gave last; until `settle` is called."""
+        """The rows without what `taken` gave last, if it was to be known; until `settle`."""
         if self._recent is None:
             return self.rows()
         if self._before is None:
