@@ -17,14 +17,14 @@ def test_filled_again(monkeypatch: pytest.MonkeyPatch) -> None:
         assert con.execute("FROM w").fetchall() == [(8,)]
         taken = Sink.taken
 
-        def wrong(sink: Sink) -> object:
+        def wrong(sink: Sink, read: bool = False) -> object:
             """What goes is not what came."""
             if len(sink.schema) == 2:
                 sink._fresh = [
                     Delta(d.schema, (d.cols[0] + (d.weights < 0), d.cols[1]), d.weights)
                     for d in sink._fresh
                 ]
-            return taken(sink)
+            return taken(sink, read)
 
         with monkeypatch.context() as broken:
             broken.setattr(Sink, "taken", wrong)
