@@ -46,9 +46,9 @@ def computed(name: str) -> pc.Function:
     return get_function(name)
 
 
-def taken(array: pa.Array, places: pa.Array) -> pa.Array:
-    """The values at some places. (`Array.take` loads `pyarrow.compute`.)"""
-    return computed("take").call([array, places])
+def taken(rows: pa.Array | pa.RecordBatch, places: pa.Array) -> pa.Array | pa.RecordBatch:
+    """The values, or rows, at some places. (`Array.take` loads `pyarrow.compute`.)"""
+    return computed("take").call([rows, places])
 
 
 def empty(schema: pa.Schema) -> pa.Table:
@@ -82,6 +82,15 @@ def numbers(column: pa.Array | pa.ChunkedArray) -> np.ndarray[Any, np.dtype[Any]
     return np.frombuffer(data, dtype, first + n)[first:]
 
 
+def bitmap(valid: np.ndarray[Any, np.dtype[Any]] | None) -> pa.Buffer | None:
+    """Which values are no NULL, as Arrow has it; None where all are."""
+    import numpy as np
+
+    if valid is None or valid.all():
+        return None
+    return pa.py_buffer(np.packbits(valid, bitorder="little"))
+
+
 def array_of(
     values: np.ndarray[Any, np.dtype[Any]], valid: np.ndarray[Any, np.dtype[Any]] | None = None
 ) -> pa.Array:
@@ -91,9 +100,7 @@ def array_of(
     flags = values.dtype == np.bool_
     data = np.packbits(values, bitorder="little") if flags else np.ascontiguousarray(values)
     kind = pa.bool_() if flags else pa.from_numpy_dtype(values.dtype)
-    there = None
-    if valid is not None and not valid.all():
-        there = pa.py_buffer(np.packbits(valid, bitorder="little"))
+    there = bitmap(valid)
     nulls = 0 if there is None else -1
     return pa.Array.from_buffers(kind, len(values), [there, pa.py_buffer(data)], nulls)
 
@@ -106,8 +113,7 @@ def array_from(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
     """
     import numpy as np
 
-    absent = np.array([v is None for v in values], bool)
-    valid = pa.py_buffer(np.packbits(~absent, bitorder="little")) if absent.any() else None
+    valid = bitmap(np.array([v is not None for v in values], bool))
     if pa.types.is_string(kind):
         texts = [b"" if v is None else v.encode() for v in values]
         ends = np.zeros(len(texts) + 1, np.int64)

@@ -8,7 +8,6 @@ from sqlglot import exp
 
 from tidewheel.engine.operators.join import Arrange, Join
 from tidewheel.engine.operators.linear import Concat
-from tidewheel.engine.operators.operator import Operator
 from tidewheel.engine.operators.outer import matched, minus, padded, semi
 from tidewheel.engine.operators.ranged import RangeJoin
 from tidewheel.engine.state.delta import Schema
@@ -54,10 +53,11 @@ def _join(low: ViewLowering, node: L.Join) -> Stream:
         if wanted:
             return pairs
         read = low.wanted.get(id(node), ())
-        moving = _moving(joined.op, residual, (left, right), read)
-        if moving is not None and isinstance(joined.op, RangeJoin):
-            joined.op.moving = moving
-            return with_columns(low, pairs, read)
+        join = joined.op
+        if isinstance(join, RangeJoin) and residual is not None and read:
+            join.moving = _moving(join, residual, (left, right), read)
+            if join.moving is not None:
+                return with_columns(low, pairs, read)
         return with_columns(low, pairs, node.schema)
     pairs = low.flush(pairs)
     schema, width = pairs.arrow, len(left.schema)
@@ -96,13 +96,13 @@ def _join(low: ViewLowering, node: L.Join) -> Stream:
 
 
 def _moving(
-    op: Operator, condition: exp.Expr | None, sides: tuple[Stream, Stream], read: Sequence[L.Column]
+    join: RangeJoin, condition: exp.Expr, sides: tuple[Stream, Stream], read: Sequence[L.Column]
 ) -> int | None:
     """A side of a join by one inequality that is read by nothing but this comparison.
 
     Then it is all the same which of its rows meets a row that all of them meet.
     """
-    if not isinstance(op, RangeJoin) or op.two_ended or condition is None or not read:
+    if join.two_ended:
         return None
     for side in (0, 1):
         names = {c.name for c in sides[side].schema}

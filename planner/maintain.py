@@ -97,8 +97,12 @@ class MaintainedView:
     iterations: History = field(default_factory=History)
     """What changed in its recursive tables."""
 
-    def told(self, delta: Found) -> None:
-        """An epoch changed it."""
+    def followed(self, epoch: int, delta: Found, seconds: float, choice: str = "") -> None:
+        """It has taken an epoch, or was computed anew for a reason."""
+        self.epochs += 1
+        self.last_epoch, self.last_seconds, self.choice = epoch, seconds, choice
+        self.seconds += seconds
+        self.too_short = 0
         self.last_rows = delta.rows
         self.changed_rows += delta.rows or 0
 
@@ -263,14 +267,8 @@ class Maintainer:
                 continue
             if followed:
                 stepped.append(view.plan)
-            view.epochs += 1
-            view.choice = ""
-            view.too_short = 0
-            view.last_epoch = run.epoch + 1
-            view.last_seconds = perf_counter() - started
-            view.seconds += view.last_seconds
-            view.iterations.add(view.last_epoch, view.plan.iterations())
-            view.told(delta)
+            view.followed(run.epoch + 1, delta, perf_counter() - started)
+            view.iterations.add(run.epoch + 1, view.plan.iterations())
             if view.last_seconds > view_choice.SHORT or view.experience:
                 self._learn(view, mine)
             if delta.rows != 0:
@@ -289,9 +287,10 @@ class Maintainer:
 
     def _experience(self, view: MaintainedView, changes: Deltas) -> str:
         """Why changes had better not go through a view's operators; empty if they had."""
-        took, readers = view.experience.asked(changes), [view, *self._hot([view.key])]
+        took = view.experience.asked(changes)
         if not took:
             return ""
+        readers = [view, *self._hot([view.key])]
         if not view_choice.longer(took, readers):  # it turned out to take longer than it had
             view.experience.forget(changes)
             return ""
@@ -333,15 +332,9 @@ class Maintainer:
                     filled = self.heat(view.key, run).plan
                 assert filled is not None
                 delta = plan.compared(old, filled.rows())
-                view.told(delta)
+                view.followed(run.epoch + 1, delta, perf_counter() - started, choice)
                 if delta.rows != 0:
                     out[view.key] = delta
-                view.epochs += 1
-                view.choice = choice
-                view.too_short = 0
-                view.last_epoch = run.epoch + 1
-                view.last_seconds = perf_counter() - started
-                view.seconds += view.last_seconds
         except BaseException:
             for view, plan, _ in before:  # it was filled: `cool` is to know
                 view.plan = plan

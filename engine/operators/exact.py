@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tidewheel.engine.arrow import array_of
+from tidewheel.engine.arrow import array_of, bitmap
 from tidewheel.engine.state.columns import Array
 from tidewheel.engine.state.delta import Int64s
 
@@ -247,7 +247,7 @@ def integers_to_arrow(
             pairs[:, 0] = values
             np.right_shift(values, 63, out=pairs[:, 1])
             raw = pa.py_buffer(pairs)
-        mask = _bitmap(valid)
+        mask = bitmap(valid)
         array = pa.Array.from_buffers(storage, n, [mask, raw])
         if storage is not kind:
             return pa.ExtensionArray.from_storage(kind, array)
@@ -256,9 +256,3 @@ def integers_to_arrow(
         array = array_of(values, valid)
         return array if array.type == kind else array.cast(kind)
     return pa.array(values, kind, mask=None if valid is None else ~valid)
-
-
-def _bitmap(valid: npt.NDArray[np.bool_] | None) -> pa.Buffer | None:
-    if valid is None or valid.all():
-        return None
-    return pa.py_buffer(np.packbits(valid, bitorder="little").tobytes())

@@ -13,11 +13,11 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from tidewheel.engine.arrow import array_of, computed
+from tidewheel.engine.arrow import array_of, taken
 from tidewheel.engine.state.columns import Col, FixedType, Index, Mask, from_arrow, take
 from tidewheel.engine.state.delta import Delta, Int64s
 from tidewheel.engine.state.order import argsort
-from tidewheel.engine.state.run import Layout, Rows, search
+from tidewheel.engine.state.run import Layout, Rows, search, stretches
 
 BLOCK: Final = 1 << 14  # rows that are written anew when one of them goes
 _BATCH: Final = 1 << 17  # rows that a thread of DuckDB's reads at once
@@ -78,7 +78,7 @@ class FirstTable:
         for i, known in enumerate(self._batches):
             if known is None:
                 live = self._live[i * BLOCK : (i + 1) * BLOCK].nonzero()[0]
-                known = self._batches[i] = _taken(self._blocks[i], live)
+                known = self._batches[i] = taken(self._blocks[i], array_of(live))
             if len(known):
                 found.append(known)
         return found
@@ -99,7 +99,8 @@ class FirstTable:
         order = at.argsort(kind="stable")
         at, places = at[order], places[order]
         counts = np.bincount(at, minlength=len(rows))
-        wanted = _within(counts) < -rows.weights[at]
+        _, nth = stretches(np.zeros_like(counts), counts, len(at))
+        wanted = nth < -rows.weights[at]
         self._mark(places[wanted])
         left = rows.weights + np.minimum(counts, -rows.weights)
         rest = rows.take(left.nonzero()[0])
@@ -113,7 +114,7 @@ class FirstTable:
             return [kind.empty() for kind in schema.kinds]
         blocks, first = np.unique(places // BLOCK, return_index=True)
         found = [
-            _taken(self._blocks[block], own - block * BLOCK)
+            taken(self._blocks[block], array_of(own - block * BLOCK))
             for block, own in zip(blocks.tolist(), np.split(places, first[1:]), strict=True)
         ]
         return Delta.from_arrow(pa.Table.from_batches(found), 1, schema).cols
@@ -156,12 +157,13 @@ class FirstTable:
             low, counts = search(keys[order], self._keys[places])
             if self._too_many(counts):
                 return self._found(rows)
-            return order[low.repeat(counts) + _within(counts)], places.repeat(counts)
+            which, at = stretches(low, counts, int(counts.sum()))
+            return order[at], places[which]
         low, counts = search(self._sorted[0], keys)
         if self._too_many(counts):
             return self._found(rows)
-        at = np.arange(len(keys)).repeat(counts)
-        places = self._sorted[1][low.repeat(counts) + _within(counts)]
+        at, found = stretches(low, counts, int(counts.sum()))
+        places = self._sorted[1][found]
         if self._live is not None:
             there = self._live[places]
             at, places = at[there], places[there]
@@ -195,12 +197,3 @@ class FirstTable:
 
 def _whole(kind: FixedType) -> bool:
     return kind.dtype is not None and kind.dtype.kind in "iu"
-
-
-def _taken(batch: pa.RecordBatch, places: Index) -> pa.RecordBatch:
-    return computed("take").call([batch, array_of(places)])
-
-
-def _within(counts: Index) -> Index:
-    """0, 1, … for each count."""
-    return np.arange(int(counts.sum())) - (counts.cumsum() - counts).repeat(counts)

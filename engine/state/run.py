@@ -205,6 +205,12 @@ class Rows:
         return Rows(self.layout, self.keys, self._rest, self.rank, None, self.weights, self.cols)
 
 
+def stretches(low: Index, counts: Index, total: int) -> tuple[Index, Index]:
+    """Of stretches of rows, `total` in all: each row's stretch, and its place."""
+    first = np.asarray(low - (counts.cumsum() - counts), np.int64)
+    return np.arange(len(counts)).repeat(counts), first.repeat(counts) + np.arange(total)
+
+
 def search(keys: Int64s, probes: Int64s) -> tuple[Index, Index]:
     """In sorted keys, how often each probe is there, and if it is, where it begins."""
     if len(probes) > max(_LARGE, len(keys)) and (probes[1:] > probes[:-1]).all():

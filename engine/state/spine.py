@@ -23,7 +23,7 @@ from tidewheel.engine.state.head import Head
 from tidewheel.engine.state.memory import ensure
 from tidewheel.engine.state.merge import Merge
 from tidewheel.engine.state.order import argsort, begins
-from tidewheel.engine.state.run import Layout, Rows, concat_rows, narrowed
+from tidewheel.engine.state.run import Layout, Rows, concat_rows, narrowed, stretches
 from tidewheel.engine.state.sorting import sort_by, sort_rows, sort_run
 
 CACHED: Final = 1 << 16  # rows whose keys stay in the cache
@@ -158,7 +158,7 @@ class Spine:
         total = int(counts.sum())
         if total > _CROWD * len(some):
             return rows
-        at, place = _places(low, counts, total)
+        at, place = stretches(low, counts, total)
         if some.rest is not None and run.rest is not None:
             same = some.rest[at] == run.rest[place]
             at, place = at[same], place[same]
@@ -441,7 +441,7 @@ def _collect(
     if not total:
         return
     ensure(total, "pairs of rows in a join", rows)
-    at, index = _places(low, counts, total)
+    at, index = stretches(low, counts, total)
     some = rows.take(index if by_key is None else by_key[index])
     if some.weights.ndim == 1 and not some.weights.all():
         at = at[some.weights != 0]
@@ -453,12 +453,6 @@ def _collect(
 def _without_none(rows: Rows) -> Rows:
     """Rows without those that were absorbed."""
     return rows if rows.weights.ndim > 1 else rows.where(rows.weights != 0)
-
-
-def _places(low: Index, counts: Index, total: int) -> tuple[Index, Index]:
-    """Of stretches of rows, `total` in all: each row's stretch, and its place."""
-    first = np.asarray(low - (counts.cumsum() - counts), np.int64)
-    return np.arange(len(counts)).repeat(counts), first.repeat(counts) + np.arange(total)
 
 
 def empty_rows(layout: Layout) -> Rows:
