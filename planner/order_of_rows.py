@@ -40,11 +40,18 @@ _BY_ROW: Final = frozenset({
 })  # fmt: skip
 
 
+_BY_PEERS: Final = frozenset({
+    "rank", "denserank", "dense_rank", "rank_dense", "percentrank", "percent_rank", "cumedist",
+    "cume_dist",
+})  # fmt: skip
+"""Functions whose value all peers share, whatever the frame is."""
+
+
 def window_by_place(window: exp.Window) -> bool:
     """Does a window function follow the order of rows that its OVER leaves open?"""
-    if window.args.get("order"):
-        return False
     call = call_of(window.this)
+    if window.args.get("order") or name(call) in _BY_PEERS:
+        return False
     spec = window.args.get("spec")
     if spec is not None and spec.text("kind").upper() == "ROWS":
         ends = {str(spec.args.get(k)).upper() for k in ("start", "end")}

@@ -22,13 +22,27 @@ from tidewheel.sql.compare import compare
 
 Run = Callable[..., pa.Table]
 
-# Of two rows that tie, each is the first once. As text: hash(row, n) puts rows into one of a few
-# orders, whatever n is.
-_WAYS = ("hash(concat(hash({}), '/{}'))", "~hash(concat(hash({}), '/{}'))")
-# A row by the name of its FROM item, unless a column is called like it; by its place, where the
-# item is a table; by all its values, which QUALIFY does not take.
-TOLD = ("{}", "{}.rowid", "*COLUMNS(*)")
+# Of two rows that tie, each is the first once. In the order of the rows themselves the same rare
+# values are the last ones everywhere, as they may be in a view. As text: hash(row, n) puts rows
+# into one of a few orders, whatever n is.
+_WAYS = ("hash(concat(hash({row}), '/{n}'))", "~hash(concat(hash({row}), '/{n}'))")
+_FIRST_WAYS = ("{row}", "{row} DESC")
+# A row by a number that it is given, equal ones apart; by the name of its FROM item, where that
+# can't have another column.
+_NUMBER = "__tw_place"
+TOLD = (f"{{}}.{_NUMBER}", "{}")
 _PICKING = ("firstvalue", "lastvalue", "nthvalue", "first", "last")
+# How often each row is in all answers, at least and at most; and the rows that any answer has.
+_COUNTS = "SELECT *, count(*) AS __tw_least, __tw_least AS __tw_most FROM __tw_b GROUP BY ALL"
+_IN_BOTH = (
+    "SELECT * EXCLUDE (__tw_least, __tw_most), min(__tw_least) AS __tw_least, "
+    "max(__tw_most) AS __tw_most FROM (FROM __tw_a UNION ALL FROM __tw_b) GROUP BY ALL "
+    "HAVING count(*) = 2 AND 2 * min(__tw_least) > max(__tw_most)"
+)
+_COMMON = (
+    "SELECT * EXCLUDE (__tw_least, __tw_most, __tw_nth) FROM "
+    "(SELECT *, unnest(range(2 * __tw_least - __tw_most)) AS __tw_nth FROM __tw_a)"
+)
 _COMPARED = 6
 _MOST = 30
 
@@ -68,54 +82,83 @@ def _parsed(sql: str) -> exp.Expr | None:
         return None
 
 
-def settled(sql: str, way: int, equal: bool = False, told: str = TOLD[0]) -> str | None:
-    """The query with its ties settled by a hash of the rows of its FROM items, another each `way`.
+def settled(sql: str, way: int, told: str = TOLD[0]) -> str | None:
+    """The query with its ties settled by the rows of its FROM items, otherwise in each `way`.
 
     None if none of its windows, aggregates, DISTINCT ON and LIMITs go by an order of rows.
     `told`: what a row is told by, one of TOLD.
-    `equal`: equal rows are told apart by their places, in each ORDER BY otherwise; None if no
-    SELECT has several. DuckDB runs that only where the FROM items are tables.
     """
     tree = _parsed(sql)
     if tree is None:
         return None
-    changed = several = False
-    which, number = _WAYS[way % 2], way // 2
+    changed = False
     for select in list(tree.find_all(exp.Select)):
         _name_subqueries(select)
         _write_out_windows(select)
-        rows, groups = (
-            [sqlglot.parse_one(which.format(text, number), dialect=Tidewheel) for text in texts]
-            for texts in (_rows(select, told), _groups(select, told))
-        )
+        rows, groups = _rows(select, told), _groups(select, told)
         by_row = [*_orders(select), *_picked(select)] if groups else []
-        for more, orders in ((groups, by_row), (rows, _within(select))):
-            for order in orders if more else ():
-                for item in more:
-                    order.append("expressions", exp.Ordered(this=item.copy(), nulls_first=False))
-                changed = True
-        if equal and not select.args.get("group"):
-            several = _told_by_place(by_row, _rows(select, TOLD[0]), way) or several
-        for join in _joins(select):
-            changed = _one_each(join, which.format(told, number)) or changed
-        for call in select.find_all(exp.ArgMin, exp.ArgMax) if rows else ():
-            if call.parent_select is select and not call.args.get("count"):
-                call.set("expression", _told_apart(call.expression, rows))
-                changed = True
-    return tree.sql(dialect=Tidewheel) if (several if equal else changed) else None
+        within = list(_within(select)) if rows else []
+        best = [call for call in select.find_all(exp.ArgMin, exp.ArgMax) if rows
+                and call.parent_select is select and not call.args.get("count")]  # fmt: skip
+        nearest = [join for join in _joins(select) if join.method == "ASOF"]
+        if told == TOLD[0] and (by_row or within or best or nearest):
+            _number_rows(select)
+        for more, orders in ((groups, by_row), (rows, within)):
+            for order, which in _numbered(orders):
+                for row in more:
+                    order.append("expressions", _place(row, way, which))
+        for call in best:
+            places = [_place(row, way + len(_FIRST_WAYS)).this for row in rows]
+            call.set("expression", _told_apart(call.expression, places))
+        cut_ = [_one_each(join, told, way) for join in nearest]
+        changed = changed or any((by_row, within, best, *cut_))
+    return tree.sql(dialect=Tidewheel) if changed else None
 
 
-def _told_by_place(orders: Sequence[exp.Expr], tables: Sequence[str], way: int) -> bool:
-    """Let each way of ordering rows settle equal ones by itself; False if there is only one."""
+def _number_rows(select: exp.Select) -> None:
+    """Give the rows of each of its FROM items a column with numbers, which `*` leaves out."""
+    for item in _items(select):
+        name = item.alias_or_name
+        if not name:
+            continue
+        inner = item.copy()
+        inner.set("joins", None)
+        query = exp.Select().select("*", f"row_number() OVER () AS {_NUMBER}", dialect=Tidewheel)
+        query.set("from_", exp.From(this=inner))
+        alias = exp.TableAlias(this=exp.to_identifier(name, quoted=True))
+        numbered = exp.Subquery(this=query, alias=alias, joins=item.args.get("joins"))
+        item.replace(numbered)
+    for shown in select.expressions:
+        star = shown.this if isinstance(shown, exp.Column) else shown
+        if isinstance(star, exp.Star):
+            without = star.args.get("except_") or []
+            star.set("except_", [*without, exp.to_identifier(_NUMBER)])
+
+
+def _place(row: str, way: int, which: int = 0) -> exp.Ordered:
+    """Where a way of settling ties puts a row, as an item of an ORDER BY, the which-th of several.
+
+    All of them have the same order of rows, or every second one the opposite, or each its own.
+    """
+    opposite, own = way // 2 % 3 == 1, way // 2 % 3 == 2
+    if way < len(_FIRST_WAYS):
+        text = _FIRST_WAYS[way]
+    else:
+        text = _WAYS[(way + which if opposite else way) % 2]
+    by, descending = text.removesuffix(" DESC"), text.endswith(" DESC")
+    number = f"{way // 2}/{which if own else 0}"
+    item = sqlglot.parse_one(by.format(row=row, n=number), dialect=Tidewheel)
+    return exp.Ordered(this=item, desc=descending, nulls_first=False)
+
+
+def _numbered(orders: Sequence[exp.Expr]) -> list[tuple[exp.Expr, int]]:
+    """Each ORDER BY with the number of its way of ordering rows: that, and PARTITION BY."""
     over: dict[tuple[str, ...], int] = {}
+    found = []
     for order in orders:
         parts = order.parent.args.get("partition_by") or () if order.parent else ()
-        which = over.setdefault(tuple(e.sql() for e in (*parts, order)), len(over))
-        for table in tables:
-            text = f"hash(concat({table}.rowid, '/{way}/{which}'))"
-            place = sqlglot.parse_one(text, dialect=Tidewheel)
-            order.append("expressions", exp.Ordered(this=place, nulls_first=False))
-    return len(over) > 1
+        found.append((order, tuple(e.sql() for e in (*parts, order))))
+    return [(order, over.setdefault(key, len(over))) for order, key in found]
 
 
 def _joins(select: exp.Select) -> list[exp.Join]:
@@ -123,10 +166,10 @@ def _joins(select: exp.Select) -> list[exp.Join]:
     return [join for join in select.find_all(exp.Join) if join.parent_select is select]
 
 
-def _one_each(join: exp.Join, which: str) -> bool:
+def _one_each(join: exp.Join, told: str, way: int) -> bool:
     """Leave an ASOF join one of the rows that are at one place of its right side."""
     name, on = join.this.alias_or_name, join.args.get("on")
-    if join.method != "ASOF" or not name:
+    if not name:
         return False
     alias = exp.to_identifier(name, quoted=True).sql(dialect=Tidewheel)
     places = [f"{alias}.{c.sql(dialect=Tidewheel)}" for c in join.args.get("using") or ()]
@@ -140,7 +183,7 @@ def _one_each(join: exp.Join, which: str) -> bool:
         return False
     query = (
         f"SELECT DISTINCT ON ({', '.join(places)}) * FROM {join.this.sql(dialect=Tidewheel)} "
-        f"ORDER BY {which.format(alias)}"
+        f"ORDER BY {_place(told.format(alias), way).sql(dialect=Tidewheel)}"
     )
     only = sqlglot.parse_one(query, dialect=Tidewheel)
     called = exp.TableAlias(this=exp.to_identifier(name, quoted=True))
@@ -281,8 +324,9 @@ def accepted(
     """May `kept` be an answer, where ties alone make one `answer` differ from the next?
 
     In the columns that are the same in all of them, as many together as there are, it must be the
-    same. Rows that are in each of them must be in it; as a row that depends on ties may be in
-    several by chance, more answers are asked for while one is missing. `sizes`: how large the
+    same. Rows that are in each of them must be in it, of equal ones as many as the least number in
+    one, and fewer where that differs, by as much; as a row that depends on ties may be in several
+    by chance, more answers are asked for while one is missing. `sizes`: how large the
     numbers are that doubles were added up from (see `compare`).
     """
     answers = [answer(way) for way in range(_COMPARED)]
@@ -321,10 +365,11 @@ def accepted(
             if not (same(answers[0], kept, sorted(together)) or near(answers[0], together)):
                 return False
             seen.update(together)
-    common = answers[0]
+    counts = run(_COUNTS, __tw_b=answers[0])
     for way in range(1, _MOST):
         other = answers[way] if way < len(answers) else answer(way)
-        common = run("FROM __tw_a INTERSECT ALL FROM __tw_b", __tw_a=common, __tw_b=other)
+        counts = run(_IN_BOTH, __tw_a=counts, __tw_b=run(_COUNTS, __tw_b=other))
+        common = run(_COMMON, __tw_a=counts)
         missing = run("FROM __tw_a EXCEPT ALL FROM __tw_b", __tw_a=common, __tw_b=kept)
         if not missing.num_rows or near(common, every):
             return True

@@ -192,13 +192,13 @@ class Views(Drafts):
         with self.at(view.home):
             sql = written_out(view.sql, self.host.context(None))
 
-        def right(told: str, equal: bool = False) -> bool:
+        def right(told: str) -> bool:
             def answer(way: int) -> pa.Table:
-                other = replace(view, sql=ties.settled(sql, way, equal, told) or "")
+                other = replace(view, sql=ties.settled(sql, way, told) or "")
                 rows = self._run_naively(other).rename_columns(kept.column_names)
                 return recompute.rounded(rows, self._scratch)
 
-            if ties.settled(sql, 0, equal, told) is None:
+            if ties.settled(sql, 0, told) is None:
                 return False
             try:
                 own = recompute.rounded(kept, self._scratch)
@@ -220,7 +220,7 @@ class Views(Drafts):
             raise
         except errors.Error:  # sqlglot does not write every text so that it runs
             return found
-        if any(map(right, ties.TOLD)) or right(ties.TOLD[0], equal=True):
+        if any(map(right, ties.TOLD)):
             return found.slice(0, 0)
         return found
 
