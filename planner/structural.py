@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from sqlglot import exp
 
-from tidewheel.engine.arrow import computed, numbers, text_value
+from tidewheel.engine.arrow import array_from, computed, numbers, text_value
 from tidewheel.engine.operators.linear import Compute, Predicate
 from tidewheel.engine.state.arrow_values import is_valid
 from tidewheel.engine.state.columns import (
@@ -30,7 +30,7 @@ from tidewheel.engine.state.columns import (
 from tidewheel.engine.state.delta import Schema
 from tidewheel.engine.state.rowwise import Row
 from tidewheel.planner.arithmetic import compile_number
-from tidewheel.planner.conditions import opposite, simpler, swapped
+from tidewheel.planner.conditions import many_values, opposite, simpler, swapped
 from tidewheel.planner.constants import constant
 from tidewheel.planner.enum_values import compile_place
 from tidewheel.planner.moments import compile_moment, compile_moments
@@ -146,6 +146,8 @@ def compile_predicate(expression: exp.Expr, schema: Schema) -> Predicate | None:
     call = own_call(expression)
     if call is not None and call.name == "isfinite":
         return _finite(call.expressions[0], schema)
+    if many_values(expression):
+        return _member(expression, schema, True)
     found: Predicate | None = None
     plainer = simpler(expression)
     if plainer is not None:
@@ -170,6 +172,8 @@ def _not(inner: exp.Expr, schema: Schema) -> Predicate | None:
         negated = inner.copy()
         negated.set("negate", not inner.args.get("negate"))
         return _like(negated, schema)
+    if many_values(inner):
+        return _member(inner, schema, False)
     turned = opposite(inner)
     if turned is None:
         return None if texts_of(schema).test(inner, False) is None else left_to_duckdb
@@ -209,6 +213,46 @@ def _null_test(expression: exp.Expr, schema: Schema, wanted: bool) -> Predicate 
         return ~there if wanted else there
 
     return test
+
+
+def members(expression: exp.Expr, schema: Schema) -> tuple[int, frozenset[Any]] | None:
+    """The column that is IN a list, and the constants there; None where it is another list.
+
+    A NULL is none of them: with it what is not IN the list is NULL.
+    """
+    at = position(expression.this, schema)
+    if at is None or not (plain(schema.kinds[at]) or pa.types.is_string(schema.types[at])):
+        return None
+    known = frozenset(constant(e, schema.types[at]) for e in expression.expressions)
+    return None if None in known else (at, known)
+
+
+def _member(expression: exp.Expr, schema: Schema, wanted: bool) -> Predicate | None:
+    """The rows for which IN many constants is TRUE, or FALSE."""
+    found = members(expression, schema)
+    if found is None:
+        return None if texts_of(schema).test(expression, wanted) is None else left_to_duckdb
+    at, known = found
+    column: Any = schema.kinds[at]
+    if not isinstance(column, FixedType):
+        from pyarrow._compute import SetLookupOptions  # (20 ms)
+
+        is_in = computed("is_in")
+        options = SetLookupOptions(array_from(list(known), pa.string()))
+
+        def text(cols: Sequence[Col], n: int) -> Mask:
+            mask: Mask = numbers(is_in.call([cols[at]], options))
+            return mask if wanted else ~mask & is_valid(cols[at])
+
+        return text
+    values = np.array(sorted(known), np.int64)
+
+    def number(cols: Sequence[Col], n: int) -> Mask:
+        given, nulls = column.split(cols[at])
+        mask: Mask = np.isin(given.astype(np.int64, copy=False), values) == wanted
+        return mask if nulls is None else mask & ~nulls
+
+    return number
 
 
 def _finite(expression: exp.Expr, schema: Schema) -> Predicate | None:

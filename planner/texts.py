@@ -160,7 +160,22 @@ class Texts:
             pair = self._both(expression.this, expression.expression)
             test = _PARTS[type(expression)]
             return None if pair is None else _holds(*pair, lambda a, b: test(a, b) == wanted)
-        return None
+        return self._member(expression, wanted) if isinstance(expression, exp.In) else None
+
+    def _member(self, expression: exp.In, wanted: bool) -> ByRow | None:
+        """Is a text, TRUE or FALSE, IN a list of texts that are written out?"""
+        listed, text = expression.expressions, self.text(expression.this)
+        if text is None or not listed:
+            return None
+        if not all(isinstance(e, exp.Literal) and e.is_string for e in listed):
+            return None
+        values = frozenset(e.this for e in listed)
+
+        def by_row(row: Row) -> bool:
+            value = text(row)
+            return value is not None and (value in values) == wanted
+
+        return by_row
 
     def like(self, expression: exp.Like, wanted: bool = True) -> ByRow | None:
         """Is a text TRUE, or FALSE, like a pattern that is written out?"""

@@ -15,7 +15,7 @@ from tidewheel.engine.operators.accumulate import Accumulate
 from tidewheel.engine.operators.asof import AsofJoin
 from tidewheel.engine.operators.circuit import Circuit, Node
 from tidewheel.engine.operators.join import Arrange, Join
-from tidewheel.engine.operators.linear import Concat
+from tidewheel.engine.operators.linear import Concat, Negate
 from tidewheel.engine.operators.shared import Later, SharedArrangements
 from tidewheel.engine.operators.tally import Tally
 from tidewheel.planner import view_fill
@@ -135,7 +135,9 @@ class Sizes:
         if isinstance(node.op, Accumulate) and not node.op.key:
             return 1
         if isinstance(node.op, Concat):
-            return sum(map(self, below))
+            less = sum(self(n) for n in below if isinstance(n.op, Negate))
+            more = sum(self(n) for n in below if not isinstance(n.op, Negate))
+            return max(more - less, more / _PART)
         return max(map(self, below))
 
     def _pairs(self, left: Node, right: Node) -> float:

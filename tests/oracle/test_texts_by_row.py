@@ -42,6 +42,11 @@ abs(n + 0) ; abs(x) ; abs(p) ; abs(n) // 2 ; n // 3 ; m // 1000000 ; floor(x) ; 
 round(x) ; round(x, 2) ; round(p) ; round(p, 1) ; round(p, 2) ; round(p, 3) ; round(n) ; round(-x)
 round(x / 3, 4) ; round(p * 3, 1) ; n % 3 = 0 ; abs(n - m // 2) > 1 ; floor(p) ; round(n, 1)
 (a || b) IS NULL ; a LIKE 'x%' AND f ; f OR NOT b LIKE '%b'
+lower(a) IN ('x', 'ab', 'c', 'd', 'e', 'f', 'g', 'h', 'i')
+a || b NOT IN ('xx', 'b', 'c', 'd', 'e', 'f', 'g', 'h', '')
+a IN ('x', 'Ab', 'c', 'd', 'e', 'f', 'g', 'h', 'é') ; n NOT IN (1, 2, 3, 4, 5, 6, 7, 8, 9, 10)
+n IN (1, -3, 3, 4, 5, 6, 7, 8, 9) ; a NOT IN ('x', 'c', 'd', 'e', 'f', 'g', 'h', 'i', NULL)
+p IN (0, 1.5, 3, 4, 5, 6, 7, 8, 9) ; e NOT IN ('x', 'c', 'd', 'e', 'f', 'g', 'h', 'i', 'j')
 a < b ; a >= 'b' ; coalesce(f, FALSE) ; CASE WHEN a > 'b' THEN 1 END
 """
 EXPRESSIONS = [part.strip() for line in VALUES.strip().split("\n") for part in line.split(";")]

@@ -209,6 +209,17 @@ PREDICATES = st.recursive(
         st.lists(st.sampled_from(["'a'", "'b'", "''", "NULL"]), min_size=1, max_size=3).map(
             lambda found: f"s IN ({', '.join(found)})"
         ),
+        st.builds(
+            lambda column, is_in, some: f"{column[0]} {is_in} ({', '.join((*column[1], *some))})",
+            st.sampled_from([
+                ("i", [str(n) for n in range(2, 12)]),
+                ("n", [f"{n}.05" for n in range(9)]),
+                ("t", [f"DATE '2020-02-{n}'" for n in range(19, 29)]),
+                ("s", [f"'{c}'" for c in "bcdefghijk"]),
+            ]),
+            st.sampled_from(["IN", "NOT IN"]),
+            st.sampled_from([[], [], ["NULL"]]),
+        ),
         st.sampled_from(["n BETWEEN 0.06 - 0.01 AND 2 + 1", "s IS NULL", "i IN (SELECT 1)"]),
         st.sampled_from(["n < i", "n * 2 >= i + 1", "i / 2 > n", "year(t) = 2020", "n <> 0.055"]),
         st.tuples(
@@ -255,5 +266,7 @@ def test_constants_are_computed_once() -> None:
         "t < DATE '1994-01-01' + INTERVAL '1' YEAR",
         "n BETWEEN 0.06 - 0.01 AND 0.06 + 0.01",
         "s IN ('MAIL', 'SHIP')",
+        "s NOT IN ('a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i', 'j')",
+        "i IN (1, 2, 3, 4, 5, 6, 7, 8, 9, 10)",
     ):
         assert compile_predicate(parse_one(text, dialect="duckdb"), MIXED) is not None
