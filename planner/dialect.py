@@ -25,8 +25,9 @@ _ARRAY = "__tw_array"
 _PLAIN_NAME = re.compile(r"[A-Za-z_][\w.]*")
 
 # sqlglot turns calls of these into other calls: log2(x) into log(2, x), struct_pack(*COLUMNS(…))
-# into a struct of one field, today() into CURRENT_DATE, which a column may be called.
-_KEPT_CALLS = {"LOG2", "LOG10", "STRUCT_PACK", "TODAY", "GET_CURRENT_TIME"}
+# into a struct of one field, today() into CURRENT_DATE, which a column may be called. It takes
+# apply(…) for a join, and reduce(…) with three arguments only.
+_KEPT_CALLS = {"APPLY", "LOG2", "LOG10", "REDUCE", "STRUCT_PACK", "TODAY", "GET_CURRENT_TIME"}
 
 # Types that a string may follow, as in DATE '2024-01-01'.
 _LITERAL_TYPES = DuckDB.Parser.TYPE_TOKENS - {TokenType.INTERVAL}

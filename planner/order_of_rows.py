@@ -15,6 +15,7 @@ _KINDS = (
 NAMES: Final = frozenset({
     "list", "array_agg", "string_agg", "group_concat", "listagg", "first", "last", "arbitrary",
     "any_value", "mode", "approx_quantile", "approx_top_k", "reservoir_quantile",
+    "json_group_array", "json_group_object",  # macros, left as they are in OVER
 })  # fmt: skip
 DRAWN: Final = frozenset({
     "mode", "approx_quantile", "approxquantile", "approx_top_k", "approxtopk", "reservoir_quantile",

@@ -59,7 +59,10 @@ class Constant:
         of_kind = pa.types.is_string if isinstance(self.value, str) else is_bool
         if self.value is not None and not of_kind(kind):
             return None
-        once = column_type(kind).of([self.value])
+        try:
+            once = column_type(kind).of([self.value])
+        except pa.ArrowNotImplementedError:  # a NULL of a UNION
+            return None
         return lambda cols, n: take(once, np.zeros(n, np.int64))
 
     def of_row(self, _row: Row) -> Any:

@@ -155,3 +155,4 @@ select map.xor, sum(lock) over (partition by map order by xor desc) from t map j
 select map[1], map.x, map {'a': map}, map([a], [b])[1], a::map(integer, integer), xor(a, b), a in (map, drop) from t group by rollback
 select between, insert, values, cube, rollup, if, if(if, between, 1), [x for x in l if x > 1] from between join values on between.if = values.between where between between 1 and 2 and if group by cube, rollup
 select insert.a, x between 0 and cube, x not between 1 and 2 from insert, values as insert group by rollup(cube), cube(rollup, a)
+select apply(l, lambda x: x + a), reduce(l, lambda x, y: x + y), reduce(l, lambda x, y: x + y, 0), apply.a from t as apply

@@ -29,6 +29,8 @@ _OPEN = (
     "SELECT a, sum(a) OVER (ROWS UNBOUNDED PRECEDING) AS s FROM t",
     "SELECT a, first_value(a) OVER (PARTITION BY b) AS f FROM t",
     "SELECT a FROM t QUALIFY row_number() OVER () <= 2",
+    "SELECT a, json_group_array(a) OVER (PARTITION BY b) AS j FROM t",
+    "SELECT a, json_group_object(a, b) OVER () AS j FROM t",
 )
 _WITHIN = (
     "SELECT a FROM t UNION ALL SELECT b FROM t ORDER BY abs(a - 3) DESC, a LIMIT 3",

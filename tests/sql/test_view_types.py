@@ -118,6 +118,8 @@ def test_lists_of_decimals_beside_a_collation() -> None:
         "SELECT a.k, b.k AS other FROM uu a JOIN uu b ON a.u IS NOT DISTINCT FROM b.u",
         "SELECT count(x) AS n FROM (SELECT union_value(k := k) AS x FROM uu)",
         "SELECT u FROM uu UNION SELECT u FROM uu",
+        "SELECT * FROM uu UNION ALL BY NAME SELECT 5 AS k",
+        "SELECT k, u, NULL::UNION(n INTEGER, s VARCHAR)[] AS l FROM uu",
     ],
 )
 def test_a_union_of_null_is_not_null(query: str) -> None:
