@@ -164,6 +164,15 @@ class Capture:
         in `tables` of the table it writes (None: not known, every watched table is compared);
         `touched` the tables that this transaction has already changed.
         """
+        try:
+            return self._by_kind(kind, text, params, target, touched)
+        except duckdb.ParserException:
+            self.connection.extract_statements(text)  # an error in what was written is told of that
+            raise
+
+    def _by_kind(
+        self, kind: str, text: str, params: Any, target: str | None, touched: frozenset[str]
+    ) -> Outcome:
         if target is None:
             return self._compare(text, params, self.watched)
         target_info = self.tables.get(target)

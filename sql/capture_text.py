@@ -31,13 +31,14 @@ class Text:
             before = token.text.upper()
 
     def find(self, word: str, after: int = -1) -> int | None:
-        """Where keyword `word` stands at depth 0 behind offset `after`."""
+        """Where keyword `word` stands at depth 0 behind offset `after`, and something behind it."""
         previous = ""
         for token in self.top:
             here = token.text.upper() if token.kind == "word" else ""
             # `a IS DISTINCT FROM b` is no FROM clause
             other = word == "FROM" and previous == "DISTINCT"
-            if here == word and token.start > after and not other:
+            last = token is self.tokens[-1]
+            if here == word and token.start > after and not (other or last):
                 return token.start
             previous = here
         return None

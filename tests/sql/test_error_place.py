@@ -89,6 +89,11 @@ def test_place(
         ("DELETE FROM w WHERE a = ? AND b = ? AND nope = 1", [1, 2], "nope = 1"),
         ("INSERT INTO w VALUES ($one, $two), ($one, nope)", {"one": 1, "two": 2}, "nope"),
         ("INSERT INTO w VALUES (1, 2) RETURNING a, nope", None, "nope"),
+        ("INSERT INTO w VALUES (?, 2) RETURNING", [1], "RETURNING"),
+        ("DELETE FROM w WHERE a = 1 RETURNING", None, "RETURNING"),
+        ("INSERT INTO w (a)", None, ")"),
+        ("UPDATE w SET a =", None, "="),
+        ("DELETE FROM w USING", None, "USING"),
     ],
 )
 def test_place_in_a_statement_whose_changes_are_captured(
