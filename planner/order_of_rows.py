@@ -35,7 +35,7 @@ def by_place(expression: exp.Expr) -> bool:
     return (isinstance(call, _KINDS) or name(call) in NAMES) and call.find(exp.Order) is None
 
 
-_BY_ROW: Final = frozenset({
+BY_ROW: Final = frozenset({
     "row_number", "rownumber", "ntile", "lag", "lead", "first_value", "firstvalue", "last_value",
     "lastvalue", "nth_value", "nthvalue", "fill",
 })  # fmt: skip
@@ -60,7 +60,7 @@ def window_by_place(window: exp.Window) -> bool:
             return True
     if call.find(exp.Order) is not None:
         return False
-    return by_place(call) or name(call) in _BY_ROW
+    return by_place(call) or name(call) in BY_ROW
 
 
 def by_ties(expression: exp.Expr) -> bool:

@@ -15,7 +15,7 @@ import sqlglot
 from sqlglot import exp
 
 from tidewheel.planner.dialect import Tidewheel
-from tidewheel.planner.order_of_rows import by_ties, call_of, window_by_place
+from tidewheel.planner.order_of_rows import BY_ROW, by_ties, call_of, name, window_by_place
 from tidewheel.planner.recompute import difference
 from tidewheel.sql.bind_limit import limits
 from tidewheel.sql.compare import compare
@@ -244,15 +244,19 @@ def _orders(select: exp.Select) -> Iterator[exp.Expr]:
         order = window.args.get("order")
         if order is not None and _by_row(window):
             yield order
+        call = call_of(window.this)
+        own = call.find(exp.Order)
+        if own is not None and name(call) in BY_ROW and not _picks(window):
+            yield own
 
 
 def _picked(select: exp.Select) -> Iterator[exp.Expr]:
     """An order in each call that picks a row of a frame: more in OVER would make other frames."""
     for window in _windows(select):
-        if not _picks(window) or window.args.get("order") is None:
-            continue
         call = call_of(window.this)
         order = call.find(exp.Order)
+        if not _picks(window) or (order is None and window.args.get("order") is None):
+            continue
         if order is None:
             last = "offset" if call.args.get("offset") is not None else "this"
             items = [item.copy() for item in window.args["order"].expressions]

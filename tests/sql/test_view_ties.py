@@ -36,6 +36,10 @@ QUERIES = (
     " WINDOW w AS (PARTITION BY p ORDER BY y ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)",
     "SELECT id, first(x IGNORE NULLS) OVER (w ROWS BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING)"
     " AS f, last(id) OVER w AS l FROM t WINDOW w AS (PARTITION BY p ORDER BY y)",
+    "SELECT id, lead(id ORDER BY y) OVER (PARTITION BY p ORDER BY x // 9) AS l FROM t",
+    "SELECT id, row_number(ORDER BY y) OVER (PARTITION BY p) AS r, ntile(3 ORDER BY y DESC) OVER ()"
+    " AS n FROM t",
+    "SELECT id, first_value(id ORDER BY y) OVER (PARTITION BY p) AS f FROM t",
     "SELECT p, y, lag(sum(id)) OVER (PARTITION BY p ORDER BY y % 2) AS l FROM t"
     " GROUP BY ROLLUP (p, y)",
     "SELECT p, y, row_number() OVER (ORDER BY count(*) // 100) AS r FROM t"
