@@ -255,7 +255,8 @@ def _no_function(message: str, listing: str) -> tuple[str, str]:
     if what and not what[0].isalnum() and what[0] not in '_"':
         operator, _, types = what.partition("(")
         message = f"operator {operator} cannot be applied to ({types}"
-        return message, "cast one side, for example CAST(… AS INTEGER)"
+        wanted = "VARCHAR" if "~" in operator else "INTEGER"
+        return message, f"cast one side, for example CAST(… AS {wanted})"
     message = f"no function matches {what}" if what else head
     shown = "; ".join(forms[:4]) + (f"; and {len(forms) - 4} more" if len(forms) > 4 else "")
     return message, f"forms that exist: {shown}"

@@ -227,6 +227,8 @@ class _Places:
         """Is there an ENUM in an expression?"""
         if any(values_of(self._kinds.get(c.name, "")) for c in expression.find_all(exp.Column)):
             return True
+        if any(call.name.lower() == "union_tag" for call in expression.find_all(exp.Anonymous)):
+            return True  # the one function that makes an ENUM of what is none
         enum, own = exp.DataType.Type.ENUM, exp.DataType.Type.USERDEFINED
         return any(t.this in (enum, own) for t in expression.find_all(exp.DataType))
 

@@ -50,6 +50,14 @@ def underlined(error: tidewheel.Error) -> str:
 
 CASES = [
     # sql, class, (line, column), underlined, part of the message, part of the hint
+    (
+        "SELECT 'a'::BLOB LIKE 'a%'",
+        "ProgrammingError",
+        (1, 18),
+        "LIKE 'a%'",
+        "operator ~~ cannot be applied to (BLOB, STRING_LITERAL)",
+        "CAST(… AS VARCHAR)",
+    ),
     ("selec 1", "ProgrammingError", (1, 1), "selec", "syntax error", "SELECT"),
     ("select *\nform customers", "ProgrammingError", (2, 1), "form", "syntax error", "FROM"),
     ("select 1;\nselect (1", "ProgrammingError", (2, 8), "(", "never closed", None),
