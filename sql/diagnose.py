@@ -222,7 +222,8 @@ def _plain(report: Report, names: Iterable[str]) -> tuple[str, str | None]:
         if close:
             hint = f"did you mean {close}?"
         elif candidates and report.kind == "Binder":
-            hint = f"available: {', '.join(dict.fromkeys(candidates))}"
+            # DuckDB names but a few of all there are
+            hint = f"nearest: {', '.join(dict.fromkeys(candidates))}"
             if report.subtype == "COLUMN_NOT_FOUND":
                 hint += f"; text is written in single quotes: '{wanted}'"
     if "Function with name" in message and wanted and wanted.lower() in CALLS:

@@ -50,6 +50,7 @@ def underlined(error: tidewheel.Error) -> str:
 
 CASES = [
     # sql, class, (line, column), underlined, part of the message, part of the hint
+    ("select zzz from customers", "ProgrammingError", (1, 8), "zzz", "not found", "nearest: "),
     (
         "SELECT 'a'::BLOB LIKE 'a%'",
         "ProgrammingError",
