@@ -211,12 +211,14 @@ PREDICATES = st.recursive(
         ),
         st.builds(
             lambda column, is_in, some: f"{column[0]} {is_in} ({', '.join((*column[1], *some))})",
-            st.sampled_from([
-                ("i", [str(n) for n in range(2, 12)]),
-                ("n", [f"{n}.05" for n in range(9)]),
-                ("t", [f"DATE '2020-02-{n}'" for n in range(19, 29)]),
-                ("s", [f"'{c}'" for c in "bcdefghijk"]),
-            ]),
+            st.sampled_from(
+                [
+                    ("i", [str(n) for n in range(2, 12)]),
+                    ("n", [f"{n}.05" for n in range(9)]),
+                    ("t", [f"DATE '2020-02-{n}'" for n in range(19, 29)]),
+                    ("s", [f"'{c}'" for c in "bcdefghijk"]),
+                ]
+            ),
             st.sampled_from(["IN", "NOT IN"]),
             st.sampled_from([[], [], ["NULL"]]),
         ),
