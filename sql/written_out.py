@@ -74,19 +74,30 @@ def without_signs(sql: str) -> str | None:
 
 
 def _sized(tree: exp.Query) -> list[exp.Expr]:
-    """Put sizes in the places of calls; those of a FILTER or an OVER stay."""
+    """Put sizes in the places of calls, of the same rows: with their FILTER and OVER."""
     found = []
     for call in list(tree.find_all(exp.Func)):
         size = _SIZES.get(function_name(call))
-        if size is None or isinstance(call.parent, exp.Filter | exp.Window):
+        if size is None:
             continue
+        whole: exp.Expr = call
+        while isinstance(whole.parent, exp.Filter | exp.Window) and whole.arg_key == "this":
+            whole = whole.parent
         values = dict(zip("ab", call.iter_expressions(), strict=False))
         new = sqlglot.parse_one(f"({size})", dialect=Tidewheel)
+        parts = list(new.find_all(exp.AggFunc))
         for place in list(new.find_all(exp.Column)):
             place.replace(values[place.name].copy())
-        if isinstance(call.parent, exp.Select) and call.arg_key == "expressions":
-            new = exp.alias_(new, call.sql(dialect=Tidewheel), quoted=True)
-        call.replace(new)
+        for part in parts if whole is not call else ():
+            around = whole.copy()
+            inner = around
+            while isinstance(inner, exp.Filter | exp.Window):
+                inner = inner.this
+            part.replace(around)
+            inner.replace(part)
+        if isinstance(whole.parent, exp.Select) and whole.arg_key == "expressions":
+            new = exp.alias_(new, whole.sql(dialect=Tidewheel), quoted=True)
+        whole.replace(new)
         found.append(new)
     return found
 

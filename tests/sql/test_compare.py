@@ -163,3 +163,20 @@ def test_verify_takes_statistics_that_cancel_out(call: str) -> None:
         con.execute("DELETE FROM t WHERE x = 100")
         con.execute("INSERT INTO t VALUES (3, 77, 1.7e9), (4, 8, 1.6e9)")
         assert con.execute("VERIFY VIEW v").fetchall() == []
+
+
+@pytest.mark.parametrize("rows", ["OVER (PARTITION BY g)", "OVER w", "FILTER (x > 9) OVER w"])
+@pytest.mark.parametrize("call", ["var_pop(t)", "stddev(t)", "1 + corr(x, t)", "regr_sxy(t, x)"])
+def test_verify_takes_statistics_of_windows(call: str, rows: str) -> None:
+    with tidewheel.connect(threads=1) as con:
+        con.execute(
+            "CREATE TABLE t AS SELECT i % 10 AS g, (i * 37 % 200) * 1.25::DOUBLE AS x, "
+            "(1e9 + i * 7 % 11)::BIGINT AS t FROM range(300) AS r(i)"
+        )
+        con.execute(
+            f"CREATE MATERIALIZED VIEW v AS SELECT g, {call} {rows} FROM t "
+            "WINDOW w AS (PARTITION BY g ORDER BY x)"
+        )
+        con.execute("DELETE FROM t WHERE x = 100")
+        con.execute("INSERT INTO t VALUES (3, 77, 1700000000), (4, 8, 1600000000)")
+        assert con.execute("VERIFY VIEW v").fetchall() == []
