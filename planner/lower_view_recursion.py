@@ -32,7 +32,7 @@ from tidewheel.planner.lower_view import NoDeltaRule, Stream, ViewLowering, lowe
 from tidewheel.planner.lower_view_fixpoint import fixpoint
 from tidewheel.planner.lower_view_repeat import repeat
 from tidewheel.planner.rewrites.children import every
-from tidewheel.planner.text import identifier, to_sql
+from tidewheel.planner.text import column, identifier, to_sql
 from tidewheel.planner.view_kernels import INPUT, group_kernel
 
 
@@ -51,7 +51,6 @@ def _renamed(stream: Stream, columns: tuple[L.Column, ...]) -> Stream:
     if tuple(c.name for c in columns) == tuple(c.name for c in stream.columns):
         return Stream(stream.circuit, stream.placed, columns)
     from tidewheel.planner.lower_view import extended
-    from tidewheel.planner.text import column
 
     pairs = zip(columns, stream.columns, strict=True)
     return extended(stream, [L.Named(new, column(old.name)) for new, old in pairs])
@@ -412,10 +411,35 @@ def _check_linear(node: L.Node, variable: str) -> bool:
 def _distinct_steps(b: L.Binding) -> list[L.Node]:
     """Steps up to the parts that they read."""
     seen: dict[str, L.Node] = {}
-    for step in b.steps:
+    for step in map(_one_term, b.steps):
+        if b.kind == "union_all" and _reads_old(step):
+            raise NoDeltaRule("a step of UNION ALL that reads recursive tables more than once")
         whole = _whole(step)
         seen.setdefault(_shape(whole), step)
     return list(seen.values())
+
+
+def _one_term(step: L.Node) -> L.Node:
+    """The last of a step's terms, which differ in the parts that they read (docs/recursion.md)."""
+    if not _reads_old(step):
+        return step
+    if isinstance(step, L.Project | L.Filter):
+        return replace(step, input=_one_term(step.input))
+    if isinstance(step, L.LetRec):
+        return replace(step, body=_one_term(step.body))
+    if (
+        isinstance(step, L.SetOp)
+        and (step.op, step.all) == ("union", True)
+        and not _reads_old(step.right)
+    ):
+        pairs = zip(step.columns, step.right.schema, strict=True)
+        return L.Project(step.right, tuple(L.Named(to, column(c.name)) for to, c in pairs))
+    return step
+
+
+def _reads_old(node: L.Node) -> bool:
+    """Does a part of it read all rows but the last step's, as terms but the last one do?"""
+    return any(isinstance(n, L.RecRef) and n.part == "old" for n in every(node))
 
 
 def _whole(node: L.Node) -> L.Node:

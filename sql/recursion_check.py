@@ -17,7 +17,7 @@ from sqlglot import exp
 from ..planner.logical import Column, RecKind
 from . import errors
 from .recursion_aggregates import aggregates
-from .recursion_branches import Branch, Parts
+from .recursion_branches import Branch, Parts, parts
 from .recursion_branches import parsed as parsed
 from .recursion_branches import parsed_text as parsed_text
 from .recursion_merges import Merges, group_merges, is_grouped
@@ -118,9 +118,26 @@ def judge(
             position=place.name.start,
             length=place.name.end - place.name.start,
         )
-    if not linear or found.least:
+    if not linear or found.least or _is_recounted(scanned, group):
         return Style("mutual", reads_all=True)
     return Style("union_all", terms=nonlinear)
+
+
+def _is_recounted(scanned: Scan, group: list[Cte]) -> bool:
+    """Is what a table without UNION has of new rows not all that it has more, in any of the group?
+
+    Where a table has UNION ALL they see the last step's rows, and give what they have of those.
+    """
+    tables = [(cte, parts(scanned, cte, _back(scanned, cte.body, cte, group))) for cte in group]
+    if any(split.operator == "union_all" for _, split in tables):
+        return False
+    return any(
+        not (use.linear and use.counted)
+        for cte, split in tables
+        if split.operator is None
+        for branch in split.steps
+        for use in _uses(scanned, branch, cte, group)
+    )
 
 
 def is_monotone(scanned: Scan, cte: Cte, split: Parts, group: list[Cte]) -> bool:

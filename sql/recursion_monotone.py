@@ -16,17 +16,22 @@ from .recursion_aggregates import aggregate_name, aggregates, threshold
 
 @dataclass(frozen=True)
 class Use:
-    """How a query depends on one reference. `why` and `place` are of what is not monotone."""
+    """How a query depends on one reference. `why` and `place` are of what is not monotone.
+
+    `counted`: what it gives for some rows and for others adds up to what it gives for both, each
+    row as often; where that is not so it may be linear as far as sets go.
+    """
 
     linear: bool
     monotone: bool = True
     why: str = ""
     place: int | None = None
+    counted: bool = True
 
 
 def climb(table: exp.Expr, root: exp.Expr, offset: int, top_aggregates: bool) -> Use:
     """Follow a reference up to the query's root; what it passes decides."""
-    linear, anti = True, ""
+    linear, counted, anti = True, True, ""
     place = _position(table, offset)
     node: exp.Expr = table
     while node is not root and node.parent is not None:
@@ -36,10 +41,12 @@ def climb(table: exp.Expr, root: exp.Expr, offset: int, top_aggregates: bool) ->
             problem = _join_problem(parent, is_right=key == "this")
             if key == "on":
                 linear = False
+            counted = counted and parent.kind != "SEMI"
             if problem:
                 return Use(False, False, problem, place)
         elif isinstance(parent, exp.Select):
             top = parent is root
+            counted = counted and not (parent.args.get("distinct") or parent.args.get("group"))
             problem = _select_problem(parent, node, key or "", top and top_aggregates)
             if problem:
                 return Use(False, False, problem, place)
@@ -52,8 +59,9 @@ def climb(table: exp.Expr, root: exp.Expr, offset: int, top_aggregates: bool) ->
         elif isinstance(parent, exp.Except):
             if key == "expression":
                 return Use(False, False, "it is on the right of EXCEPT", place)
-            linear = linear and bool(parent.args.get("distinct"))
+            linear, counted = linear and bool(parent.args.get("distinct")), False
         elif isinstance(parent, exp.SetOperation):
+            counted = False
             if isinstance(parent, exp.Intersect) and not parent.args.get("distinct"):
                 linear = False
         elif isinstance(parent, (exp.Exists, exp.In)):
@@ -62,6 +70,7 @@ def climb(table: exp.Expr, root: exp.Expr, offset: int, top_aggregates: bool) ->
             anti = _polarity(parent, root)
             if anti:
                 return Use(False, False, anti, place)
+            counted = False
             # From here on the predicate counts, not the reference: go on from its WHERE or ON.
             while not isinstance(parent, (exp.Where, exp.Join, exp.Having)):
                 parent = parent.parent  # type: ignore[assignment]
@@ -74,7 +83,7 @@ def climb(table: exp.Expr, root: exp.Expr, offset: int, top_aggregates: bool) ->
         elif isinstance(parent, (exp.Any, exp.All)):
             return Use(False, False, "it is compared with ANY or ALL", place)
         node = parent
-    return Use(linear)
+    return Use(linear, counted=counted)
 
 
 def _is_scalar(subquery: exp.Subquery) -> bool:
