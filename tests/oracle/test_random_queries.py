@@ -7,6 +7,7 @@ import math
 import random
 from collections import Counter
 from contextlib import suppress
+from threading import Timer
 from typing import Any
 
 import duckdb
@@ -55,11 +56,15 @@ class _Pair:
         self.con.execute(text)
 
     def theirs(self, query: str) -> list[tuple[Any, ...]]:
-        """DuckDB's answer. A mistake of its own, after which it answers nothing, ends a run."""
+        """DuckDB's answer. A mistake of its own, or a minute without an answer, ends a run."""
+        alarm = Timer(60, self.duck.interrupt)
+        alarm.start()
         try:
             return self.duck.execute(query).fetchall()
-        except duckdb.InternalException:
+        except (duckdb.InternalException, duckdb.InterruptException):
             raise _NoOracle from None
+        finally:
+            alarm.cancel()
 
     def _rows(self, table: str, count: int) -> str:
         given = (
