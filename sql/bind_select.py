@@ -8,13 +8,8 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from tidewheel.planner.logical import (
-    Column,
-    Distinct,
     Filter,
-    Named,
     Node,
-    Project,
-    SortKey,
     references,
 )
 from tidewheel.planner.text import column, conjunction, substituted, to_sql
@@ -24,7 +19,7 @@ from .bind_clauses import Clauses, Item, reads_column
 from .bind_correlated import Carried, Correlation, lifted
 from .bind_from import FromBinder
 from .bind_having import HavingNames
-from .bind_limit import first_rows, is_all, lets_one_through, limited, limits, row_numbers
+from .bind_limit import lets_one_through, limits
 from .bind_names import (
     Aggregates,
     conjuncts,
@@ -34,8 +29,10 @@ from .bind_names import (
     waits,
 )
 from .bind_nothing import on_nothing
+from .bind_order import Ordering
 from .bind_prefix import Prefix, runs
 from .bind_query import BoundQuery, names_of
+from .bind_result import Result
 from .bind_scope import FURTHER_OUT, NotTaken, Scope, parts_of
 from .bind_star import by_columns, by_number, each_of_columns, expanded
 from .bind_subquery import Subqueries
@@ -66,7 +63,6 @@ class SelectBinder:
         self._forms = SubqueryForms(binder, self._subqueries, self.aggregates, self._aliases)
         self._correlation = Correlation(binder, outer, late)
         self._late = late
-        self._put_off: list[Named] = []
         self._node: Node = None  # type: ignore[assignment]  # set by `bind` before any use
 
     def bind(self, select: exp.Select) -> BoundQuery:
@@ -79,8 +75,9 @@ class SelectBinder:
         items = by_columns(numbered, self.scope, self.binder.oracle)
         clauses.items = self._select_list(items)
         self._bind_where(select)
-        order = self._order_items(select)
-        first_of = self._distinct_on(select, order)
+        ordering = Ordering(self, self._aliases)
+        order = ordering.keys(select)
+        first_of = ordering.distinct_on(select)
         # what DISTINCT ON groups by goes the way of what ORDER BY orders by
         clauses.order = [*first_of, *order]
         group = select.args.get("group")
@@ -129,15 +126,16 @@ class SelectBinder:
         clauses.qualify = []
         self._node = unnested(self._node, clauses, self.binder)
         outer = [n for n, _ in carried] if before is None else before.keys
-        columns = self._project(select, len(first_of), outer)
+        result = Result(self.binder, clauses, self._correlation, self._late)
+        node, columns = result.of(self._node, select, len(first_of), outer)
         correlated = self._correlation.conditions
         return BoundQuery(
-            self._node,
+            node,
             columns,
             correlated,
             one_row and not correlated,
             empty,
-            self._put_off,
+            result.put_off,
             tuple(sorted(self.around.union(around))),
         )
 
@@ -320,59 +318,6 @@ class SelectBinder:
         except NotTaken:
             return ""
 
-    def _order_items(self, select: exp.Select) -> list[SortKey]:
-        order = select.args.get("order")
-        if order is None:
-            return []
-        keys: list[SortKey] = []
-        for item in order.expressions:
-            expression = item.this
-            descending = bool(item.args.get("desc"))
-            nulls_first = bool(item.args.get("nulls_first"))
-            if item.args.get("with_fill"):
-                raise NotTaken("ORDER BY WITH FILL")
-            if is_all(expression, order.expressions):
-                expression = exp.Var(this="ALL")
-            for each in each_of_columns(expression, self.scope, self.binder.oracle):
-                keys += [SortKey(e, descending, nulls_first) for e in self._order_by(each)]
-        return keys
-
-    def _distinct_on(self, select: exp.Select, order: Sequence[SortKey]) -> list[SortKey]:
-        distinct = select.args.get("distinct")
-        on = distinct.args.get("on") if distinct is not None else None
-        if on is None:
-            return []
-        items = on.expressions if isinstance(on, exp.Tuple) else [on]
-        each = [e for i in items for e in each_of_columns(i, self.scope, self.binder.oracle)]
-        keys = [SortKey(e, False, False) for i in each for e in self._order_by(i)]
-        if not keys:
-            raise NotTaken("DISTINCT ON a constant")
-        return keys
-
-    def _order_by(self, expression: exp.Expr) -> list[exp.Expr]:
-        if isinstance(expression, exp.PositionalColumn):  # here #1 is the first that is selected
-            expression = expression.this
-        if isinstance(expression, exp.Literal):
-            if expression.is_string:
-                return []  # a constant orders nothing
-            return [
-                self._clauses.items[_position(expression, len(self._clauses.items))].expr.copy()
-            ]
-        name = expression.name.lower() if isinstance(expression, (exp.Column, exp.Var)) else ""
-        plain = not isinstance(expression, exp.Column) or not expression.table
-        if name == "all" and plain and self.scope.find([name]) is None:
-            return [i.expr.copy() for i in self._clauses.items]
-        of_alias = isinstance(expression, exp.Column) and parts_of(expression)[:-1] == ["alias"]
-        if name in self._aliases and (plain or of_alias):
-            return [self._aliases[name].expr.copy()]
-        # a column that is selected once is meant, though the FROM items have more of the name
-        selected = [i.expr for i in self._clauses.items if _is_named(i, name)] if plain else []
-        if len(selected) == 1:
-            return [selected[0].copy()]
-        if isinstance(expression, exp.Collate):
-            raise NotTaken("ORDER BY … COLLATE")
-        return [self.clause(expression)]
-
     # -- aggregation
 
     def _aggregate(
@@ -409,88 +354,6 @@ class SelectBinder:
         value, self._node = self._subqueries.attached(self._node, expression)
         return value
 
-    # -- the result
-
-    def _project(
-        self,
-        select: exp.Select,
-        first_of: int,
-        carried: Sequence[Column],
-    ) -> tuple[Column, ...]:
-        """The SELECT list, DISTINCT, ORDER BY, LIMIT; the `first_of` keys are DISTINCT ON's."""
-        input_, order = self._node, self._clauses.order
-        visible = names_of(input_)
-        distinct = select.args.get("distinct")
-        late = [bool(references(i.expr) - visible) for i in self._clauses.items]
-        if any(references(k.expr) - visible for k in order) or (
-            any(late) and (not self._late or distinct is not None)
-        ):
-            raise NotTaken("a column of the SELECT around, outside WHERE")
-        around = self._correlation.around() if any(late) else ()
-        types = self.binder.oracle.types(
-            [i.expr for i in self._clauses.items], (*input_.schema, *around)
-        )
-        exprs: list[Named] = []
-        by_text: dict[str, Column] = {}
-        used: set[str] = {c.name for c in carried}
-        columns: list[Column] = []
-        for item, type_, later in zip(self._clauses.items, types, late, strict=True):
-            if later:
-                columns.append(self.binder.names.fresh(item.label, type_))
-                self._put_off.append(Named(columns[-1], item.expr))
-                continue
-            bare = isinstance(item.expr, exp.Column) and item.expr.name not in used
-            name = item.expr.name if bare else self.binder.names.fresh(item.label, type_).name
-            used.add(name)
-            new = Column(name, item.label, type_)
-            columns.append(new)
-            exprs.append(Named(new, item.expr))
-            by_text.setdefault(to_sql(item.expr), new)
-        exprs += [Named(c, column(c.name)) for c in carried]
-        read = set().union(*(references(e.expr) for e in self._put_off))
-        have = {e.column.name for e in exprs}
-        exprs += [Named(c, column(c.name)) for c in input_.schema if c.name in read - have]
-        exprs = exprs or [Named(c, column(c.name)) for c in input_.schema[:1]]
-        keys: list[SortKey] = []
-        hidden: list[Named] = []
-        for key in order:
-            text = to_sql(key.expr)
-            if text not in by_text:
-                if distinct is not None and not first_of:
-                    raise NotTaken("DISTINCT ordered by what is not selected")
-                type_ = self.binder.oracle.types([key.expr], input_.schema)[0]
-                by_text[text] = self.binder.names.fresh("sort", type_)
-                hidden.append(Named(by_text[text], key.expr))
-            keys.append(SortKey(column(by_text[text].name), key.descending, key.nulls_first))
-        self._node = Project(input_, (*exprs, *hidden))
-        if first_of:
-            self._node = self._first_rows(keys[:first_of], keys[first_of:])
-        elif distinct is not None:
-            self._node = Distinct(self._node)
-        each = self._correlation.split("LIMIT") if limits(select) else []
-        self._node = limited(self._node, select, keys[first_of:], each, self.binder.names)
-        if hidden:
-            self._node = Project(
-                self._node, tuple(Named(e.column, column(e.column.name)) for e in exprs)
-            )
-        return tuple(columns)
-
-    def _first_rows(self, on: Sequence[SortKey], order: Sequence[SortKey]) -> Node:
-        """DISTINCT ON: of each group the first row in the order."""
-        each = self._correlation.split("DISTINCT ON")
-        if not order and each:
-            raise NotTaken("DISTINCT ON without ORDER BY in a correlated subquery")
-        groups = [*each, *(k.expr for k in on)]
-        if not order:
-            return first_rows(self._node, groups, self.binder.names)
-        place, numbered = row_numbers(self._node, groups, order, self.binder.names)
-        return Filter(numbered, exp.EQ(this=place, expression=exp.Literal.number(1)))
-
-
-def _is_named(item: Item, name: str) -> bool:
-    """Is it a column of the FROM items that is selected as it is, under its name?"""
-    return isinstance(item.expr, exp.Column) and item.label.lower() == name
-
 
 def _ignores_null(expression: exp.Expr) -> bool:
     """Has it only aggregates to which DuckDB gives the row of an aggregate of nothing?"""
@@ -501,12 +364,6 @@ def _ignores_null(expression: exp.Expr) -> bool:
 def _this(select: exp.Expr, clause: str) -> exp.Expr | None:
     found = select.args.get(clause)
     return None if found is None else found.this
-
-
-def _position(literal: exp.Expr, width: int) -> int:
-    if not literal.name.isdigit() or not 1 <= int(literal.name) <= width:
-        raise NotTaken(f"position {literal.name} of {width} columns")
-    return int(literal.name) - 1
 
 
 _KNOWN = {
