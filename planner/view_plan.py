@@ -40,6 +40,7 @@ from tidewheel.planner.lower_view_nodes import source_key
 from tidewheel.planner.meaning import Meaning
 from tidewheel.planner.plans import Deltas, Run
 from tidewheel.planner.recompute import Recompute, compared
+from tidewheel.planner.recursion_watch import Watch
 from tidewheel.planner.rewrites.counted_limits import counted_limits
 from tidewheel.planner.rewrites.dense_ranks import dense_ranks
 from tidewheel.planner.rewrites.ends_of_groups import ends_of_groups
@@ -218,7 +219,7 @@ def _recursive(circuit: Circuit) -> Iterator[tuple[str, Operator]]:
 
 def _watched_by(loop: Operator, head: Operator) -> None:
     watch = getattr(loop, "watch", None)
-    if isinstance(watch, lower_view_recursion.Watch):
+    if isinstance(watch, Watch):
         watch.heads.append(head)
 
 

@@ -12,10 +12,10 @@ import duckdb
 from tidewheel.engine.arrow import Exchanged, pa
 from tidewheel.engine.quoting import quoted
 from tidewheel.sql import errors, hidden, plain_view, view_text
+from tidewheel.sql.maintenance import Maintenance
 from tidewheel.sql.reads import Names, Relation
 from tidewheel.sql.statements import Statement
 from tidewheel.sql.view_checks import Checks, check_columns, check_types, named_query, of_itself
-from tidewheel.sql.view_reading import Maintenance
 from tidewheel.sql.view_registry import CATALOG, SCHEMA, row_name, rows_relation
 
 if TYPE_CHECKING:

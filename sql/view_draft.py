@@ -9,11 +9,11 @@ import duckdb
 
 from tidewheel.engine.operators.shared import SharedArrangements
 from tidewheel.sql import errors, hidden, view_text
+from tidewheel.sql.maintenance import Maintenance
 from tidewheel.sql.reads import Names
 from tidewheel.sql.statements import Statement, mentions_recursion
 from tidewheel.sql.view_checks import check_columns, check_types, named_query, of_itself
 from tidewheel.sql.view_create import Creation
-from tidewheel.sql.view_reading import Maintenance
 from tidewheel.sql.view_registry import row_name
 
 if TYPE_CHECKING:

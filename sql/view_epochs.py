@@ -20,8 +20,9 @@ from tidewheel.engine.state.memory import Excess
 from tidewheel.planner import maintain, recompute
 from tidewheel.sql import errors, view_text
 from tidewheel.sql.capture import Capture, Outcome, TableInfo
+from tidewheel.sql.maintenance import Maintenance
 from tidewheel.sql.statements import Statement
-from tidewheel.sql.view_reading import Maintenance, Reading
+from tidewheel.sql.view_reading import Reading
 from tidewheel.sql.view_registry import row_name
 from tidewheel.sql.watched import table_info
 

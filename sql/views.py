@@ -17,12 +17,12 @@ from tidewheel.engine.quoting import key_of, parts_of_key, quoted
 from tidewheel.planner import meaning, recompute
 from tidewheel.planner.maintain import MaintainedView
 from tidewheel.sql import errors, view_ddl, view_text
+from tidewheel.sql.maintenance import Maintenance
 from tidewheel.sql.opening import default_threads
 from tidewheel.sql.reads import Names
 from tidewheel.sql.statements import Statement
 from tidewheel.sql.subscribe import Subscription, Update, snapshot
 from tidewheel.sql.view_draft import Drafts
-from tidewheel.sql.view_reading import Maintenance
 from tidewheel.sql.view_registry import row_name, rows_relation
 
 if TYPE_CHECKING:

@@ -1,0 +1,99 @@
+"""Looks after the loop of a recursive view: it ends with an error where it would not end."""
+
+from __future__ import annotations
+
+from tidewheel.engine.operators.budget import BOUNDS, Meter
+from tidewheel.engine.operators.circuit import Loop
+from tidewheel.engine.operators.cycle import Cycle, Drift, changes
+from tidewheel.engine.operators.operator import Operator
+from tidewheel.engine.operators.repeat import Repeat
+from tidewheel.planner import logical as L
+
+_AT_ONCE = 256  # counters between two looks at the bounds, where each changes few rows
+
+
+class Watch:
+    """Stops a loop that goes on for too long, or whose statement is asked to end.
+
+    The bounds are those of the statement that changes the view (`BOUNDS`). `heads` tell how many
+    rows each counter changed, in `Operator.rounds`.
+    """
+
+    def __init__(self, binding: L.Binding) -> None:
+        self.heads: list[Operator] = []
+        self._label = binding.label
+        self._kind = binding.kind
+        self._width = 8 * len(binding.columns)
+        self._meter: Meter | None = None
+        self.closed: Loop | Repeat | None = None
+        """A loop whose rows at one counter follow from those at the last one, and nothing else."""
+        self.whole: Loop | None = None
+        """A loop whose tables at one counter follow likewise."""
+        self._cycle = 0, Cycle()
+        self._drift = 0, Drift()
+        self._known: dict[int, tuple[object, int]] = {}
+
+    def __call__(self, counters: tuple[int, ...]) -> int:
+        """Before each time, or at the latest at the counter that it gave.
+
+        Raises RecursionLimitError or Interrupted.
+        """
+        bounds = BOUNDS.get()
+        rows = self._changed()
+        if bounds.watch is not None:
+            bounds.watch(self._label, counters, rows)
+        meter = self._meter
+        if meter is None or meter.asked is not bounds:
+            name = f'"{self._label}" of a maintained view'
+            budget = bounds.filled()
+            meter = self._meter = Meter(budget, name, self._kind, reports=False, asked=bounds)
+        since = None
+        if self.closed is not None:
+            since = self._since(self.closed, counters)
+        elif self.whole is not None:
+            since = self._back(self.whole, counters)
+        if since is not None:
+            raise meter.endless(since)
+        bound = meter.spend(counters[-1], rows, rows * self._width)
+        if bound is not None:
+            raise meter.error(bound)
+        following = counters[-1] + _AT_ONCE
+        limit = meter.budget.iterations
+        return following if limit is None else min(following, max(limit, counters[-1]) + 1)
+
+    def _since(self, loop: Loop | Repeat, counters: tuple[int, ...]) -> int | None:
+        """An earlier counter that changed what the last one did; None where earlier runs of the
+        loop, too, have a part in that.
+        """
+        run, cycle = self._cycle
+        if run != loop.runs:
+            run, cycle = self._cycle = loop.runs, Cycle()
+        behind, last = loop.reached + 1, counters[-1] - 1
+        if last <= behind:
+            return None
+        state = loop.left((*counters[:-1], last))
+        rows = [0 if d is None else len(d) for d in state]
+        since = cycle.since(last - behind, rows, lambda: changes(state))
+        return None if since is None else since + behind
+
+    def _back(self, loop: Loop, counters: tuple[int, ...]) -> int | None:
+        """An earlier counter that had the tables of the last one, likewise."""
+        run, drift = self._drift
+        if run != loop.runs:
+            run, drift = self._drift = loop.runs, Drift()
+        behind, last = loop.reached + 1, counters[-1] - 1
+        if last <= behind:
+            return None
+        since = drift.since(last - behind, loop.left((*counters[:-1], last)))
+        return None if since is None else since + behind
+
+    def _changed(self) -> int:
+        """The rows that the heads changed since the last call."""
+        total = 0
+        for head in self.heads:
+            rounds = head.rounds or []
+            last, seen = self._known.get(id(head), (None, 0))
+            seen = seen if last is rounds else 0
+            total += sum(sum(rows) for _, rows in rounds[seen:])
+            self._known[id(head)] = (rounds, len(rounds))
+        return total
