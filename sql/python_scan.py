@@ -45,7 +45,7 @@ def found(script: str, frame: FrameType | None) -> dict[str, object]:
     names = {unquoted(t) for t in parts if is_name(t)}
     variables: dict[str, Any] = {}
     for scope in (frame.f_globals, frame.f_locals):
-        variables.update((n, scope[n]) for n in names & scope.keys())
+        variables.update((n, scope[n]) for n in names.intersection(scope))
     return {n: v for n, v in variables.items() if is_table(v)}
 
 
