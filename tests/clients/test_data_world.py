@@ -1,7 +1,9 @@
 """pandas, polars, Arrow, NumPy: the real packages, in and out."""
 
+import collections
 import datetime as dt
 import decimal
+import types
 import warnings
 from collections.abc import Iterator
 
@@ -12,6 +14,7 @@ import pyarrow as pa
 import pytest
 
 import tidewheel
+from tidewheel.sql import python_scan
 
 ROWS = (
     "select range::integer a, 'x' || range b, date '2020-01-01' d, 1.5::decimal(5, 2) n "
@@ -178,6 +181,16 @@ def test_variables_are_tables(scanning: tidewheel.Connection) -> None:
     del frame
     with pytest.raises(tidewheel.ProgrammingError, match="frame"):
         scanning.execute("from frame")
+
+
+def test_a_frame_of_python_3_13_has_a_view_of_its_variables() -> None:
+    class Locals(collections.UserDict[str, object]):
+        def keys(self) -> list[str]:  # type: ignore[override]  # as the proxy there gives them
+            return list(self.data)
+
+    frame = pd.DataFrame({"a": [1]})
+    fake = types.SimpleNamespace(f_globals={"other": 1}, f_locals=Locals(frame=frame, n=2))
+    assert python_scan.found("select n, other from frame", fake) == {"frame": frame}  # type: ignore[arg-type]
 
 
 def test_tables_go_before_variables(scanning: tidewheel.Connection) -> None:
