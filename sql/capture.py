@@ -112,10 +112,17 @@ def weighted(table: pa.Table, weight: int) -> pa.Table:
     return table.append_column(WEIGHT, array_of(np.full(table.num_rows, weight, np.int64)))
 
 
+def together(parts: Sequence[pa.Table]) -> pa.Table:
+    """Deltas of a table as one."""
+    try:
+        return pa.concat_tables(parts, promote_options="permissive")
+    except pa.ArrowTypeError:  # TIMESTAMPTZ, read under several time zones
+        return pa.concat_tables([part.cast(parts[0].schema) for part in parts])
+
+
 def _replaced(old: pa.Table, new: pa.Table) -> pa.Table:
     """Rows that went and rows that came, as a delta."""
-    parts = [weighted(old, -1), weighted(new, +1)]
-    return pa.concat_tables(parts, promote_options="permissive")
+    return together([weighted(old, -1), weighted(new, +1)])
 
 
 class Capture:
@@ -345,8 +352,7 @@ class Capture:
         parts = [weighted(inserted, 1), weighted(updated, 1), weighted(deleted, -1)]
         if updated.num_rows:
             parts.append(weighted(_by_key(self.committed(), info, updated), -1))
-        delta = pa.concat_tables(parts, promote_options="permissive")
-        return Outcome({target: delta}, rest, got.num_rows)
+        return Outcome({target: together(parts)}, rest, got.num_rows)
 
     def _since_commit(self, info: TableInfo) -> pa.Table:
         """The difference of a table, as a multiset, from what others see of it."""

@@ -19,7 +19,7 @@ from tidewheel.engine.operators.unkept import Unkept
 from tidewheel.engine.state.memory import Excess
 from tidewheel.planner import maintain, recompute
 from tidewheel.sql import errors, view_text
-from tidewheel.sql.capture import Capture, Outcome, TableInfo
+from tidewheel.sql.capture import Capture, Outcome, TableInfo, together
 from tidewheel.sql.maintenance import Maintenance
 from tidewheel.sql.statements import Statement
 from tidewheel.sql.view_reading import Reading
@@ -172,7 +172,7 @@ class Epochs(Reading):
             try:
                 watched = self._maintainer.watched() if self._changes else ()
                 merged = {
-                    key: recompute.change(pa.concat_tables(parts, promote_options="permissive"))
+                    key: recompute.change(together(parts))
                     for key, parts in self._changes.items()
                     if parts and key in watched
                 }

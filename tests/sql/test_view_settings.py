@@ -307,3 +307,23 @@ def test_a_database_that_is_locked_from_the_start() -> None:
         )
         con.cursor().execute("INSERT INTO t VALUES (1)")
         assert con.execute("FROM v").fetchall() == [(1,)]
+
+
+def test_a_change_in_several_time_zones() -> None:
+    """Rows that an upsert replaces are read under the zone of the system."""
+    with tidewheel.connect() as con:
+        con.execute("SET TimeZone = 'Asia/Tokyo'")
+        con.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, ts TIMESTAMPTZ, l TIMESTAMPTZ[])")
+        some = "SELECT range, make_timestamptz(range * {}), [make_timestamptz(range)] FROM range(3)"
+        con.execute(f"INSERT INTO t {some.format(1)}")
+        con.execute(
+            "CREATE MATERIALIZED VIEW v AS SELECT count(*) AS n, max(ts) AS m, max(l) FROM t"
+        )
+        con.execute(f"INSERT OR REPLACE INTO t {some.format(2)}")
+        con.execute(
+            "MERGE INTO t USING (SELECT 1 AS i) ON id = i WHEN MATCHED THEN UPDATE SET ts = NULL"
+        )
+        assert not con.execute("VERIFY VIEW v").fetchall()
+        con.execute(f"BEGIN; INSERT OR REPLACE INTO t {some.format(9)}; SET TimeZone = 'UTC'")
+        con.execute("DELETE FROM t WHERE id = 1; COMMIT")
+        assert not con.execute("VERIFY VIEW v").fetchall()
