@@ -34,6 +34,7 @@ _FEW: Final = 16  # groups that are looked at one by one
 MANY = 4096  # rows that take the place of others, if all are no more than
 _PART: Final = 32  # times as many
 _HEAD: Final = 64  # rows that need not be sorted
+APART = 1000  # rows between two changed ones that take longer than another piece does
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,27 +172,29 @@ class Following(Keyed):
         if not waiting:
             self.input.insert(delta, counters, keys)
         ranks = self.ranking(delta.cols, len(delta))
-        pieces = [self._piece(key, ranks[keys == key]) for key in touched.tolist() if few]
+        found = [self._pieces(key, ranks[keys == key]) for key in touched.tolist() if few]
+        pieces = [piece for some in found for piece in some]
         if not few or not all(map(self._one_group, pieces)):
             self._agenda.put(counters, touched)
             return super().step(counters, [None])
-        new = self._values(touched, pieces)
+        of = touched.repeat([len(some) for some in found])
+        new = self._values(of, pieces)
         size = len(new) + sum(len(p.old) for p in pieces if p.old is not None)
-        if size >= MANY and size * _PART >= len(self.output.spine):
-            change = self._replaced(touched, pieces, new)
+        if size >= MANY and size * _PART >= len(self.output.spine) * len(pieces):
+            change = self._replaced(of, pieces, new)
         else:
             parts = [p.old.delta().negate() for p in pieces if p.old is not None]
             change = consolidate(concat([new, *parts]))
             self.output.insert(change, counters)
         return emit(counters, change)
 
-    def _replaced(self, touched: Int64s, pieces: Sequence[_Piece], new: Delta) -> Delta:
+    def _replaced(self, of: Int64s, pieces: Sequence[_Piece], new: Delta) -> Delta:
         """What changes, where many rows do: the output has new ones in place of the old ones."""
         spine, rows = self.output.spine, sort_rows(self.output.layout.rows(new))
         found: list[Delta] = []
-        for key, piece in zip(touched.tolist(), pieces, strict=True):
+        for key, piece in zip(of.tolist(), pieces, strict=True):
             begin, end = (int(rows.keys.searchsorted(key, side)) for side in ("left", "right"))
-            mine = rows.slice(begin, end)
+            mine = _between(rows.slice(begin, end), piece.first, piece.last)
             spine.replace(key, piece.first, piece.last, mine)
             found.append(_difference(mine, piece.old))
         change = concat(found)
@@ -204,21 +207,33 @@ class Following(Keyed):
         sizes = (len(rows) for key in keys.tolist() for rows in spine.rows_of(key))
         return sum(sizes) < SMALL * len(keys)
 
-    def _piece(self, key: int, changed: Int64s) -> _Piece:
-        """What is to be evaluated in one group."""
+    def _pieces(self, key: int, changed: Int64s) -> list[_Piece]:
+        """What is to be evaluated in one group: parts of it that lie apart, in order."""
         stored = _few_parts(self.input.spine.rows_of(key))
         known = _few_parts(self.output.spine.rows_of(key))
         reach, turned = self.reach, self.reach.turned()
-        first = turned.first(stored, int(changed.min()))
-        begin = reach.first(stored, first)
-        last = end = _MAX
-        if not reach.total:
-            last = turned.last(stored, int(changed.max()))
-            end = reach.last(stored, last)
+        found: list[tuple[int, int, int, int]] = []
+        for least, greatest in [_ends(changed)] if reach.total else _apart(stored, changed):
+            first = turned.first(stored, least)
+            begin = reach.first(stored, first)
+            last = end = _MAX
+            if not reach.total:
+                last = turned.last(stored, greatest)
+                end = reach.last(stored, last)
+            if found and begin <= found[-1][-1]:
+                begin, first, *_ = found.pop()
+            found.append((begin, first, last, end))
+        return [self._piece(stored, known, *ends) for ends in found]
+
+    def _piece(
+        self, stored: Sequence[Rows], known: Sequence[Rows], begin: int, first: int,
+        last: int, end: int,
+    ) -> _Piece:  # fmt: skip
+        """Rows from `begin` to `end`, of which those from `first` to `last` have new values."""
         rows = _within(stored, begin, end)
         delta = Delta.empty(self.input.schema) if rows is None else rows.delta().repeated()
         before = None
-        if reach.total and begin > _MIN:
+        if self.reach.total and begin > _MIN:
             place = _before(known, begin, 1)
             before = None if place >= begin else _within(known, place, place)
             if before is not None:
@@ -242,8 +257,8 @@ class Following(Keyed):
                 return False
         return True
 
-    def _values(self, touched: Int64s, pieces: Sequence[_Piece]) -> Delta:
-        """The output's rows that are new, or may be."""
+    def _values(self, of: Int64s, pieces: Sequence[_Piece]) -> Delta:
+        """The output's rows that are new, or may be. `of`: the group of each piece, in order."""
         rows = concat([p.rows for p in pieces])
         if not len(rows):
             return Delta.empty(self.schema)
@@ -252,9 +267,13 @@ class Following(Keyed):
         out = self._rest(given)
         keys = self.output.key.keys(out.cols, len(out))
         ranks = self.ranking(out.cols, len(out))
-        at = touched.searchsorted(keys)
+        at = of.searchsorted(keys)
         first, last = (np.array(ends) for ends in zip(*((p.first, p.last) for p in pieces),
                                                       strict=True))  # fmt: skip
+        # of the pieces of its group, the last one that does not begin behind the row
+        for _ in range(len(of) - len(unique(of))):
+            behind = np.minimum(at + 1, len(of) - 1)
+            at = np.where((of[behind] == keys) & (first[behind] <= ranks), behind, at)
         new = out.where((first[at] <= ranks) & (ranks <= last[at]))
         return Delta(self.schema, new.cols, new.weights)
 
@@ -278,6 +297,22 @@ def _few_parts(parts: Sequence[Rows]) -> Sequence[Rows]:
     if len(small) < 2:
         return parts
     return [*(rows for rows in parts if len(rows) > _HEAD), sort_rows(concat_rows(small))]
+
+
+def _ends(places: Int64s) -> tuple[int, int]:
+    """The least and the greatest place."""
+    return int(places.min()), int(places.max())
+
+
+def _apart(parts: Sequence[Rows], places: Int64s) -> list[tuple[int, int]]:
+    """The ends of such places as have few rows between them, in order."""
+    most = max(parts, key=len, default=None)
+    if most is None or len(most) < max(APART, _HEAD):
+        return [_ends(places)]
+    assert most.rank is not None
+    places = np.sort(places)
+    gaps = np.diff(most.rank.searchsorted(places)) > APART
+    return [_ends(some) for some in np.split(places, gaps.nonzero()[0] + 1)]
 
 
 def _before(parts: Sequence[Rows], place: int, wanted: int) -> int:
@@ -332,6 +367,14 @@ def _away(parts: Sequence[Rows], place: int, wanted: int, way: int, places: bool
         many *= 4
 
 
+def _between(rows: Rows, first: int, last: int) -> Rows:
+    """Of sorted rows of one key, those from one place to another."""
+    assert rows.rank is not None
+    return rows.slice(
+        int(rows.rank.searchsorted(first)), int(rows.rank.searchsorted(last, "right"))
+    )
+
+
 def _within(parts: Sequence[Rows], first: int, last: int) -> Rows | None:
     """The rows from one place to another."""
     found: list[Rows] = []
@@ -341,8 +384,7 @@ def _within(parts: Sequence[Rows], first: int, last: int) -> Rows | None:
         if len(rows) <= _HEAD:
             found.append(rows.where((first <= ranks) & (ranks <= last)))
         else:
-            ends = int(ranks.searchsorted(first)), int(ranks.searchsorted(last, "right"))
-            found.append(rows.slice(*ends))
+            found.append(_between(rows, first, last))
     found = [f for f in found if len(f)]
     if not found:
         return None

@@ -48,6 +48,7 @@ VIEWS = {
 @pytest.fixture(autouse=True)
 def _small_groups_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(following, "SMALL", 0)
+    monkeypatch.setattr(following, "APART", 2)
 
 
 def row(rng: random.Random, number: int, at: int) -> str:
@@ -110,10 +111,10 @@ def test_a_change_costs_the_rows_behind_it(monkeypatch: pytest.MonkeyPatch) -> N
         assert sorted(found) == sorted((name, 1) for name in VIEWS)
         values = Following._values
 
-        def counted(op: Following, touched: Int64s, pieces: list) -> Delta:  # type: ignore[type-arg]
+        def counted(op: Following, of: Int64s, pieces: list) -> Delta:  # type: ignore[type-arg]
             if op.input.key.indices:  # of the others the change is at the start, or among equals
                 seen.append(sum(len(p.rows) for p in pieces))
-            return values(op, touched, pieces)
+            return values(op, of, pieces)
 
         def never(op: Following, keys: Int64s, rows: Delta) -> Delta:
             raise AssertionError("all rows of a group")
@@ -130,6 +131,40 @@ def test_a_change_costs_the_rows_behind_it(monkeypatch: pytest.MonkeyPatch) -> N
         monkeypatch.undo()
         for name in VIEWS:
             assert con.execute(f"VERIFY VIEW {name}").fetchall() == [], name
+
+
+@pytest.mark.parametrize("many", [1, 1 << 60])
+def test_rows_between_those_that_change_keep_their_values(
+    monkeypatch: pytest.MonkeyPatch, many: int
+) -> None:
+    seen: list[int] = []
+    values = Following._values
+
+    def counted(op: Following, of: Int64s, pieces: list) -> Delta:  # type: ignore[type-arg]
+        seen.append(sum(len(p.rows) for p in pieces))
+        return values(op, of, pieces)
+
+    monkeypatch.setattr(Following, "_values", counted)
+    monkeypatch.setattr(following, "APART", 100)
+    monkeypatch.setattr(following, "MANY", many)
+    with tidewheel.connect() as con:
+        con.execute("CREATE TABLE t AS SELECT i AS id, i % 7 AS n FROM range(4000) q(i)")
+        for name, frame in (("rows", "ROWS"), ("span", "RANGE")):
+            con.execute(
+                f"CREATE MATERIALIZED VIEW {name} AS SELECT id, n, avg(n) OVER "
+                f"(ORDER BY id {frame} BETWEEN 2 PRECEDING AND 1 FOLLOWING) AS a FROM t"
+            )
+        for change in (
+            "DELETE FROM t WHERE id IN (5, 2000, 3990)",
+            "UPDATE t SET id = id + 2500 WHERE id BETWEEN 700 AND 702",
+            "UPDATE t SET n = 9 WHERE id % 1000 < 2",
+            "INSERT INTO t SELECT i * 50, 3 FROM range(6) q(i)",
+        ):
+            con.execute(change)
+            for name in ("rows", "span"):
+                assert con.execute(f"VERIFY VIEW {name}").fetchall() == [], (name, change)
+    assert len(seen) >= 8
+    assert max(seen[2:]) < 500
 
 
 def test_groups_whose_hashes_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
