@@ -73,9 +73,10 @@ def test_plans_grow_with_the_depth(form: str, monkeypatch: pytest.MonkeyPatch) -
             rewritten.append(sum(pieces))
         kept = con.execute("SELECT DISTINCT maintenance FROM tidewheel_views()").fetchall()
     assert kept == [("incremental",)]
+    most = 600 if form.startswith("rows") else 200  # (NULLs are looked for column by column)
     for at_4, at_8 in (bound, rewritten):
-        assert at_4 <= 200
-        assert at_8 <= 400
+        assert at_4 <= most
+        assert at_8 <= 2 * most
 
 
 def _tree(node: Node) -> int:
