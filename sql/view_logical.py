@@ -141,8 +141,10 @@ class _Opener:
         return value
 
     def _block(self, block: Block) -> Node:
-        inputs = {a: self.open(i) for a, i in zip(block.aliases, block.inputs, strict=True)}
-        text = _RECURSIVE.sub(r"\1WITH", block.sql)
+        # (the aliases themselves may be those of the statement that runs: rows of its recursions)
+        there = _marked(block, "s")
+        inputs = {a: self.open(i) for a, i in zip(there.aliases, block.inputs, strict=True)}
+        text = _RECURSIVE.sub(r"\1WITH", there.sql)
         con = self.context.connection
         made = []
         try:

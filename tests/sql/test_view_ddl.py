@@ -391,3 +391,23 @@ def test_what_no_subscription_begins_with(
     con.execute("CREATE MATERIALIZED VIEW followed AS SELECT 1 AS one")
     with pytest.raises(tidewheel.ProgrammingError, match=message):
         con.subscribe(*arguments)
+
+
+def test_a_table_made_from_the_recursion_of_a_view() -> None:
+    """The view, which is looked at again, has the names that the statement's rows go by."""
+    below = (
+        "WITH RECURSIVE r (top, id) AS (SELECT id, id FROM e UNION ALL SELECT r.top, e.id "
+        "FROM r JOIN e ON e.boss = r.id) SELECT top, sum(pay) AS s FROM r JOIN e USING (id) "
+        "GROUP BY top"
+    )
+    with tidewheel.connect() as con:
+        con.execute("CREATE TABLE e AS SELECT i AS id, i // 2 AS boss, 1 AS pay FROM range(9) q(i)")
+        con.execute("DELETE FROM e WHERE id = 0")
+        con.execute(f"CREATE MATERIALIZED VIEW v AS {below}")
+        con.execute(f"CREATE TABLE made AS {below}")
+        assert con.execute("FROM v EXCEPT FROM made").fetchall() == []
+        con.execute("INSERT INTO e VALUES (20, 5, 7)")
+        assert con.execute("VERIFY VIEW v").fetchall() == []
+        assert con.execute("FROM v EXCEPT FROM made ORDER BY 1").fetchall() == [
+            (1, 15), (2, 11), (5, 8), (20, 7),
+        ]  # fmt: skip
