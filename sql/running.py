@@ -19,7 +19,15 @@ from . import errors, functions, hidden, opening, plain_view, planning, settings
 from .planning import Plans
 from .recursion_beforehand import recursions
 from .result import Result, Stream, TableStream
-from .statements import Kind, Statement, is_about_view, mentions_recursion, tokens
+from .statements import (
+    Kind,
+    Statement,
+    analyzed,
+    is_about_view,
+    mentions_recursion,
+    mistake,
+    tokens,
+)
 from .subscribe import Subscription, SubscriptionReader
 
 if TYPE_CHECKING:
@@ -155,6 +163,8 @@ class Runner:
                 position=statement.start,
                 length=len("REFRESH"),
             )
+        if statement.words[0] == "EXPLAIN":
+            self._refuse_analyzed(statement)
         session.temporary = session.temporary or _is_temporary(statement)
         about_view = is_about_view(statement) or statement.words[:2] == ("ALTER", "TABLE")
         if about_view and plain_view.handled(statement, session.views):
@@ -173,6 +183,20 @@ class Runner:
         if statement.words[:2] in (("EXPORT", "DATABASE"), ("IMPORT", "DATABASE")):
             return self._transfer(statement, given)
         return self._ddl(statement, given)
+
+    def _refuse_analyzed(self, statement: Statement) -> None:
+        """EXPLAIN ANALYZE runs what it explains; what that does to views only some paths know."""
+        inner = analyzed(list(tokens(statement.text)))
+        words = [t.text.upper() for t in inner[:4]]
+        if words[:2] == ["CREATE", "TABLE"] or words == ["CREATE", "OR", "REPLACE", "TABLE"]:
+            return
+        raise mistake(
+            statement,
+            inner[0],
+            f"EXPLAIN ANALYZE would run this {words[0]}, which has no plan to tell of",
+            "EXPLAIN ANALYZE is for queries, changes of rows and CREATE TABLE … AS",
+            errors.NotSupportedError,
+        )
 
     def _transfer(self, statement: Statement, given: Parameters) -> tuple[Result | None, int]:
         """EXPORT or IMPORT DATABASE, its maintained views included."""

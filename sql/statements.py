@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
@@ -205,6 +205,7 @@ _QUERY |= {"PIVOT_WIDER", "PIVOT_LONGER"}
 _CHANGE = {"INSERT", "UPDATE", "DELETE", "MERGE", "COPY", "TRUNCATE"}
 _TRANSACTION = {"BEGIN", "START", "COMMIT", "END", "ROLLBACK", "ABORT"}
 _READS = {"DESCRIBE", "DESC", "SUMMARIZE", "SHOW", "CALL", "PRAGMA", "EXECUTE", "EXPLAIN"}
+_EXPLAINED = _READS | {"VIEW", "MATERIALIZED", "ROW"}
 _RETURNS = {"RETURNING", "RETURN_FILES", "RETURN_STATS"}
 
 
@@ -221,7 +222,7 @@ def _kind(parts: list[Token], words: tuple[str, ...]) -> Kind:
     if first in _TRANSACTION:
         return Kind.TRANSACTION
     if first == "EXPLAIN":
-        return Kind.CHANGE if _changes_when_explained(parts) else Kind.EXPLAIN
+        return _kind_explained(analyzed(parts))
     if first in {"SET", "RESET", "SHOW"} and _setting(words) in OWN_SETTINGS:
         return Kind.SETTING
     made = next((w for w in words[1:] if w not in BEFORE_KIND), "")
@@ -230,19 +231,26 @@ def _kind(parts: list[Token], words: tuple[str, ...]) -> Kind:
     return Kind.OTHER
 
 
-def _changes_when_explained(parts: list[Token]) -> bool:
-    """EXPLAIN ANALYZE runs what it explains."""
+def analyzed(parts: list[Token]) -> list[Token]:
+    """What EXPLAIN ANALYZE runs and explains; nothing for any other EXPLAIN."""
     depth, at, analyzes = 0, 1, False
     while at < len(parts) and (depth or parts[at].text.upper() in ("ANALYZE", "(")):
         text = parts[at].text.upper()
         depth += {"(": 1, ")": -1}.get(text, 0)
         analyzes = analyzes or text == "ANALYZE"
         at += 1
-    inner = parts[at:]
-    if not (analyzes and inner):
-        return False
+    return parts[at:] if analyzes else []
+
+
+def _kind_explained(inner: list[Token]) -> Kind:
+    if not inner:
+        return Kind.EXPLAIN
     verb = inner[0].text.upper()
-    return verb == "EXECUTE" or _kind(inner, (verb,)) is Kind.CHANGE
+    kind = _kind(inner, (verb, *(t.text.upper() for t in inner[1:8])))
+    if verb == "EXECUTE" or kind is Kind.CHANGE:
+        return Kind.CHANGE
+    other = kind in (Kind.OTHER, Kind.TRANSACTION) and verb not in _EXPLAINED
+    return Kind.OTHER if other else Kind.EXPLAIN
 
 
 def _setting(words: tuple[str, ...]) -> str:
@@ -253,6 +261,11 @@ def _setting(words: tuple[str, ...]) -> str:
 
 def _after_ctes(parts: list[Token]) -> str:
     """The verb of WITH …: the first one outside parentheses that follows a CTE's body."""
+    found = _verb_after_ctes(parts)
+    return "SELECT" if found is None else found.text.upper()
+
+
+def _verb_after_ctes(parts: list[Token]) -> Token | None:
     depth, closed = 0, False
     for token in parts[1:]:
         if token.text == "(":
@@ -263,20 +276,22 @@ def _after_ctes(parts: list[Token]) -> str:
         elif depth == 0 and closed and token.kind == "word":
             word = token.text.upper()
             if word in _QUERY or word in _CHANGE:
-                return word
-    return "SELECT"
+                return token
+    return None
 
 
-def writing_cte(parts: Iterable[Token]) -> Token | None:
+def writing_cte(parts: list[Token]) -> Token | None:
     """The verb of the first data-modifying CTE, as in ``WITH x AS (DELETE FROM t RETURNING *) …``.
 
     A query with one is no query: it must run exactly once, and what it changes is captured.
     """
     before = ("", "")
-    for token in parts:
+    for i, token in enumerate(parts):
         word = token.text.upper()
-        if before[1] == "(" and before[0] in ("AS", "MATERIALIZED") and word in _CHANGE:
-            return token
+        if before[1] == "(" and before[0] in ("AS", "MATERIALIZED"):
+            verb = _verb_after_ctes(parts[i:]) if word == "WITH" else token
+            if verb is not None and verb.text.upper() in _CHANGE:
+                return verb
         before = (before[1], word)
     return None
 

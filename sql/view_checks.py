@@ -84,7 +84,7 @@ class Checks(RowEpochs):
     def _check_query(
         self, parsed: view_text.CreateView, statement: Statement, names: Names, plain: bool
     ) -> None:
-        verb = writing_cte(tokens(parsed.query))
+        verb = writing_cte(list(tokens(parsed.query)))
         if verb is not None:
             raise refusal(
                 statement,

@@ -44,6 +44,11 @@ def con(shared: tidewheel.Connection) -> tidewheel.Connection:
         "EXPLAIN (ANALYZE) DELETE FROM t WHERE a = 2",
         "EXPLAIN ANALYZE WITH x AS (DELETE FROM t RETURNING *) INSERT INTO u SELECT a FROM x",
         "EXPLAIN WITH x AS (DELETE FROM t RETURNING *) SELECT * FROM x",
+        "EXPLAIN ANALYZE CREATE TABLE w AS WITH x AS (DELETE FROM t RETURNING *) SELECT * FROM x",
+        "WITH x AS (WITH k AS (SELECT 1 AS a) DELETE FROM t USING k WHERE k.a = t.a RETURNING t.a) "
+        "SELECT * FROM x",
+        "WITH x AS (WITH k AS (SELECT 1), l AS (FROM k) INSERT INTO t FROM l RETURNING a) "
+        "INSERT INTO u FROM x",
     ],
 )
 @pytest.mark.parametrize("transaction", [False, True])
@@ -99,3 +104,20 @@ def test_no_view_writes(con: tidewheel.Connection, kind: str) -> None:
 def test_classification(text: str, kind: Kind, rows: bool) -> None:
     (statement,) = split(text)
     assert (statement.kind, statement.rows) == (kind, rows)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    ["DROP TABLE t", "DROP VIEW v_t", "ALTER TABLE t ADD COLUMN b INTEGER", "BEGIN", "CHECKPOINT"],
+)
+def test_explain_analyze_of_what_has_no_plan(con: tidewheel.Connection, statement: str) -> None:
+    with pytest.raises(tidewheel.NotSupportedError, match="EXPLAIN ANALYZE would run") as told:
+        con.execute(f"EXPLAIN ANALYZE {statement}")
+    assert told.value.column == len("EXPLAIN ANALYZE ") + 1
+    assert con.execute("FROM v_t").fetchall() == [(2, 3)]
+    assert not con.in_transaction
+
+
+def test_explain_analyze_of_a_table_in_place_of_another(con: tidewheel.Connection) -> None:
+    con.execute("EXPLAIN ANALYZE CREATE OR REPLACE TABLE t AS SELECT 7 AS a")
+    assert con.execute("FROM v_t").fetchall() == [(1, 7)]
