@@ -59,10 +59,14 @@ class Text:
         """The columns that the SET lists assign, in lower case; None where that is not plain."""
         found: set[str] = set()
         parts = self.tokens
+        words = [t.text.upper() for t in parts]
         for i, token in enumerate(parts):
-            if token.kind != "word" or token.text.upper() != "SET" or parts[i - 1].text == ".":
+            after = words[i + 1 : i + 2]
+            if words[i - 1 : i + 1] == ["THEN", "UPDATE"] and after != ["SET"]:
+                return None  # a branch of MERGE (BY NAME, or no more) that assigns every column
+            if token.kind != "word" or words[i] != "SET" or words[i - 1] == ".":
                 continue
-            if i + 1 >= len(parts) or parts[i + 1].text in _DEPTH:
+            if not after or after[0] in _DEPTH or after == ["*"]:
                 return None
             depth, start, before = 0, True, ""
             for part in parts[i + 1 :]:
@@ -75,9 +79,7 @@ class Text:
                     start = True
                 elif depth == 0 and not named and part.text.upper() in _ENDS_SET:
                     break
-        # MERGE … UPDATE without SET (BY NAME, *) assigns every column
-        text = self.text.upper()
-        return None if "UPDATE" in text and not found else found
+        return found
 
 
 @lru_cache(maxsize=64)

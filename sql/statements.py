@@ -86,7 +86,7 @@ NO_STATEMENT = Statement("", 0, "", Kind.OTHER, (), 0, frozenset(), False)
 
 
 def tokens(text: str) -> Iterator[Token]:
-    """The tokens of `text`; unterminated strings and comments reach to its end.
+    """The tokens of `text`; unterminated strings and comments reach to its end, as tokens.
 
     A short text's are kept for a while: several parts of the engine look at the same statement.
     """
@@ -112,7 +112,10 @@ def _scan(text: str) -> Iterator[Token]:
         if kind == "tag":
             kind = "dollar"
         if kind == "comment":
-            position = _comment_end(text, position)
+            begun, position = position, _comment_end(text, position)
+            if position < 0:
+                yield Token("punctuation", text[begun:], begun)
+                return
             continue
         if kind != "space":
             yield Token(kind, match.group(), position)
@@ -126,7 +129,7 @@ def _comment_end(text: str, start: int) -> int:
         position = edge.end()
         if depth == 0:
             return position
-    return len(text)
+    return -1
 
 
 def respelled(text: str, spell: Callable[[str], str]) -> str:

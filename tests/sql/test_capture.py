@@ -56,6 +56,16 @@ STATEMENTS: list[tuple[str, str, Any]] = [
     ),
     (
         "merge",
+        "MERGE INTO t USING (SELECT 1001 AS a, 5 AS b, 'm' AS c) s ON t.a IN (s.a - 1000, s.a) WHEN MATCHED AND t.b IS NULL THEN UPDATE SET b = 1 WHEN MATCHED THEN UPDATE",
+        None,
+    ),
+    (
+        "merge",
+        "MERGE INTO t USING (SELECT 1002 AS a, 5 AS b, 'm' AS c) s ON t.a = s.a - 1000 WHEN MATCHED THEN UPDATE SET *",
+        None,
+    ),
+    (
+        "merge",
         "MERGE INTO t USING u ON t.a = u.k WHEN NOT MATCHED BY SOURCE THEN DELETE RETURNING merge_action, a",
         None,
     ),

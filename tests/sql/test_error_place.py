@@ -110,6 +110,16 @@ def test_place_in_a_statement_whose_changes_are_captured(
     assert error.length == len(marked.split()[0])
 
 
+@pytest.mark.parametrize("statement", ["DELETE FROM w", "DELETE FROM w WHERE a = 1", "FROM w"])
+def test_a_comment_that_does_not_end(con: tidewheel.Connection, statement: str) -> None:
+    con.execute("CREATE TABLE w (a INT); INSERT INTO w VALUES (1)")
+    con.execute("CREATE MATERIALIZED VIEW v AS FROM w")
+    for sql in (statement, f"CREATE MATERIALIZED VIEW x AS {statement}"):
+        with pytest.raises(tidewheel.ProgrammingError):
+            con.execute(f"{sql} /* and /* more */")
+    assert con.execute("FROM v").fetchall() == [(1,)]
+
+
 def test_a_place_moves_with_the_words_around_it() -> None:
     own = "INSERT INTO t VALUES (?, ?) RETURNING a, b"
     made = "INSERT INTO t VALUES ($tw1, $tw2) RETURNING *, a, b"
