@@ -20,7 +20,7 @@ A user's own RETURNING list is kept: its columns travel behind the table's own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -133,8 +133,11 @@ class Capture:
         connection: duckdb.DuckDBPyConnection,
         tables: Mapping[str, TableInfo],
         committed: Callable[[], duckdb.DuckDBPyConnection],
+        behind: Callable[[str], Iterable[str]] = lambda text: (),
     ) -> None:
+        """`behind`: the plain views and macros that a statement depends on."""
         self.connection = connection
+        self.behind = behind
         self.tables = tables
         self.watched = [key for key, info in tables.items() if info.watched]
         self.committed = committed
@@ -202,11 +205,15 @@ class Capture:
         if kind in ("upsert", "merge") and target_info.key and target not in touched:
             return self._keyed(cut, values, target, target_info)
         if "rowid" not in map(str.lower, target_info.columns):
-            if kind == "update" and not cut.volatile():
+            if kind == "update" and not self._volatile(cut):
                 return self._update(cut, values, target, target_info, target in touched)
             if kind == "copy":
                 return self._appended(text, params, target, target_info)
         return self._compare(text, params, [target])
+
+    def _volatile(self, cut: Text) -> bool:
+        """May the rows that it selects be others when it is run again?"""
+        return cut.volatile() or any(cut_apart(t).volatile() for t in self.behind(cut.text))
 
     def _simple(
         self, cut: Text, params: dict[str, Any] | None, target: str, info: TableInfo, weight: int

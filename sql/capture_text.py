@@ -9,6 +9,8 @@ from typing import Any
 from tidewheel.sql.statements import Token, respelled, tokens
 
 _VOLATILE = {"random", "uuid", "gen_random_uuid", "uuidv4", "uuidv7", "nextval", "setseed"}
+_VOLATILE |= {"currval", "setval", "current_query", "current_query_id"}
+_VOLATILE |= {"query", "query_table"}  # the text that they read is not looked at
 _ENDS_SET = {"WHEN", "WHERE", "RETURNING"}
 _DEPTH = {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}
 
@@ -44,8 +46,14 @@ class Text:
         return None
 
     def volatile(self) -> bool:
-        """Does it call what gives another value each time?"""
-        return any(t.text.lower() in _VOLATILE for t in self.tokens)
+        """Does it call, or read, what may be another each time?"""
+        before = ""
+        for token in self.tokens:
+            word = token.text.strip('"').lower()
+            if word in _VOLATILE or word == "tablesample" or (before, word) == ("using", "sample"):
+                return True
+            before = word
+        return False
 
     def returning(self, extra: str) -> tuple[str, bool]:
         """The statement with `extra` in front of its RETURNING list, and whether it had one."""

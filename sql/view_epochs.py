@@ -21,7 +21,7 @@ from tidewheel.planner import maintain, recompute
 from tidewheel.sql import errors, view_text
 from tidewheel.sql.capture import Capture, Outcome, TableInfo, together
 from tidewheel.sql.maintenance import Maintenance
-from tidewheel.sql.statements import Statement
+from tidewheel.sql.statements import Statement, words_in
 from tidewheel.sql.view_reading import Reading
 from tidewheel.sql.view_registry import row_name
 from tidewheel.sql.watched import table_info
@@ -60,7 +60,8 @@ class Epochs(Reading):
             return None
         if kind == "other" and not parts and not self._writes_when_executed(statement):
             return None
-        capture = Capture(self.host.connection, watched, self.host.connection.cursor)
+        con = self.host.connection
+        capture = Capture(con, watched, con.cursor, self._behind)
         touched = frozenset(self._changes)
         self.prepare(statement.text)
         with self.implicitly():
@@ -68,6 +69,14 @@ class Epochs(Reading):
             for name, delta in outcome.changes.items():
                 self.note(name, delta)
         return outcome
+
+    def _behind(self, text: str) -> Sequence[str]:
+        """The plain views and macros that a statement depends on, if it names any."""
+        names, keys = self._names(), self._keys()
+        views = (r.name.lower() for r in names.relations if r.kind == "view" and r.key not in keys)
+        if words_in(text).isdisjoint({*names.macros, *views}):
+            return ()
+        return names.texts(text, keys)[1:]
 
     def changed_here(self) -> None:
         """The session's transaction may have changed what its own reads of views show."""

@@ -213,3 +213,30 @@ def test_a_row_with_several_partners(more: str, list_: str) -> None:
             assert sorted(done.fetchall()) == sorted(told)
         assert done.rowcount == (len(told) if list_ else told[0][0])
         assert sorted(con.execute("FROM v").fetchall()) == sorted(other.execute(query).fetchall())
+
+
+CHOSEN = (
+    "a IN (SELECT a FROM t USING SAMPLE 3)",
+    "a IN (SELECT a FROM t TABLESAMPLE 30%)",
+    "a IN (FROM chosen)",
+    "a IN (FROM few())",
+    "a IN (FROM query('FROM chosen'))",
+    "half()",
+    '"random"() < 0.5',
+    "current_query() LIKE 'UPDATE%'",
+)
+
+
+@pytest.mark.parametrize("condition", CHOSEN)
+def test_rows_that_are_others_each_time(condition: str) -> None:
+    """They are not asked for twice."""
+    with tidewheel.connect() as con:
+        con.execute("CREATE TABLE t AS SELECT range AS a, 0 AS b FROM range(60)")
+        con.execute("CREATE VIEW chosen AS SELECT a FROM t WHERE random() < 0.5")
+        con.execute("CREATE MACRO few() AS TABLE SELECT a FROM t USING SAMPLE 3 ROWS")
+        con.execute("CREATE MACRO half() AS random() < 0.5")
+        con.execute("CREATE MATERIALIZED VIEW v AS SELECT b, count(*), sum(a) FROM t GROUP BY b")
+        for i in range(1, 4):
+            con.execute("FROM v").fetchall()
+            con.execute(f"UPDATE t SET b = {i} WHERE {condition}")
+            assert con.execute("VERIFY VIEW v").fetchall() == []
