@@ -330,12 +330,14 @@ def target(statement: Statement) -> tuple[str, tuple[str, ...], int]:
     """What a DML statement does (the kinds of `Capture.run`), to which table, and where it says so.
 
     No parts: the table is not known (EXECUTE, or a form that is not recognised). The kind
-    "several": EXPLAIN ANALYZE, and data-modifying CTEs, which may each write another table.
+    "several": EXPLAIN ANALYZE, COPY FROM DATABASE, and data-modifying CTEs, which may each write
+    another table.
     """
     cursor = _Cursor(statement)
-    if statement.words[0] == "EXPLAIN" or writing_cte(cursor.parts) is not None:
-        return "several", (), statement.start
     words = [t.text.upper() for t in cursor.parts]
+    copies_all = words[:3] == ["COPY", "FROM", "DATABASE"]
+    if copies_all or words[0] == "EXPLAIN" or writing_cte(cursor.parts) is not None:
+        return "several", (), statement.start
     if cursor.accept("WITH"):
         _skip_ctes(cursor)
     verb = cursor.peek()
