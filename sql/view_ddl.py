@@ -18,7 +18,7 @@ from tidewheel.engine.quoting import key_of, parts_of_key, quoted
 
 from . import errors, functions
 from .reads import Names
-from .statements import BEFORE_KIND, Statement, makes_temporary, tokens
+from .statements import BEFORE_KIND, Statement, makes_temporary, tokens, writing_cte
 from .unstable import rowid, unstable_call
 from .view_text import is_name, unquoted
 
@@ -217,8 +217,19 @@ def affected(views: Views, statement: Statement) -> list[str]:
     if schema:
         within = [key for key in registry.views if named(key)]
         reached |= {*within, *registry.readers(within)}
+    if _may_write_unnamed(views, statement):
+        reached = set(registry.views)
     plain = {v.key for v in registry.views.values() if v.plain and not schema}
     return [v.key for v in registry.ordered() if v.key in reached - plain]
+
+
+def _may_write_unnamed(views: Views, statement: Statement) -> bool:
+    """May it change rows of tables that it does not name: by triggers, or read from files?"""
+    if statement.words[:2] == ("IMPORT", "DATABASE"):
+        return True
+    if writing_cte(list(tokens(statement.text))) is None:
+        return False
+    return any(info.has_triggers for info in views.watched_tables().values())
 
 
 def _named(statement: Statement) -> tuple[str, list[str]]:

@@ -140,3 +140,16 @@ def test_a_copied_database(made: tidewheel.Connection, tmp_path: Path) -> None:
         for name, known in zip(READ, before, strict=True):
             assert con.execute(f"FROM {name} ORDER BY ALL").fetchall() == known
     made.close()
+
+
+def test_rows_imported_into_a_table_that_is_there(tmp_path: Path) -> None:
+    with tidewheel.connect() as con:
+        con.execute("CREATE TABLE t (a INT); INSERT INTO t VALUES (1), (2)")
+        con.execute(f"EXPORT DATABASE '{tmp_path}'")
+    schema = tmp_path / "schema.sql"
+    schema.write_text(schema.read_text().replace("TABLE", "TABLE IF NOT EXISTS"))
+    with tidewheel.connect() as con:
+        con.execute("CREATE TABLE t (a INT); INSERT INTO t VALUES (7)")
+        con.execute("CREATE MATERIALIZED VIEW v AS SELECT sum(a) AS s FROM t; FROM v")
+        con.execute(f"IMPORT DATABASE '{tmp_path}'")
+        assert con.execute("FROM v").fetchall() == [(10,)]

@@ -92,3 +92,19 @@ def test_what_a_statement_tells(view: bool) -> None:
         counted = 'SELECT count(*) + 40 AS "Count" FROM i'
         got = con.execute(f"WITH i AS (INSERT INTO target VALUES (8, 8) RETURNING id) {counted}")
         assert (got.rowcount, got.fetchall()) == (1, [(41,)])
+
+
+@pytest.mark.parametrize("begin", ["", "BEGIN"])
+def test_a_table_made_of_rows_whose_change_a_trigger_follows(begin: str) -> None:
+    with tidewheel.connect() as con:
+        con.execute("CREATE TABLE t (a INT); INSERT INTO t VALUES (1), (2); CREATE TABLE log (a INT)")
+        con.execute(
+            "CREATE TRIGGER tr AFTER DELETE ON t REFERENCING OLD TABLE AS o "
+            "FOR EACH STATEMENT INSERT INTO log SELECT a FROM o"
+        )
+        con.execute("CREATE MATERIALIZED VIEW v AS SELECT sum(a) AS s FROM log; FROM v")
+        con.execute(begin)
+        con.execute("CREATE TABLE x AS WITH d AS (DELETE FROM t RETURNING *) SELECT * FROM d")
+        assert con.execute("FROM v").fetchall() == [(3,)]
+        con.execute("COMMIT" if begin else "")
+        assert con.execute("FROM v").fetchall() == [(3,)]
