@@ -30,7 +30,7 @@ from tidewheel.engine.arrow import array_from, array_of, pa
 from tidewheel.engine.kernels.duckdb import execute, executed
 from tidewheel.engine.quoting import quoted
 from tidewheel.sql.capture_text import Text, cut_apart, named_parameters, used
-from tidewheel.sql.statements import tokens
+from tidewheel.sql.statements import tokens, words_in
 from tidewheel.sql.view_text import unquoted
 
 if TYPE_CHECKING:
@@ -191,6 +191,8 @@ class Capture:
         if target_info.has_triggers:
             return self._compare(text, params, self.watched)
         if target_info.name.lower().endswith('."excluded"'):  # RETURNING gives no columns of that
+            return self._compare(text, params, [target])
+        if "current_query" in words_in(text):  # tells the text that runs, which is to be this one
             return self._compare(text, params, [target])
         named, values = named_parameters(text, params)
         cut = cut_apart(named)

@@ -270,14 +270,14 @@ def _after_ctes(parts: list[Token]) -> str:
 
 def _verb_after_ctes(parts: list[Token]) -> Token | None:
     depth, closed = 0, False
-    for token in parts[1:]:
+    for before, token in itertools.pairwise(parts):
         if token.text == "(":
             depth += 1
         elif token.text == ")":
             depth -= 1
             closed = depth == 0
-        elif depth == 0 and closed and token.kind == "word":
-            word = token.text.upper()
+        elif depth == 0 and closed and token.kind == "word" and before.text != ",":
+            word = token.text.upper()  # behind a comma it is the name of a CTE
             if word in _QUERY or word in _CHANGE:
                 return token
     return None

@@ -376,7 +376,7 @@ def _behind_list(words: list[str]) -> list[str]:
 
 def _skip_ctes(cursor: _Cursor) -> None:
     """Move to the verb behind a WITH clause."""
-    depth, closed = 0, False
+    depth, closed, before = 0, False, ""
     verbs = {"INSERT", "UPDATE", "DELETE", "MERGE", "SELECT", "FROM", "VALUES"}
     while cursor.at < len(cursor.parts):
         word = cursor.peek()
@@ -385,8 +385,9 @@ def _skip_ctes(cursor: _Cursor) -> None:
         elif word == ")":
             depth -= 1
             closed = depth == 0
-        elif depth == 0 and closed and word in verbs:
+        elif depth == 0 and closed and word in verbs and before != ",":
             return
+        before = word
         cursor.at += 1
 
 

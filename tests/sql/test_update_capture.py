@@ -240,3 +240,12 @@ def test_rows_that_are_others_each_time(condition: str) -> None:
             con.execute("FROM v").fetchall()
             con.execute(f"UPDATE t SET b = {i} WHERE {condition}")
             assert con.execute("VERIFY VIEW v").fetchall() == []
+
+
+def test_a_statement_that_keeps_its_own_text() -> None:
+    statement = "INSERT INTO log SELECT current_query() WHERE ? > 0"
+    with tidewheel.connect() as con:
+        con.execute("CREATE TABLE log (q VARCHAR); CREATE MATERIALIZED VIEW v AS FROM log; FROM v")
+        con.execute(statement, [1])
+        assert con.execute("FROM v").fetchall() == con.execute("FROM log").fetchall()
+        assert con.execute("FROM v").fetchall() == [(statement,)]
