@@ -26,7 +26,7 @@ _TOKEN = re.compile(
     | (?P<dollar>\$(?P<tag>(?:[A-Za-z_]|[^\0-\x7f])\w*)?\$(?:.*?\$(?(tag)(?P=tag))\$|.*))
     | (?P<parameter>\$\w+|\?\d*)
     | (?P<word>[^\W\d][\w$]*)
-    | (?P<number>\d[\w.]*)
+    | (?P<number>\d+(?:_\d+)*(?:\.(?:\d+(?:_\d+)*)?)?(?:[eE][+-]?\d+)?)
     | (?P<end>;)
     | (?P<punctuation>.)
     """,

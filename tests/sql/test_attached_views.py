@@ -170,7 +170,9 @@ def test_the_way_out_of_a_database_that_is_gone() -> None:
 @pytest.mark.parametrize("end", ["COMMIT", "ROLLBACK", ""])
 def test_rows_copied_from_a_database(end: str) -> None:
     with tidewheel.connect() as con:
-        con.execute("ATTACH ':memory:' AS old; CREATE TABLE old.t AS SELECT range AS a FROM range(3)")
+        con.execute(
+            "ATTACH ':memory:' AS old; CREATE TABLE old.t AS SELECT range AS a FROM range(3)"
+        )
         con.execute("CREATE TABLE t (a BIGINT); INSERT INTO t VALUES (7)")
         con.execute("CREATE MATERIALIZED VIEW v AS SELECT count(*) AS n, sum(a) AS s FROM t")
         assert con.execute("FROM v").fetchall() == [(1, 7)]

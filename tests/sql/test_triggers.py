@@ -97,7 +97,9 @@ def test_what_a_statement_tells(view: bool) -> None:
 @pytest.mark.parametrize("begin", ["", "BEGIN"])
 def test_a_table_made_of_rows_whose_change_a_trigger_follows(begin: str) -> None:
     with tidewheel.connect() as con:
-        con.execute("CREATE TABLE t (a INT); INSERT INTO t VALUES (1), (2); CREATE TABLE log (a INT)")
+        con.execute(
+            "CREATE TABLE t (a INT); INSERT INTO t VALUES (1), (2); CREATE TABLE log (a INT)"
+        )
         con.execute(
             "CREATE TRIGGER tr AFTER DELETE ON t REFERENCING OLD TABLE AS o "
             "FOR EACH STATEMENT INSERT INTO log SELECT a FROM o"

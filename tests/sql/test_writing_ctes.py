@@ -126,5 +126,7 @@ def test_explain_analyze_of_a_table_in_place_of_another(con: tidewheel.Connectio
 def test_ctes_that_are_called_like_verbs(con: tidewheel.Connection) -> None:
     ctes = "WITH a AS (SELECT 1 AS x), delete AS (SELECT 9 AS y)"
     assert con.execute(f"{ctes} SELECT * FROM delete, a").fetchall() == [(9, 1)]
-    assert con.execute(f"{ctes} INSERT INTO t SELECT y FROM delete RETURNING a").fetchall() == [(9,)]
+    assert con.execute(f"{ctes} INSERT INTO t SELECT y FROM delete RETURNING a").fetchall() == [
+        (9,)
+    ]
     assert con.execute("FROM v_t").fetchall() == [(3, 12)]
