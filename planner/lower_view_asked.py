@@ -17,13 +17,13 @@ import pyarrow as pa
 from sqlglot import exp
 
 from tidewheel.engine.operators.asked import Ask, Asked
-from tidewheel.engine.operators.shared import KEYS
+from tidewheel.engine.operators.shared import KEYS, Read
 from tidewheel.engine.state.delta import Delta, Schema
 from tidewheel.planner import logical as L
 from tidewheel.planner.first_rows import END, of_first_rows, taken, unordered
 from tidewheel.planner.lower_view import NoDeltaRule, Stream, ViewLowering, extended
 from tidewheel.planner.order_of_rows import DRAWN, by_place, by_ties, call_of, name, ordered_by
-from tidewheel.planner.text import column, identifier, to_sql
+from tidewheel.planner.text import OWN, column, identifier, to_sql
 from tidewheel.planner.view_kernels import INPUT, group_kernel
 from tidewheel.planner.view_statements import as_delta
 from tidewheel.planner.view_sums import groups_alike
@@ -31,6 +31,7 @@ from tidewheel.planner.view_texts import PLACE
 
 _KEY: Final = "__tw_k"
 _ENDS: Final = "__tw_ends"
+_FEW_GROUPS: Final = 100_000  # of more a join with the groups takes as long as sorting all rows
 
 
 def asked(low: ViewLowering, node: L.Aggregate) -> Stream:
@@ -162,17 +163,56 @@ def first_in_place(
     kinds = [source.arrow.types[i] for i in keys]
     if schema.types != out.types or not all(map(groups_alike, kinds)):
         return None
-    same = " AND ".join(f"{columns_[i]} IS NOT DISTINCT FROM {_KEY}{i}" for i in keys)
+    groups = [columns_[i] for i in keys]
+    parts = [f"{g} IS NOT DISTINCT FROM {_KEY}{i}" for i, g in enumerate(groups)]
+    same = " AND ".join(parts)
+    fewer = _at_ends(source.arrow, named.expr.args["order"].expressions[0], groups, given, parts)
 
     def ask(sought: Delta | None) -> Delta:
         assert low.contents.now is not None
         if sought is None:
-            return as_delta(low.contents.now(f"{query}({given}){first}"), schema)
-        table = sought.to_arrow(None).rename_columns([f"{_KEY}{i}" for i in keys])
+            few = fewer is not None and _few_groups(low.contents.now, given, groups)
+            rows = fewer if few else f"({given})"
+            return as_delta(low.contents.now(f"{query}{rows}{first}"), schema)
+        table = sought.to_arrow(None).rename_columns([f"{_KEY}{i}" for i in range(len(groups))])
         some = f"({given}) SEMI JOIN {KEYS} ON {same}"
         return as_delta(low.contents.now(f"{query}{some}{first}", table), schema)
 
     return ask
+
+
+def _at_ends(
+    rows: Schema, item: exp.Ordered, keys: Sequence[str], given: str, same: Sequence[str]
+) -> str | None:
+    """The rows of each group that are first by the first item of an ORDER BY, to be joined.
+
+    They are soon found and few are left to be put in order. None for types of which min() and
+    max() might see an order of their own, as of texts with a collation.
+    """
+    if not isinstance(item.this, exp.Column):
+        return None
+    kind = rows.types[rows.index(item.this.name)]
+    t = pa.types
+    if not (t.is_integer(kind) or t.is_decimal128(kind) or t.is_temporal(kind)):
+        return None
+    value = to_sql(item.this)
+    end = f"{OWN}{'max' if item.args.get('desc') else 'min'}({value})"
+    if item.args.get("nulls_first"):
+        end = f"CASE WHEN {OWN}bool_or({value} IS NULL) THEN NULL ELSE {end} END"
+    listed = [f"{key} AS {_KEY}{i}" for i, key in enumerate(keys)]
+    by = f" GROUP BY {', '.join(keys)}" if keys else ""
+    ends = f"SELECT {', '.join([*listed, f'{end} AS {_ENDS}'])} FROM ({given}){by}"
+    on = " AND ".join([*same, f"{value} IS NOT DISTINCT FROM {_ENDS}"])
+    return f"({given}) JOIN ({ends}) ON {on}"
+
+
+def _few_groups(run: Read, given: str, keys: Sequence[str]) -> bool:
+    """Are there few groups, by what DuckDB keeps of the table?"""
+    if not keys:
+        return True
+    product = " * ".join(f"({OWN}stats({key}).approx_unique::BIGINT)::DOUBLE" for key in keys)
+    found = run(f"SELECT {product} AS n FROM ({given}) LIMIT 1").column(0).to_pylist()
+    return bool(found) and found[0] is not None and found[0] <= _FEW_GROUPS
 
 
 def _by_place(low: ViewLowering, node: L.Node, source: Stream) -> str | None:

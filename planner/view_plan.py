@@ -45,6 +45,7 @@ from tidewheel.planner.rewrites.counted_limits import counted_limits
 from tidewheel.planner.rewrites.dense_ranks import dense_ranks
 from tidewheel.planner.rewrites.ends_of_groups import ends_of_groups
 from tidewheel.planner.rewrites.enum_places import enum_places
+from tidewheel.planner.rewrites.first_of_groups import first_of_groups
 from tidewheel.planner.rewrites.join_graph import join_graph
 from tidewheel.planner.rewrites.join_order import join_order
 from tidewheel.planner.rewrites.lonely_rows import lonely_rows
@@ -63,7 +64,7 @@ def rewritten(node: L.Node, measures: Measures) -> L.Node:
     """The plan after the rewrites for views: what DuckDB would do to a query that it gets whole."""
 
     def every_rule(piece: L.Node) -> L.Node:
-        piece = dense_ranks(join_graph(lonely_rows(counted_limits(piece))))
+        piece = first_of_groups(dense_ranks(join_graph(lonely_rows(counted_limits(piece)))))
         piece = ends_of_groups(join_order(piece, measures))
         return whole_windows(reduce_groups(piece), measures)
 
