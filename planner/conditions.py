@@ -58,11 +58,6 @@ def simpler(expression: exp.Expr) -> exp.Expr | None:
     return reduce(lambda one, other: exp.Or(this=one, expression=other), equal)
 
 
-def many_values(expression: exp.Expr) -> bool:
-    """Is it IN with more values than are compared one by one?"""
-    return isinstance(expression, exp.In) and len(expression.expressions) > _FEW
-
-
 def opposite(expression: exp.Expr) -> exp.Expr | None:
     """What is TRUE where a condition is FALSE, neither where it is NULL; None: not said here."""
     expression = simpler(expression) or expression

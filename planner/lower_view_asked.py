@@ -9,7 +9,7 @@ leaves it gives them anew.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -71,7 +71,6 @@ def in_place(low: ViewLowering, node: L.Aggregate, source: Stream) -> InPlace | 
     keys = [to_sql(k.expr) for k in node.keys]
     calls = [_in_order(a.expr) for a in node.aggregates]
     by = _by(keys)
-    same = " AND ".join(f"({k}) IS NOT DISTINCT FROM {_KEY}{i}" for i, k in enumerate(keys))
     types = low.run.arrow([c.type for c in source.schema])
     rows = Schema((*(c.name for c in source.schema), PLACE), (*types, pa.int64()))
     _, schema = low.bound(group_kernel, f"{_select(node, calls)}{INPUT}{by}", rows)
@@ -81,16 +80,34 @@ def in_place(low: ViewLowering, node: L.Aggregate, source: Stream) -> InPlace | 
         calls[i] = unordered(a.expr, kind) or calls[i]
     query = _select(node, calls)
     all_ = _first_of_ties(low, node, given, rows, calls) or f"{query}({given}){by}"
+    ask = _asks(low, schema, keys, lambda _: all_, lambda on: f"{query}({given}) {on}{by}")
+    return InPlace(ask, schema, all_)
+
+
+def _asks(
+    low: ViewLowering,
+    schema: Schema,
+    groups: Sequence[str],
+    every: Callable[[Read], str],
+    some: Callable[[str], str],
+) -> Ask:
+    """Asks for `every` group, or, with what joins them, for `some` by their keys."""
+    same = " AND ".join(_alike(groups))
 
     def ask(sought: Delta | None) -> Delta:
-        assert low.contents.now is not None
+        now = low.contents.now
+        assert now is not None
         if sought is None:
-            return as_delta(low.contents.now(all_), schema)
-        table = sought.to_arrow(None).rename_columns([f"{_KEY}{i}" for i in range(len(keys))])
-        some = f"({given}) SEMI JOIN {KEYS} ON {same}"
-        return as_delta(low.contents.now(f"{query}{some}{by}", table), schema)
+            return as_delta(now(every(now)), schema)
+        table = sought.to_arrow(None).rename_columns([f"{_KEY}{i}" for i in range(len(groups))])
+        return as_delta(now(some(f"SEMI JOIN {KEYS} ON {same}"), table), schema)
 
-    return InPlace(ask, schema, all_)
+    return ask
+
+
+def _alike(groups: Sequence[str]) -> list[str]:
+    """Conditions that groups have the keys of a row beside them."""
+    return [f"({g}) IS NOT DISTINCT FROM {_KEY}{i}" for i, g in enumerate(groups)]
 
 
 def _select(node: L.Aggregate, calls: Sequence[str]) -> str:
@@ -164,26 +181,16 @@ def first_in_place(
     if schema.types != out.types or not all(map(groups_alike, kinds)):
         return None
     groups = [columns_[i] for i in keys]
-    parts = [f"{g} IS NOT DISTINCT FROM {_KEY}{i}" for i, g in enumerate(groups)]
-    same = " AND ".join(parts)
-    fewer = _at_ends(source.arrow, named.expr.args["order"].expressions[0], groups, given, parts)
+    fewer = _at_ends(source.arrow, named.expr.args["order"].expressions[0], groups, given)
 
-    def ask(sought: Delta | None) -> Delta:
-        assert low.contents.now is not None
-        if sought is None:
-            few = fewer is not None and _few_groups(low.contents.now, given, groups)
-            rows = fewer if few else f"({given})"
-            return as_delta(low.contents.now(f"{query}{rows}{first}"), schema)
-        table = sought.to_arrow(None).rename_columns([f"{_KEY}{i}" for i in range(len(groups))])
-        some = f"({given}) SEMI JOIN {KEYS} ON {same}"
-        return as_delta(low.contents.now(f"{query}{some}{first}", table), schema)
+    def every(now: Read) -> str:
+        few = fewer is not None and _few_groups(now, given, groups)
+        return f"{query}{fewer if few else f'({given})'}{first}"
 
-    return ask
+    return _asks(low, schema, groups, every, lambda on: f"{query}({given}) {on}{first}")
 
 
-def _at_ends(
-    rows: Schema, item: exp.Ordered, keys: Sequence[str], given: str, same: Sequence[str]
-) -> str | None:
+def _at_ends(rows: Schema, item: exp.Ordered, keys: Sequence[str], given: str) -> str | None:
     """The rows of each group that are first by the first item of an ORDER BY, to be joined.
 
     They are soon found and few are left to be put in order. None for types of which min() and
@@ -202,7 +209,7 @@ def _at_ends(
     listed = [f"{key} AS {_KEY}{i}" for i, key in enumerate(keys)]
     by = f" GROUP BY {', '.join(keys)}" if keys else ""
     ends = f"SELECT {', '.join([*listed, f'{end} AS {_ENDS}'])} FROM ({given}){by}"
-    on = " AND ".join([*same, f"{value} IS NOT DISTINCT FROM {_ENDS}"])
+    on = " AND ".join([*_alike(keys), f"{value} IS NOT DISTINCT FROM {_ENDS}"])
     return f"({given}) JOIN ({ends}) ON {on}"
 
 

@@ -29,8 +29,7 @@ class Watch:
         """A loop whose rows at one counter follow from those at the last one, and nothing else."""
         self.whole: Loop | None = None
         """A loop whose tables at one counter follow likewise."""
-        self._cycle = 0, Cycle()
-        self._drift = 0, Drift()
+        self._seen: tuple[int, Cycle | Drift] = -1, Cycle()
         self._known: dict[int, tuple[object, int]] = {}
 
     def __call__(self, counters: tuple[int, ...]) -> int:
@@ -47,11 +46,7 @@ class Watch:
             name = f'"{self._label}" of a maintained view'
             budget = bounds.filled()
             meter = self._meter = Meter(budget, name, self._kind, reports=False, asked=bounds)
-        since = None
-        if self.closed is not None:
-            since = self._since(self.closed, counters)
-        elif self.whole is not None:
-            since = self._back(self.whole, counters)
+        since = self._since(counters)
         if since is not None:
             raise meter.endless(since)
         bound = meter.spend(counters[-1], rows, rows * self._width)
@@ -61,30 +56,27 @@ class Watch:
         limit = meter.budget.iterations
         return following if limit is None else min(following, max(limit, counters[-1]) + 1)
 
-    def _since(self, loop: Loop | Repeat, counters: tuple[int, ...]) -> int | None:
-        """An earlier counter that changed what the last one did; None where earlier runs of the
-        loop, too, have a part in that.
+    def _since(self, counters: tuple[int, ...]) -> int | None:
+        """An earlier counter that changed what the last one did, or had its tables (`whole`).
+
+        None where earlier runs of the loop, too, have a part in that.
         """
-        run, cycle = self._cycle
+        loop = self.whole if self.closed is None else self.closed
+        if loop is None:
+            return None
+        run, seen = self._seen
         if run != loop.runs:
-            run, cycle = self._cycle = loop.runs, Cycle()
+            seen = Drift() if self.closed is None else Cycle()
+            self._seen = loop.runs, seen
         behind, last = loop.reached + 1, counters[-1] - 1
         if last <= behind:
             return None
         state = loop.left((*counters[:-1], last))
-        rows = [0 if d is None else len(d) for d in state]
-        since = cycle.since(last - behind, rows, lambda: changes(state))
-        return None if since is None else since + behind
-
-    def _back(self, loop: Loop, counters: tuple[int, ...]) -> int | None:
-        """An earlier counter that had the tables of the last one, likewise."""
-        run, drift = self._drift
-        if run != loop.runs:
-            run, drift = self._drift = loop.runs, Drift()
-        behind, last = loop.reached + 1, counters[-1] - 1
-        if last <= behind:
-            return None
-        since = drift.since(last - behind, loop.left((*counters[:-1], last)))
+        if isinstance(seen, Drift):
+            since = seen.since(last - behind, state)
+        else:
+            rows = [0 if d is None else len(d) for d in state]
+            since = seen.since(last - behind, rows, lambda: changes(state))
         return None if since is None else since + behind
 
     def _changed(self) -> int:

@@ -30,7 +30,7 @@ from tidewheel.engine.state.columns import (
 from tidewheel.engine.state.delta import Schema
 from tidewheel.engine.state.rowwise import Row
 from tidewheel.planner.arithmetic import compile_number
-from tidewheel.planner.conditions import many_values, opposite, simpler, swapped
+from tidewheel.planner.conditions import opposite, simpler, swapped
 from tidewheel.planner.constants import constant
 from tidewheel.planner.enum_values import compile_place
 from tidewheel.planner.moments import compile_moment, compile_moments
@@ -149,14 +149,14 @@ def compile_predicate(expression: exp.Expr, schema: Schema) -> Predicate | None:
     call = own_call(expression)
     if call is not None and call.name == "isfinite":
         return _finite(call.expressions[0], schema)
-    if many_values(expression):
-        return _member(expression, schema, True)
     found: Predicate | None = None
     plainer = simpler(expression)
     if plainer is not None:
         return compile_predicate(plainer, schema)
     if type(expression) in _COMPARE:
         found = _comparison(expression, schema)
+    elif isinstance(expression, exp.In):
+        found = _member(expression, schema, True)
     if found is None and texts_of(schema).test(expression) is not None:
         return left_to_duckdb
     return found
@@ -175,10 +175,11 @@ def _not(inner: exp.Expr, schema: Schema) -> Predicate | None:
         negated = inner.copy()
         negated.set("negate", not inner.args.get("negate"))
         return _like(negated, schema)
-    if many_values(inner):
-        return _member(inner, schema, False)
     turned = opposite(inner)
     if turned is None:
+        found = _member(inner, schema, False) if isinstance(inner, exp.In) else None
+        if found is not None:
+            return found
         return None if texts_of(schema).test(inner, False) is None else left_to_duckdb
     return compile_predicate(turned, schema)
 
@@ -224,17 +225,19 @@ def members(expression: exp.Expr, schema: Schema) -> tuple[int, frozenset[Any]] 
     A NULL is none of them: with it what is not IN the list is NULL.
     """
     at = position(expression.this, schema)
-    if at is None or not (plain(schema.kinds[at]) or pa.types.is_string(schema.types[at])):
+    if at is None or not expression.expressions:
+        return None
+    if not (plain(schema.kinds[at]) or pa.types.is_string(schema.types[at])):
         return None
     known = frozenset(constant(e, schema.types[at]) for e in expression.expressions)
     return None if None in known else (at, known)
 
 
 def _member(expression: exp.Expr, schema: Schema, wanted: bool) -> Predicate | None:
-    """The rows for which IN many constants is TRUE, or FALSE."""
+    """The rows for which IN constants is TRUE, or FALSE."""
     found = members(expression, schema)
     if found is None:
-        return None if texts_of(schema).test(expression, wanted) is None else left_to_duckdb
+        return None
     at, known = found
     column: Any = schema.kinds[at]
     if not isinstance(column, FixedType):

@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from tidewheel.engine.state.delta import Schema
 from tidewheel.engine.state.rowwise import ByRow, Row
-from tidewheel.planner.conditions import many_values, opposite, simpler, swapped
+from tidewheel.planner.conditions import opposite, simpler, swapped
 from tidewheel.planner.constants import constant
 from tidewheel.planner.structural import compared, members, plain, position, texts_of
 from tidewheel.planner.texts import is_bool
@@ -51,12 +51,14 @@ def predicate_by_row(expression: exp.Expr, schema: Schema) -> ByRow | None:
         return _not(expression.this, schema)
     if isinstance(expression, exp.Like):
         return texts_of(schema).like(expression)
-    if many_values(expression):
-        return _member(expression, schema, True)
     plainer = simpler(expression)
     if plainer is not None:
         return predicate_by_row(plainer, schema)
-    found = _comparison(expression, schema) if type(expression) in _COMPARE else None
+    found: ByRow | None = None
+    if type(expression) in _COMPARE:
+        found = _comparison(expression, schema)
+    elif isinstance(expression, exp.In):
+        found = _member(expression, schema, True)
     return texts_of(schema).test(expression) if found is None else found
 
 
@@ -77,20 +79,20 @@ def _not(inner: exp.Expr, schema: Schema) -> ByRow | None:
         return _null_test(inner.this, schema, False)
     if isinstance(inner, exp.Like):
         return texts_of(schema).like(inner, False)
-    if many_values(inner):
-        return _member(inner, schema, False)
     text = texts_of(schema).test(inner, False)
     turned = opposite(inner)
+    if text is None and turned is None and isinstance(inner, exp.In):
+        return _member(inner, schema, False)
     if text is not None or turned is None:
         return text
     return predicate_by_row(turned, schema)
 
 
 def _member(expression: exp.Expr, schema: Schema, wanted: bool) -> ByRow | None:
-    """Is IN many constants TRUE of a row, or FALSE?"""
+    """Is IN constants TRUE of a row, or FALSE?"""
     found = members(expression, schema)
     if found is None:
-        return texts_of(schema).test(expression, wanted)
+        return None
     at, known = found
     return lambda row: row[at] is not None and (row[at] in known) == wanted
 

@@ -26,7 +26,7 @@ Run = Callable[..., pa.Table]
 # values are the last ones everywhere, as they may be in a view. As text: hash(row, n) puts rows
 # into one of a few orders, whatever n is.
 _WAYS = ("hash(concat(hash({row}), '/{n}'))", "~hash(concat(hash({row}), '/{n}'))")
-_FIRST_WAYS = ("{row}", "{row} DESC")
+_BY_VALUES = 2  # so many ways, before these, go by the values of the rows, up and down
 # A row by a number that it is given, equal ones apart; by the name of its FROM item, where that
 # can't have another column.
 _NUMBER = "__tw_place"
@@ -108,7 +108,7 @@ def settled(sql: str, way: int, told: str = TOLD[0]) -> str | None:
                 for row in more:
                     order.append("expressions", _place(row, way, which))
         for call in best:
-            places = [_place(row, way + len(_FIRST_WAYS)).this for row in rows]
+            places = [_place(row, way + _BY_VALUES).this for row in rows]
             call.set("expression", _told_apart(call.expression, places))
         cut_ = [_one_each(join, told, way) for join in nearest]
         changed = changed or any((by_row, within, best, *cut_))
@@ -140,15 +140,13 @@ def _place(row: str, way: int, which: int = 0) -> exp.Ordered:
 
     All of them have the same order of rows, or every second one the opposite, or each its own.
     """
-    opposite, own = way // 2 % 3 == 1, way // 2 % 3 == 2
-    if way < len(_FIRST_WAYS):
-        text = _FIRST_WAYS[way]
-    else:
-        text = _WAYS[(way + which if opposite else way) % 2]
-    by, descending = text.removesuffix(" DESC"), text.endswith(" DESC")
-    number = f"{way // 2}/{which if own else 0}"
-    item = sqlglot.parse_one(by.format(row=row, n=number), dialect=Tidewheel)
-    return exp.Ordered(this=item, desc=descending, nulls_first=False)
+    text = row
+    if way >= _BY_VALUES:
+        opposite, own = way // 2 % 3 == 1, way // 2 % 3 == 2
+        by = _WAYS[(way + which if opposite else way) % 2]
+        text = by.format(row=row, n=f"{way // 2}/{which if own else 0}")
+    item = sqlglot.parse_one(text, dialect=Tidewheel)
+    return exp.Ordered(this=item, desc=way == 1, nulls_first=False)
 
 
 def _numbered(orders: Sequence[exp.Expr]) -> list[tuple[exp.Expr, int]]:
