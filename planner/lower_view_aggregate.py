@@ -22,7 +22,7 @@ from tidewheel.engine.operators.asked import Ask
 from tidewheel.engine.operators.collate import Collate, Part
 from tidewheel.engine.operators.linear import Concat
 from tidewheel.engine.operators.quantiles import Quantiles
-from tidewheel.engine.operators.rank import Order, rankable
+from tidewheel.engine.operators.rank import Order, has_places, rankable
 from tidewheel.engine.operators.regroup import Evaluate, Regroup
 from tidewheel.engine.operators.running_sums import BITS, Aggregate, supports
 from tidewheel.engine.operators.tally import Tally
@@ -218,7 +218,7 @@ def _end(
         sort_key = a_sort_key(out.types[-1], schema.types[value])
         if chosen is not None and not chosen.in_order and sort_key:
             evaluate = as_sort_keys(evaluate)
-    elif chosen is not None and part.count == 1:
+    elif chosen is not None and part.count == 1 and not has_places(schema.types[value]):
         return None
     else:
         group = [to_sql(identifier(n)) for n in schema.names[: len(key)]]
@@ -228,7 +228,7 @@ def _end(
         out = Schema(out.names, found.types)
         ask = settled_in_place(low, alone, source, out)
         if ask is not None:
-            evaluate = Settling(evaluate, ask, len(key), [[*key, value]], anyway=True)
+            evaluate = Settling(evaluate, ask, len(key), [[*key, value]], part.count > 1)
     plain = chosen is None and part.count == 1 and out.types == schema.types
     op: Ordered = Ordered(schema, key, order, part.count, evaluate, out, key, part.function, plain)
     op.settles, op.looks = one and ask is not None, not one and ask is not None

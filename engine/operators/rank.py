@@ -16,7 +16,9 @@ from tidewheel.engine.state.columns import (
     FixedType,
     FloatType,
     column_type,
+    from_arrow,
     is_null,
+    take,
 )
 from tidewheel.engine.state.delta import Int64s, Schema
 
@@ -84,6 +86,14 @@ def is_text(kind: ColumnType) -> bool:
     return bool(pa.types.is_string(kind.arrow) or pa.types.is_binary(kind.arrow))
 
 
+def has_places(arrow: pa.DataType) -> bool:
+    """Do places tell most values of this type apart?"""
+    kind, t = column_type(arrow), pa.types
+    first = (t.is_struct(arrow) and arrow.num_fields > 0) or t.is_list(arrow)
+    other = first or t.is_interval(arrow) or isinstance(arrow, pa.UuidType)
+    return kind.dtype is not None or whole(kind) or is_text(kind) or other
+
+
 def place_of(kind: ColumnType, col: Col, n: int) -> Int64s:
     """The place of each value; anything where it is NULL."""
     if isinstance(kind, FloatType):
@@ -114,7 +124,23 @@ def place_of(kind: ColumnType, col: Col, n: int) -> Int64s:
         days = np.clip(parts[:, 0], -_DAYS, _DAYS)  # others share the first place, or the last
         out = days * _DAY + parts[:, 1] // 1000
         return np.where(parts[:, 0] > _DAYS, _MAX, np.where(parts[:, 0] < -_DAYS, _MIN, out))
+    if pa.types.is_struct(array.type) and array.type.num_fields:
+        return _first(array.field(0))
+    if pa.types.is_list(array.type):
+        begins = array.offsets.to_numpy()
+        full = begins[1:] > begins[:-1]
+        out = np.full(n, _MIN)
+        out[full] = _first(take(array.values, begins[:-1][full].astype(np.int64)))
+        return out
     return np.zeros(n, np.int64)
+
+
+def _first(values: pa.Array) -> Int64s:
+    """The place of what has these first values. (In nested values NULL is the greatest.)"""
+    col = from_arrow(values)
+    place = place_of(column_type(values.type), col, len(values))
+    nulls = is_null(col)
+    return place if nulls is None else np.where(nulls, _MAX, place)
 
 
 def bytes_of(texts: Col) -> pa.Array:

@@ -12,7 +12,10 @@ import tidewheel
 from tidewheel.engine.operators import shared
 from tidewheel.planner import view_answers, view_fill, view_filling
 
-ORDERS = ("x", "x DESC", "x NULLS FIRST", "x DESC NULLS FIRST", "y", "y DESC", "x / 2", "s", "d")
+ORDERS = (
+    "x", "x DESC", "x NULLS FIRST", "x DESC NULLS FIRST", "y", "y DESC", "x / 2", "s", "d",
+    "s DESC NULLS FIRST", "x::HUGEINT", "(y, s) DESC NULLS LAST", "{'s': s, 'i': i}", "[x, i]",
+)  # fmt: skip
 VALUES = {
     "x": ["NULL", "-2147483648", "1", "2", "2147483647"],
     "y": ["NULL", "0.5", "'nan'", "'-inf'", "-0.0", "0.0", "2"],
@@ -37,6 +40,10 @@ QUERIES += [
     "SELECT g, max(x, 2) AS a, min(s, 3) AS b, max(y, 2) AS c, arg_max(i, x, 2) AS d, "
     "arg_min(s, i, 3) AS e FROM t GROUP BY g",
     "SELECT max(x, 3) AS a, arg_min(i, s, 2) AS b, max(x, 2) FILTER (i % 2 = 0) AS c FROM t",
+    "SELECT g, arg_max(i, s) AS a, arg_min(f, s) AS b, arg_max(y, (y, x)) AS c, "
+    "arg_min(s, [x]) AS d, arg_max(x, CASE WHEN s < 'b' THEN (s, d) END) FILTER (i % 2 = 0) AS e "
+    "FROM t GROUP BY g",
+    "SELECT arg_max(f, x::HUGEINT) AS a, arg_min(i, s || '') AS b, max((y, x), 2) AS c FROM t",
     "SELECT g, first(x ORDER BY y, i) AS v, last(i ORDER BY x) FILTER (i % 2 = 0) AS w FROM t "
     "GROUP BY g",
 ]
@@ -104,13 +111,13 @@ def test_filled_by_statements(times: int, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_many_groups_of_a_rule_that_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first text by itself has no place; the counts beside it were left without readers."""
+    """A map has no place; the counts beside it were left without readers."""
     monkeypatch.setattr(view_fill, "MANY", 2)
     monkeypatch.setattr(view_answers, "MANY", 2)
     monkeypatch.setattr(view_filling, "GROUPS", 2)
     query = (
-        "SELECT g, first(s ORDER BY s) AS v, last(f ORDER BY s) AS w, count(*) AS n "
-        "FROM t GROUP BY g"
+        "SELECT g, first(s ORDER BY MAP {s: s}) AS v, last(f ORDER BY MAP {s: s}) AS w, "
+        "count(*) AS n FROM t GROUP BY g"
     )
     with tidewheel.connect() as con:
         con.execute(
