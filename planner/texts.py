@@ -218,6 +218,10 @@ class Texts:
                 return unless_null(itemgetter(at), _day)
         return self._written(value)
 
+    def uncollated(self, expression: exp.Collate) -> ByRow | None:
+        """A text without its collation, which there is none of here."""
+        return self.text(expression.this) if expression.expression.name == "binary" else None
+
     def joined(self, expression: exp.DPipe) -> ByRow | None:
         left, right = self.text(expression.this), self.text(expression.expression)
         if left is None and right is None:
@@ -326,6 +330,7 @@ _MAKE: dict[type[exp.Expr], Callable[[Texts, Any], ByRow | None]] = {
     exp.Case: Texts.chosen,
     exp.Cast: Texts.cast,
     exp.Coalesce: Texts.first_known,
+    exp.Collate: Texts.uncollated,
     exp.Concat: Texts.concatenated,
     exp.ConcatWs: Texts.separated,
     exp.DPipe: Texts.joined,

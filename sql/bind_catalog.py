@@ -61,4 +61,8 @@ class Catalog:
             return None
         if not isinstance(statement, exp.Create) or not isinstance(statement.expression, exp.Query):
             return None
-        return relation, to_sql(statement.expression)
+        query = statement.expression
+        if self._oracle.names.maintained(relation):  # what is handed on has none in our rows
+            for item in list(query.find_all(exp.Collate)):
+                item.replace(item.this)
+        return relation, to_sql(query)

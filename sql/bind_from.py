@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -41,6 +41,7 @@ from .bind_scope import NotTaken, Relation, Scope, Visible, deduplicated
 from .bind_settled import outer_columns, outer_names, reads_tables, settled
 from .bind_types import function_name
 from .bind_unpivot import as_item, unpivoted
+from .collations import bare
 
 if TYPE_CHECKING:
     from .bind_select import SelectBinder
@@ -173,8 +174,20 @@ class FromBinder:
         described = self.binder.oracle.columns(found, table)
         fresh = tuple(self.binder.names.fresh(label, t) for label, t in described)
         labels = [label for label, _ in described]
-        node = Scan(table, fresh, tuple(labels))
-        return node, [relation((alias,) if alias else full, labels, fresh, renamed)]
+        scan: Node = Scan(table, fresh, tuple(labels))
+        collated = () if found is None else self.binder.oracle.names.collations(found)
+        if collated:
+            scan, fresh = self._uncollated(scan, collated)
+        return scan, [relation((alias,) if alias else full, labels, fresh, renamed)]
+
+    def _uncollated(self, node: Node, collated: Collection[str]) -> tuple[Node, tuple[Column, ...]]:
+        """A table without the collations of some columns."""
+        fresh = tuple(self.binder.names.fresh(c.label, c.type) for c in node.schema)
+        exprs = (
+            Named(f, bare(column(c.name)) if c.label in collated else column(c.name))
+            for f, c in zip(fresh, node.schema, strict=True)
+        )
+        return Project(node, tuple(exprs)), fresh
 
     def _copy(self, node: Node, columns: Sequence[Column]) -> tuple[Node, tuple[Column, ...]]:
         """A shared plan under new names, so that it can be read more than once."""

@@ -43,6 +43,7 @@ from .bind_select import SelectBinder
 from .bind_set import SetOperations
 from .bind_star import PLAIN
 from .bind_types import Oracle, first_line, may_name
+from .collations import handed_on
 from .parse_trees import same_query
 from .pivot_statement import as_select
 from .statements import mentions_recursion, words_in
@@ -121,7 +122,8 @@ def _parsed(text: str, oracle: Oracle) -> exp.Query | str:
     changed = meaning.changed(oracle.meaning, meaning.WRITING)
     if changed:
         return f"under {changed} only DuckDB knows what it says"
-    if tree.find(exp.Collate) or oracle.names.collated(text):
+    collated = oracle.names.collated(text)
+    if tree.find(exp.Collate) or collated is None or (collated and not handed_on(tree, collated)):
         return "it or a table has a collation, which Arrow does not carry"
     shallow(tree)
     return tree

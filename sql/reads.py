@@ -76,6 +76,7 @@ class Names:
         """Names that differ in the case of letters outside ASCII, which tell names apart to DuckDB
         but not to us."""
         self._connection = connection
+        self._collations: dict[str, dict[str, str]] = {}
         self.columns: dict[str, list[tuple[str, str]]] = {}
         """Label and type of each column of tables of which somebody has asked, by their names in
         full."""
@@ -99,19 +100,38 @@ class Names:
         """The CREATE VIEW of a view."""
         return self._queries.get((view.database, view.schema, view.name), "")
 
-    def collated(self, text: str) -> bool:
-        """Has what `text` reads a collation? Under a view, any of the catalog counts."""
-        if any(r.kind == "view" for r in self.mentioned(text)):
-            written = any("collate" in sql.lower() for sql in self._queries.values())
-            return bool(self._collated) or written
-        if not self._collated:
-            return False
+    def collated(self, text: str) -> Collection[str] | None:
+        """Names, in lower case, of the columns with a collation of what `text` reads.
+
+        None: a plain view or a macro may have more of them.
+        """
+        if not self._collated and all(r.kind == "table" for r in self.mentioned(text)):
+            return ()
         found, views, texts = self._followed(text, frozenset())
-        return (
-            bool(views)
-            or not self._collated.isdisjoint(found)
-            or any("collate" in each.lower() for each, _ in texts)
-        )
+        tables = [found[key] for key in self._collated & found.keys()]
+        if not tables and not any("collate" in each.lower() for each, _ in texts):
+            return ()
+        if len(texts) > 1 + len(views) or not all(map(self.maintained, views)):
+            return None
+        labels = (label for r in (*tables, *views) for label in self.collations(r))
+        return {label.lower() for label in labels}
+
+    def collations(self, relation: Relation) -> Collection[str]:
+        """The columns of a table or a maintained view that have a collation."""
+        from .collations import of_table, of_view
+
+        if relation.kind == "view":
+            return of_view(self.sql(relation)) if self.maintained(relation) else ()
+        if relation.key not in self._collated:
+            return ()
+        known = self._collations.get(relation.key)
+        if known is None:
+            known = self._collations[relation.key] = of_table(self._connection, relation.quoted)
+        return known
+
+    def maintained(self, view: Relation) -> bool:
+        """Is a view one of ours, whose rows are registered?"""
+        return "__tw_rows_" in self.sql(view)
 
     @property
     def internal(self) -> set[str]:

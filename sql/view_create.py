@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 import secrets
 from contextlib import suppress
+from itertools import repeat
 from typing import TYPE_CHECKING
 
 import duckdb
 
 from tidewheel.engine.arrow import Exchanged, pa
 from tidewheel.engine.quoting import quoted
-from tidewheel.sql import errors, hidden, plain_view, view_text
+from tidewheel.sql import collations, errors, hidden, plain_view, view_text
 from tidewheel.sql.maintenance import Maintenance
 from tidewheel.sql.reads import Names, Relation
 from tidewheel.sql.statements import Statement
@@ -114,7 +115,8 @@ class Creation(Checks):
             columns = check_columns(statement, parsed, rows.column_names)
             if plain is None:
                 check_types(statement, parsed, columns, types)
-            items = ", ".join(map(_typed, columns, types))
+            collated = self._collations(parsed.query, names) if plain is None else []
+            items = ", ".join(map(_typed, columns, types, collated or repeat("")))
             token = f"{key.split('.', 1)[1]}~{secrets.token_hex(4)}"
             # (to be exchanged for its rows at the first read, if they are few)
             given = self._registered[token] = Exchanged(rows.rename_columns(columns))
@@ -173,6 +175,12 @@ class Creation(Checks):
                 types = [t for _, t in hidden.describe(self.host.connection, sql, None)]
         return rows, types
 
+    def _collations(self, query: str, names: Names) -> list[str]:
+        """The collation of each column of a query; empty if surely none has one."""
+        if "collate" not in query.lower() and names.collated(query) == ():
+            return []
+        return collations.of_query(self.host.connection, query)
+
     def _rename_bound(self, query: str, named: str, columns: list[str]) -> None:
         """The plan of `query` is wanted as that of the same one with other names for `columns`."""
         if self._bound is not None and self._bound[0] == query != named:
@@ -182,8 +190,10 @@ class Creation(Checks):
             self._bound = None if node is None else (named, node)
 
 
-def _typed(name: str, kind: str) -> str:
+def _typed(name: str, kind: str, collation: str) -> str:
     """A view's column, of its type again where Arrow has another one for it."""
+    if collation:
+        return collations.typed(name, collation)
     if not _CHANGED.search(kind):
         return quoted(name)
     return f"CAST({quoted(name)} AS {kind}) AS {quoted(name)}"
