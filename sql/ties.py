@@ -31,6 +31,10 @@ _BY_VALUES = 2  # so many ways, before these, go by the values of the rows, up a
 # can't have another column.
 _NUMBER = "__tw_place"
 TOLD = (f"{{}}.{_NUMBER}", "{}")
+_MODE = (
+    "list_max(list_transform(map_entries({counts}), "
+    "lambda e: (e.value, hash(concat(hash(e.key), '/{n}')), e.key)))[3]"
+)
 _PICKING = ("firstvalue", "lastvalue", "nthvalue", "first", "last")
 # How often each row is in all answers, at least and at most; and the rows that any answer has.
 _COUNTS = "SELECT *, count(*) AS __tw_least, __tw_least AS __tw_most FROM __tw_b GROUP BY ALL"
@@ -111,7 +115,10 @@ def settled(sql: str, way: int, told: str = TOLD[0]) -> str | None:
             places = [_place(row, way + _BY_VALUES).this for row in rows]
             call.set("expression", _told_apart(call.expression, places))
         cut_ = [_one_each(join, told, way) for join in nearest]
-        changed = changed or any((by_row, within, best, *cut_))
+        modes = [call for call in select.find_all(exp.Mode) if call.parent_select is select]
+        for call in modes:
+            _settle_mode(call, way)
+        changed = changed or any((by_row, within, best, modes, *cut_))
     return tree.sql(dialect=Tidewheel) if changed else None
 
 
@@ -298,6 +305,18 @@ def _told_apart(by: exp.Expr, more: Sequence[exp.Expr]) -> exp.Expr:
     row = exp.Anonymous(this="row", expressions=[by.copy(), *(m.copy() for m in more)])
     there = exp.Not(this=exp.Is(this=exp.paren(by.copy()), expression=exp.Null()))
     return exp.Case(ifs=[exp.If(this=there, true=row)])
+
+
+def _settle_mode(call: exp.Mode, way: int) -> None:
+    """Put one of the values that are there most often in the place of mode(…)."""
+    value = call.this.this if isinstance(call.this, exp.Order) else call.this
+    counts = exp.Anonymous(this="histogram", expressions=[value])
+    call.replace(counts)
+    whole: exp.Expr = counts
+    while isinstance(whole.parent, exp.Filter | exp.Window) and whole.parent.this is whole:
+        whole = whole.parent
+    text = _MODE.format(counts=whole.sql(dialect=Tidewheel), n=way)
+    whole.replace(sqlglot.parse_one(text, dialect=Tidewheel))
 
 
 def _by_row(window: exp.Window) -> bool:

@@ -119,6 +119,14 @@ def either(*answers: pa.Table) -> Callable[[int], pa.Table]:
     return lambda way: answers[way % len(answers)]
 
 
+def test_a_value_that_is_there_less_often_is_no_mode() -> None:
+    with tidewheel.connect(threads=1) as con:
+        con.execute("CREATE TABLE t AS SELECT unnest([1, 1, 2, 2, 3]) AS x")
+        for call in ("mode(x) FILTER (x < 9)", "mode(x ORDER BY x)", "mode(x) OVER ()"):
+            ways = (settled(f"SELECT {call} FROM t LIMIT 1", way) for way in range(9))
+            assert {con.execute(str(way)).fetchone() for way in ways} == {(1,), (2,)}
+
+
 def test_without_ties_nothing_is_accepted() -> None:
     assert not accepted(table(*SECOND), either(table(*FIRST)), run)
     assert settled("SELECT sum(x) OVER (ORDER BY y), rank() OVER (ORDER BY y) FROM t", 0) is None
