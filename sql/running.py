@@ -187,13 +187,13 @@ class Runner:
     def _refuse_analyzed(self, statement: Statement) -> None:
         """EXPLAIN ANALYZE runs what it explains; what that does to views only some paths know."""
         inner = analyzed(list(tokens(statement.text)))
-        words = [t.text.upper() for t in inner[:4]]
-        if words[:2] == ["CREATE", "TABLE"] or words == ["CREATE", "OR", "REPLACE", "TABLE"]:
+        verb, *more = (t.text.upper() for t in inner[:5])
+        if verb == "CREATE" and "TABLE" in more:
             return
         raise mistake(
             statement,
             inner[0],
-            f"EXPLAIN ANALYZE would run this {words[0]}, which has no plan to tell of",
+            f"EXPLAIN ANALYZE would run this {verb}, which has no plan to tell of",
             "EXPLAIN ANALYZE is for queries, changes of rows and CREATE TABLE … AS",
             errors.NotSupportedError,
         )

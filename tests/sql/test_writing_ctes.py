@@ -121,6 +121,8 @@ def test_explain_analyze_of_what_has_no_plan(con: tidewheel.Connection, statemen
 def test_explain_analyze_of_a_table_in_place_of_another(con: tidewheel.Connection) -> None:
     con.execute("EXPLAIN ANALYZE CREATE OR REPLACE TABLE t AS SELECT 7 AS a")
     assert con.execute("FROM v_t").fetchall() == [(1, 7)]
+    con.execute("EXPLAIN ANALYZE CREATE OR REPLACE TEMP TABLE kept AS SELECT a + 1 AS b FROM t")
+    assert con.execute("FROM kept").fetchall() == [(8,)]
 
 
 def test_ctes_that_are_called_like_verbs(con: tidewheel.Connection) -> None:
