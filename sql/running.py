@@ -133,7 +133,6 @@ class Runner:
         try:
             outcome = session.views.change(statement, given)
             if outcome is None:
-                session.views.prepare(statement.text)
                 return self._duckdb(statement, given)
         finally:
             session.views.changed_here()

@@ -40,11 +40,13 @@ class Epochs(Reading):
     def change(self, statement: Statement, given: Any) -> Outcome | None:
         """INSERT, UPDATE, DELETE, MERGE, COPY or EXECUTE; None: nothing watches, run it as written.
 
+        The views that it reads are registered in any case.
         In autocommit mode this is a whole epoch; within a transaction its changes are kept.
         """
         kind, parts, at = view_text.target(statement)
         key = self.target_key(statement)
         if kind == "copy_out":
+            self.prepare(statement.text)
             return None
         if key is not None and key in self._maintainer.views:
             raise errors.ProgrammingError(
@@ -55,6 +57,7 @@ class Epochs(Reading):
                 length=len(parts[-1]),
             )
         self.recover()
+        self.prepare(statement.text)  # it may fill views, which then follow this change, too
         watched = self.watched_tables()
         if not watched or (key is not None and key not in watched):
             return None
@@ -63,7 +66,6 @@ class Epochs(Reading):
         con = self.host.connection
         capture = Capture(con, watched, con.cursor, self._behind)
         touched = frozenset(self._changes)
-        self.prepare(statement.text)
         with self.implicitly():
             outcome = capture.run(kind, statement.text, given, key, touched)
             for name, delta in outcome.changes.items():

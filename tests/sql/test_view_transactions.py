@@ -321,3 +321,26 @@ def test_a_column_called_like_a_view_is_not_the_view(change: str) -> None:
         con.execute("COMMIT")
         expected = con.execute("SELECT sum(share::INT) FROM t").fetchall()
         assert con.execute("FROM share").fetchall() == expected
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "DELETE FROM t USING v WHERE v.a = t.a",
+        "UPDATE t SET a = 2 WHERE a IN (SELECT a FROM v)",
+        "INSERT INTO t SELECT a + n FROM v",
+    ],
+)
+def test_a_change_that_fills_the_view_it_reads_goes_through_it(tmp_path: Path, change: str) -> None:
+    """In a file that was opened the second reader fills a view, here in the midst of a change."""
+    with tidewheel.connect(tmp_path / "x.db") as con:
+        con.execute("CREATE TABLE t (a INTEGER)")
+        con.execute("CREATE TABLE other (n BIGINT)")
+        con.execute("INSERT INTO t VALUES (1), (1), (5)")
+        con.execute("CREATE MATERIALIZED VIEW v AS SELECT a, count(*) AS n FROM t GROUP BY a")
+    with tidewheel.connect(tmp_path / "x.db") as con:
+        con.execute("INSERT INTO other SELECT n FROM v")
+        con.execute(change)
+        expected = con.execute("SELECT a, count(*) FROM t GROUP BY a ORDER BY a").fetchall()
+        assert con.execute("FROM v ORDER BY a").fetchall() == expected
+        assert con.execute("VERIFY VIEW v").fetchall() == []
