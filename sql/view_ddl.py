@@ -77,7 +77,8 @@ def _run(
                 # a schema may have macros and types that views of other schemas read
                 schema = "SCHEMA" in statement.words[1:4]
                 left = [v.key for v in views.registry.ordered() if schema and not v.plain]
-            before = _schemas_that_bind(views, _there(views, left))
+            with views.stand_ins():  # (a table may be made of a view's rows)
+                before = _schemas_that_bind(views, _there(views, left))
             result = ddl()
             views.database.catalog_version += 1
             if cascades:

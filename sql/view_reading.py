@@ -7,7 +7,8 @@ readers see the last epoch.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import islice, pairwise
 from typing import TYPE_CHECKING
 
@@ -254,6 +255,16 @@ class Reading(Homes):
         token = self._maintainer.views[key].token
         self.host.connection.register(row_name(token), rows)
         self._registered[token] = None
+
+    @contextmanager
+    def stand_ins(self) -> Iterator[None]:
+        """A block that calls `stand_in`: behind it the rows themselves are registered again."""
+        before = dict(self._registered)
+        yield
+        for token, given in before.items():
+            if given is not None and self._registered.get(token, given) is None:
+                self.host.unwritten.register(row_name(token), given)
+                self._registered[token] = given
 
     def _rows(self, key: str) -> pa.Table:
         view = self._maintainer.views[key]

@@ -411,3 +411,18 @@ def test_a_table_made_from_the_recursion_of_a_view() -> None:
         assert con.execute("FROM v EXCEPT FROM made ORDER BY 1").fetchall() == [
             (1, 15), (2, 11), (5, 8), (20, 7),
         ]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["TABLE made", "TEMP TABLE made", "OR REPLACE TABLE made"])
+@pytest.mark.parametrize("begin", [False, True])
+def test_a_table_made_of_a_view_that_views_read(name: str, begin: bool) -> None:
+    with tidewheel.connect() as con:
+        con.execute("CREATE TABLE t (a INTEGER); INSERT INTO t VALUES (1), (1), (2)")
+        con.execute("CREATE MATERIALIZED VIEW v AS SELECT a, count(*) AS n FROM t GROUP BY a")
+        con.execute("CREATE MATERIALIZED VIEW w AS SELECT sum(n) AS s FROM v")
+        if begin:
+            con.execute("BEGIN; INSERT INTO t VALUES (2)")
+        con.execute(f"CREATE {name} AS SELECT a, n, s FROM v, w")
+        expected = con.execute("SELECT a, n, s FROM v, w ORDER BY a").fetchall()
+        assert con.execute("FROM made ORDER BY a").fetchall() == expected
+        assert expected == ([(1, 2, 4), (2, 2, 4)] if begin else [(1, 2, 3), (2, 1, 3)])
