@@ -47,7 +47,8 @@ def recursions(
     from ..planner import execute
     from . import recursion
 
-    with session.guard(statement):
+    with session.guard(statement), session.database.reading:
+        session.views.prepare(statement.text)
         describe = recursion.Describer(session.connection, given)
         found = recursion.plan_statement(statement, describe, is_query=False)
     if found is None:

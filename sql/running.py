@@ -122,18 +122,15 @@ class Runner:
 
     def _change(self, statement: Statement, given: Parameters) -> tuple[Result | None, int]:
         """DML: the changes of watched tables are captured, and in autocommit mode are an epoch."""
-        with recursions(self.session, statement, given) as (statement, given):
-            return self._change_plain(statement, given)
-
-    def _change_plain(self, statement: Statement, given: Parameters) -> tuple[Result | None, int]:
         session = self.session
         own = not session.in_transaction
         session.views.lock_for_write()
         epoch = session.database.epoch
         try:
-            outcome = session.views.change(statement, given)
-            if outcome is None:
-                return self._duckdb(statement, given)
+            with recursions(session, statement, given) as (statement, given):
+                outcome = session.views.change(statement, given)
+                if outcome is None:
+                    return self._duckdb(statement, given)
         finally:
             session.views.changed_here()
             if statement.words[1:3] == ("FROM", "DATABASE"):  # COPY makes tables and views, too

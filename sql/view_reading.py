@@ -302,11 +302,12 @@ class Reading(Homes):
             stacklevel=2,
         )
         writer = self.database.writer
-        if writer.held_by(self) or writer.try_acquire(self):
+        held = writer.held_by(self)
+        if held or writer.try_acquire(self):
             try:
                 self._forget({view.key, *self._maintainer.readers([view.key])})
             finally:
-                if not self.host.in_transaction:
+                if not held and not self.host.in_transaction:
                     writer.release(self)
         return self._rows(view.key) if view.plan is None else self._run(view)
 
@@ -354,7 +355,8 @@ class Reading(Homes):
         writer, limit, view = self.database.writer, self.host.limit, self._maintainer.views[key]
         if not limit.longer(view.too_short):
             return False
-        if not writer.held_by(self) and not writer.try_acquire(self):
+        held = writer.held_by(self)
+        if not held and not writer.try_acquire(self):
             return False
         try:
             self._maintainer.heat(key, Maintenance(self))
@@ -363,7 +365,7 @@ class Reading(Homes):
                 view.too_short = limit.milliseconds or 0
             raise
         finally:
-            if not self.host.in_transaction:
+            if not held and not self.host.in_transaction:
                 writer.release(self)
         return True
 

@@ -93,3 +93,34 @@ def test_a_view_that_another_connection_makes_anew(tmp_path: Path) -> None:
             for con in (one, two):
                 assert con.execute("SELECT max(a) FROM v").fetchall() == [(value,)]
             assert two.execute("EXECUTE q").fetchall()[-1] == (value,)
+
+
+LOOP = "WITH RECURSIVE r (x) AS (SELECT a FROM v UNION SELECT x + 1 FROM r WHERE x < 4)"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        f"INSERT INTO o {LOOP} FROM r",
+        f"{LOOP} INSERT INTO o FROM r",
+        f"MERGE INTO o USING ({LOOP} FROM r) USING (x) WHEN NOT MATCHED THEN INSERT",
+        f"INSERT INTO o SELECT x FROM range(9) s(x) WHERE x IN ({LOOP} FROM r)",
+        f"CREATE OR REPLACE TABLE o AS {LOOP} FROM r",
+    ],
+)
+@pytest.mark.parametrize("begin", [True, False])
+def test_a_recursion_over_a_view_within_a_change(change: str, begin: bool) -> None:
+    """It runs before the change, and reads the view as it is, read before or not."""
+    with tidewheel.connect() as con:
+        con.execute("CREATE TABLE t (a INTEGER); CREATE TABLE o (x INTEGER)")
+        con.execute("CREATE MATERIALIZED VIEW v AS SELECT a, count(*) AS n FROM t GROUP BY a")
+        for a in (3, 1):
+            if begin:
+                con.execute("BEGIN")
+            con.execute("INSERT INTO t VALUES (?)", [a])
+            con.execute("DELETE FROM o")
+            con.execute(change)
+            expected = [(x,) for x in range(a, 5)]
+            assert con.execute("FROM o ORDER BY x").fetchall() == expected
+            if begin:
+                con.execute("COMMIT")
