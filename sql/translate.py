@@ -15,11 +15,15 @@ from ..engine.state.memory import Excess
 from . import diagnose, error_place, errors, hidden, introspection, python_scan, wrong_kind
 from . import safe_mode as safe
 from .statements import Statement, tokens
+from .view_registry import row_name
 
 if TYPE_CHECKING:
     from .session import Session
 
 _NO_TABLE = re.compile(r"Table with name (\w+) does not exist")
+_TRIGGER_READS = re.compile(
+    rf'(Trigger ".*") cannot reference "{row_name("")}(.*)~\w+" from a different catalog'
+)
 
 
 def translated(
@@ -54,6 +58,14 @@ def translated(
     if report.kind == "Catalog" and free:
         names = (*session.catalog.names(), *(f"{f}()" for f in sorted(introspection.FUNCTIONS)))
     found = diagnose.translate(error, report, statement, names, as_written)
+    if (read := _TRIGGER_READS.match(found.message)) is not None:
+        return errors.NotSupportedError(
+            f"{read[1]} cannot read the maintained view {read[2]}",
+            hint="let it read the tables that the view reads",
+            text=statement.script,
+            position=found.offset_in(statement.script),
+            length=found.length,
+        )
     if session.safe_mode:
         safe.explain(found)
     elif report.kind == "Catalog" and (name := _NO_TABLE.match(str(found))):

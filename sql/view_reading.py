@@ -19,7 +19,7 @@ from tidewheel.engine.kernels.duckdb import table_of
 from tidewheel.engine.operators.unsound import Unsound
 from tidewheel.engine.quoting import parts_of_key
 from tidewheel.planner.maintain import MaintainedView
-from tidewheel.sql import errors, functions, introspection, view_text
+from tidewheel.sql import errors, functions, introspection, run_texts, view_text
 from tidewheel.sql.maintenance import Maintenance
 from tidewheel.sql.reads import Names, Relation
 from tidewheel.sql.reserved import RESERVED
@@ -60,8 +60,9 @@ class Reading(Homes):
         if version != self.database.catalog_version:
             words = self._word_index()
             self._words = (self.database.catalog_version, words)
-        for token in tokens(text):
-            wanted |= words.get(view_text.unquoted(token).lower(), frozenset())
+        named = run_texts.words(text)
+        for word in words if named is None else named:
+            wanted |= words.get(word, frozenset())
         return wanted
 
     def _forget_dropped(self) -> None:
@@ -90,21 +91,29 @@ class Reading(Homes):
         self._foreign = self._maintained_elsewhere(names)
         keys = self._keys() | self._foreign
         words: dict[str, frozenset[str]] = {}
+        running = set(run_texts.RUNNERS)
         for key in keys:
             name = parts_of_key(key)[-1]
             words[name] = words.get(name, frozenset()) | {key}
         for relation in names.relations:
             ours = relation.key in keys or relation.name.startswith(row_name(""))
             if relation.kind == "view" and not ours:
+                word = relation.name.lower()
                 read = keys & set(names.reads(f"FROM {relation.quoted}", keys))
                 read |= set(introspection.named(names.sql(relation)))
+                if run_texts.runs_texts(names.sql(relation)):
+                    running.add(word)
+                    read |= keys
                 if read:
-                    word = relation.name.lower()
                     words[word] = words.get(word, frozenset()) | read
         for macro, definitions in names.macros.items():
             read = keys & {key for text in definitions for key in names.reads(text, keys)}
+            if any(map(run_texts.runs_texts, definitions)):
+                running.add(macro)
+                read = keys
             if read:
                 words[macro] = words.get(macro, frozenset()) | read
+        self._running = frozenset(running)
         return words
 
     def _maintained_elsewhere(self, names: Names) -> frozenset[str]:
@@ -162,7 +171,8 @@ class Reading(Homes):
         word = next((t.text.upper() for t in tokens(text)), "")
         if not (word in _CHANGES or (word in _QUERIES and self.host.in_transaction)):
             return wanted
-        if wanted <= introspection.FUNCTIONS or "query" in text.lower():  # query_table('v')
+        names = {view_text.unquoted(token).lower() for token in tokens(text)}
+        if wanted <= introspection.FUNCTIONS or not self._running.isdisjoint(names):
             return wanted
         keys = self._keys() | self._foreign
         return wanted & (introspection.FUNCTIONS | self._names().reads(text, keys).keys())

@@ -22,7 +22,7 @@ from tidewheel.engine.quoting import key_of, parts_of_key, quoted
 from tidewheel.planner.maintain import MaintainedView, Maintainer
 from tidewheel.planner.meaning import Meaning
 from tidewheel.planner.plans import Home, Plan
-from tidewheel.sql import errors, functions
+from tidewheel.sql import errors, functions, run_texts
 from tidewheel.sql.capture import TableInfo
 from tidewheel.sql.database import Database
 from tidewheel.sql.point_reads import PointReads
@@ -135,6 +135,7 @@ class Registry:
         self._own_rows: dict[str, pa.Table] = {}
         self._catalog: tuple[tuple[int, int], Names] | None = None
         self._words: tuple[int, dict[str, frozenset[str]]] = (-1, {})
+        self._running: frozenset[str] = run_texts.RUNNERS  # (names of calls that run texts)
         self._others: tuple[object, frozenset[str]] = (None, frozenset())
         self._foreign: frozenset[str] = frozenset()
         """The maintained views of attached databases."""

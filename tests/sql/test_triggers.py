@@ -110,3 +110,18 @@ def test_a_table_made_of_rows_whose_change_a_trigger_follows(begin: str) -> None
         assert con.execute("FROM v").fetchall() == [(3,)]
         con.execute("COMMIT" if begin else "")
         assert con.execute("FROM v").fetchall() == [(3,)]
+
+
+def test_a_trigger_cannot_read_a_maintained_view() -> None:
+    """Its rows are registered with each connection."""
+    with tidewheel.connect() as con:
+        con.execute("CREATE TABLE t (a INTEGER); CREATE TABLE log (n BIGINT)")
+        con.execute("CREATE MATERIALIZED VIEW v AS SELECT count(*) AS n FROM t")
+        with pytest.raises(tidewheel.NotSupportedError) as info:
+            con.execute(
+                "CREATE TRIGGER g AFTER INSERT ON t FOR EACH STATEMENT INSERT INTO log FROM v"
+            )
+        assert info.value.message == 'Trigger "g" cannot read the maintained view main.v'
+        assert "tables" in (info.value.hint or "")
+        con.execute("INSERT INTO t VALUES (1)")
+        assert con.execute("FROM v").fetchall() == [(1,)]

@@ -124,3 +124,35 @@ def test_a_recursion_over_a_view_within_a_change(change: str, begin: bool) -> No
             assert con.execute("FROM o ORDER BY x").fetchall() == expected
             if begin:
                 con.execute("COMMIT")
+
+
+@pytest.mark.parametrize("begin", [True, False])
+@pytest.mark.parametrize(
+    "source",
+    [
+        "query('FROM v')",
+        "query($$FROM v$$)",
+        "query('FROM query(''from V'')')",
+        "query('FROM ' || getvariable('name'))",
+        "query_table(getvariable('name'))",
+        "query_table(['v', 'v'], false)",
+        "asked()",
+        "asks",
+    ],
+)
+def test_texts_that_are_run_read_views_as_they_are(source: str, begin: bool) -> None:
+    with tidewheel.connect() as con:
+        con.execute("CREATE TABLE t (a INTEGER); CREATE TABLE o (a INTEGER, n BIGINT)")
+        con.execute("CREATE MATERIALIZED VIEW v AS SELECT a, count(*) AS n FROM t GROUP BY a")
+        con.execute("CREATE MACRO asked() AS TABLE FROM query('FROM v')")
+        con.execute("SET VARIABLE name = 'v'; CREATE VIEW asks AS FROM query('FROM v')")
+        for n in (1, 2):
+            if begin:
+                con.execute("BEGIN")
+            con.execute("INSERT INTO t VALUES (7)")
+            assert set(con.execute(f"FROM {source}").fetchall()) == {(7, n)}
+            con.execute("TRUNCATE o")
+            con.execute(f"INSERT INTO o FROM {source}")
+            assert set(con.execute("FROM o").fetchall()) == {(7, n)}
+            if begin:
+                con.execute("COMMIT")
