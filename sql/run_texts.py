@@ -15,7 +15,7 @@ def words(text: str) -> frozenset[str] | None:
     """The words of a text in lower case; None: any, as a text that it runs is computed."""
     parts = list(tokens(text))
     found = {unquoted(token).lower() for token in parts}
-    for at in _calls(parts):
+    for at in () if found.isdisjoint(RUNNERS) else _calls(parts):
         for token in parts[at + 2 :]:
             if token.text == ")":
                 break
