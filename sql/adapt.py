@@ -9,6 +9,8 @@ import uuid
 from collections.abc import Mapping, Set
 from typing import TYPE_CHECKING, Any
 
+import duckdb
+
 from . import errors
 
 if TYPE_CHECKING:
@@ -36,7 +38,7 @@ def adapt(value: Any) -> Any:
                 f"the integer {_short(value)} has more than 128 bits",
                 hint="pass it as text and cast it to BIGNUM",
             )
-        return value
+        return _time(value) if kind is datetime.time and value.tzinfo is not None else value
     if isinstance(value, (list, tuple)):
         return [adapt(v) for v in value]
     if isinstance(value, dict):
@@ -50,11 +52,12 @@ def adapt(value: Any) -> Any:
 
         if isinstance(value, (np.datetime64, np.timedelta64)):
             return _numpy_time(value)
-        if isinstance(value, np.generic):
+        if isinstance(value, np.generic) and not isinstance(value.item(), np.generic):
             return adapt(value.item())
         if isinstance(value, np.ndarray):
-            times = value.dtype.kind in "mM"
-            return [adapt(v) for v in (value if times else value.tolist())]
+            if value.dtype.kind not in "mM":
+                return adapt(value.tolist())
+            return adapt(list(value) if value.ndim else value[()])
     if isinstance(value, tuple(_TAKEN)) or kind.__module__.split(".")[0] in ("pandas", "duckdb"):
         return value
     cure = "text"
@@ -65,20 +68,35 @@ def adapt(value: Any) -> Any:
     )
 
 
+def _time(value: datetime.time) -> Any:
+    """A TIMETZ: a time west of Greenwich DuckDB takes as text only."""
+    if value.utcoffset() is None:
+        raise errors.ProgrammingError(
+            f"{value!r} has no offset from UTC without a date",
+            hint="pass a datetime, or a time in a datetime.timezone",
+        )
+    return duckdb.Value(value.isoformat(), duckdb.sqltypes.TIME_TZ)
+
+
 def _numpy_time(value: np.datetime64 | np.timedelta64) -> Any:
     """As Python's type, which counts microseconds."""
     import numpy as np
 
     if np.isnat(value):
         return None
-    days = isinstance(value, np.datetime64) and np.datetime_data(value.dtype)[0] in "YMWD"
-    unit = "D" if days else "us"
-    exact = value.astype(f"{'datetime64' if isinstance(value, np.datetime64) else 'm8'}[{unit}]")
+    given = np.datetime_data(value.dtype)[0]
+    if isinstance(value, np.datetime64):
+        unit, fits = ("D", "date") if given in "YMWD" else ("us", "datetime")
+        exact: Any = value.astype(f"datetime64[{unit}]")
+    else:
+        fits = "timedelta"
+        # months have no length
+        exact = value if given in "YM" else value.astype("timedelta64[us]")
     found = exact.item()
     if exact != value or isinstance(found, int):
         raise errors.DataError(
-            f"{value!r} does not fit Python's {'date' if days else 'datetime'}",
-            hint="round it: .astype('datetime64[us]'), or pass it as text and cast it",
+            f"{value!r} does not fit Python's {fits}",
+            hint="round it to microseconds, or pass it as text and cast it",
         )
     return found
 

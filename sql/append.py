@@ -37,12 +37,25 @@ _INTEGERS = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", 
              "UINTEGER", "UBIGINT", "UHUGEINT"}  # fmt: skip
 _NUMBERS = _INTEGERS | {"DECIMAL", "FLOAT", "DOUBLE", "BIGNUM"}
 _AS_TEXT = {"ENUM", "UUID", "JSON", "BIT", "BIGNUM", "INTERVAL", "TIME WITH TIME ZONE"}
-_TIMESTAMPS = {"TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"}
+_COARSER = {
+    "TIMESTAMP_NS": ("TIMESTAMP", "TIMESTAMP_MS", "TIMESTAMP_S", "DATE"),
+    "TIMESTAMP": ("TIMESTAMP_MS", "TIMESTAMP_S", "DATE"),
+    "TIMESTAMP_MS": ("TIMESTAMP_S", "DATE"),
+    "TIMESTAMP_S": ("DATE",),
+    "TIMESTAMPTZ_NS": ("TIMESTAMP WITH TIME ZONE",),
+    "TIME_NS": ("TIME",),
+}
+"""What may be cut off a moment, which is then looked at."""
 _PANDAS_INDEX = re.compile(r"__index_level_\d+__")
 
 
 def append(session: Session, name: str, data: object) -> int:
     """Write the rows of `data` to table `name`, all or nothing; how many there were."""
+    if not isinstance(name, str):
+        raise errors.ProgrammingError(
+            f"the name of a table is text (str), not {type(name).__name__}",
+            hint="append(table, data): the name comes first",
+        )
     with session.lock:
         if isinstance(data, pa.Table) and _parts(name) == [name]:
             session.check_open()
@@ -210,8 +223,10 @@ def _value(
         if b in _INTEGERS and a not in _INTEGERS:
             return _exact(name, f"trunc({name})", column, wanted)
         return name
-    if b == "DATE" and a in _TIMESTAMPS:
-        return _exact(name, f"CAST({name} AS DATE)", column, wanted)
+    if b in _COARSER.get(a, ()):
+        # (nanoseconds DuckDB casts to seconds by way of microseconds only)
+        micros = f"CAST({name} AS TIMESTAMP)" if "TIMESTAMP" in _COARSER[a] else name
+        return _exact(name, f"CAST({micros} AS {b})", column, wanted)
     if a == "VARCHAR" and b in _AS_TEXT:
         return name
     nested = all(t.endswith("]") or t.startswith(("STRUCT", "MAP", "UNION")) for t in (a, b))
@@ -226,7 +241,7 @@ def _value(
 def _exact(name: str, converted: str, column: str, wanted: str) -> str:
     message = f"column {column} is {wanted}, which does not hold ".replace("'", "''")
     failed = f"error('{message}' || {name})"
-    return f"CASE WHEN {name} <> {converted} THEN {failed} ELSE {name} END"
+    return f"CASE WHEN {name} <> {converted} THEN {failed} ELSE {converted} END"
 
 
 def _base(kind: str) -> str:

@@ -200,10 +200,15 @@ class Cursor:
         return to_pandas(pa.Table.from_batches(self._unread(result), result.schema))
 
     def pl(self) -> polars.DataFrame:
-        """The rows that are not yet read, as a polars DataFrame."""
+        """The rows that are not yet read, as a polars DataFrame; a repeated name gets a number."""
         import polars
 
-        frame = polars.from_arrow(self.to_arrow_table())
+        table = self.to_arrow_table()
+        if len(set(table.column_names)) < table.num_columns:
+            from .bind_scope import deduplicated
+
+            table = table.rename_columns(deduplicated(table.column_names))
+        frame = polars.from_arrow(table)
         assert isinstance(frame, polars.DataFrame)
         return frame
 

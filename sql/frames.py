@@ -16,6 +16,11 @@ if TYPE_CHECKING:
 
 def register(session: Session, name: str, frame: object) -> None:
     """Make an Arrow, pandas or polars object readable as a table."""
+    if not isinstance(name, str):
+        raise errors.ProgrammingError(
+            f"the name of a frame is text (str), not {type(name).__name__}",
+            hint="register(name, frame): the name comes first",
+        )
     with session.guard(NO_STATEMENT):
         session.check_open()
         session.make_way()

@@ -13,6 +13,7 @@ from tidewheel.engine.type_names import sql_name_of
 
 from ..engine.arrow import pa
 from ..planner.direct import Direct, Held
+from . import errors
 from .convert import to_text
 
 BUFFER_BYTES = 256 << 20
@@ -63,6 +64,7 @@ class Result:
         self._spilled: pa.RecordBatchReader | None = None
         self._file: IO[bytes] | None = None
         self._error: BaseException | None = None
+        self._given_up = False
         self.status: str | None = None
         """What there is to say besides the rows."""
 
@@ -86,12 +88,18 @@ class Result:
     def next_batch(self) -> pa.RecordBatch | None:
         """The next batch that is not empty; None at the end."""
         with self._lock:
+            if self._given_up:
+                raise errors.ProgrammingError(
+                    "these rows were given up before their end",
+                    hint="their cursor or connection was closed, or the cursor ran something else",
+                )
             if self._held:
                 return self._held.popleft()
             if self._spilled is not None:
                 try:
                     return self._spilled.read_next_batch()
                 except StopIteration:
+                    self._spilled = None
                     self.close()
             if self._error is not None:
                 error, self._error = self._error, None
@@ -192,7 +200,8 @@ class Result:
             stream.close()
 
     def close(self) -> None:
-        """Give up all that is not yet read."""
+        """Give up all that is not yet read; who reads it still, as Arrow, is told."""
+        self._given_up |= self.open or bool(self._held) or self._spilled is not None
         self._close_stream()
         self._held.clear()
         self._spilled = None

@@ -409,7 +409,10 @@ class Session:
         with self.lock:
             if not self.closed:
                 self.closed = True
-                if self._stream is not None:
+                result = self._open() if self._open is not None else None
+                if result is not None:
+                    result.close()
+                elif self._stream is not None:
                     self._stream.close()
                 self.views.close()
                 self._bound.clear()

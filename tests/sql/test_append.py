@@ -196,3 +196,41 @@ def test_a_column_of_mixed_objects_is_an_error_of_ours(con: tidewheel.Connection
     with pytest.raises(tidewheel.DataError, match="column a") as caught:
         con.append("t", pd.DataFrame({"a": [1, "x"]}))
     assert caught.value.hint == "give that column one type before it is appended"
+
+
+def test_a_moment_is_not_cut_off(con: tidewheel.Connection) -> None:
+    """A column of pandas or polars may count nanoseconds where that of the table does not."""
+    kinds = {
+        "tz": ("TIMESTAMPTZ", pa.timestamp("ns", "UTC"), 1000),
+        "us": ("TIMESTAMP", pa.timestamp("ns"), 1000),
+        "ms": ("TIMESTAMP_MS", pa.timestamp("us"), 1000),
+        "s": ("TIMESTAMP_S", pa.timestamp("ns"), 10**9),
+        "day": ("DATE", pa.timestamp("s"), 86_400),
+        "time": ("TIME", pa.time64("ns"), 1000),
+    }
+    columns = ", ".join(f"{name} {kind}" for name, (kind, _, _) in kinds.items())
+    con.execute(f"CREATE TABLE moment (k INTEGER PRIMARY KEY, {columns})")
+    con.execute("CREATE MATERIALIZED VIEW moments AS SELECT k, us, tz FROM moment")
+    for k in range(3):
+        row = {n: pa.array([unit], t) for n, (_, t, unit) in kinds.items()}
+        assert con.append("moment", pa.table({"k": [k], **row})) == 1
+    (row_2,) = con.execute("SELECT us, ms, s, day, time FROM moment WHERE k = 2").fetchall()
+    assert row_2 == (
+        dt.datetime(1970, 1, 1, 0, 0, 0, 1),
+        dt.datetime(1970, 1, 1, 0, 0, 0, 1000),
+        dt.datetime(1970, 1, 1, 0, 0, 1),
+        dt.date(1970, 1, 2),
+        dt.time(0, 0, 0, 1),
+    )
+    assert con.execute("SELECT epoch_us(tz) FROM moments").fetchall() == [(1,)] * 3
+    for name, (_, t, _) in kinds.items():
+        with pytest.raises(tidewheel.DataError, match=f"column {name} is .* does not hold"):
+            con.append("moment", pa.table({"k": [9], name: pa.array([1], t)}))
+    assert con.execute("VERIFY VIEW moments").fetchall() == []
+
+
+def test_the_name_comes_first(con: tidewheel.Connection) -> None:
+    rows: Any = pd.DataFrame({"a": [1]})
+    for call in (con.append, con.register):
+        with pytest.raises(tidewheel.ProgrammingError, match="the name comes first"):
+            call(rows, "t")

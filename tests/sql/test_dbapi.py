@@ -202,6 +202,29 @@ def test_frames(connection: tidewheel.Connection) -> None:
     expected = duckdb.sql("select 1 a, 'b' b, date '2020-01-01' d").df()
     pd.testing.assert_frame_equal(frame, expected)
     assert connection.execute("select 1 a").pl().rows() == [(1,)]
+    twice = "select 1 a, 2 a, 3 b"
+    assert connection.execute(twice).pl().to_dicts() == [{"a": 1, "a_1": 2, "b": 3}]
+    assert list(connection.execute(twice).df().columns) == ["a", "a_1", "b"]
+
+
+@pytest.mark.parametrize("end", ["con.close()", "cursor.close()", "cursor.execute('SELECT 1')"])
+def test_a_reader_does_not_end_early(end: str) -> None:
+    """What it has not read when its cursor gives up is an error, not the end of its rows."""
+    con = tidewheel.connect()
+    cursor = con.execute("FROM range(500000)")
+    reader = cursor.to_arrow_reader()
+    reader.read_next_batch()
+    eval(end)
+    with pytest.raises(tidewheel.ProgrammingError, match="given up before their end"):
+        reader.read_all()
+
+
+def test_a_reader_of_rows_set_aside_outlives_its_connection() -> None:
+    con = tidewheel.connect()
+    reader = con.execute("FROM range(500000)").to_arrow_reader()
+    con.execute("SELECT 1")
+    con.close()
+    assert reader.read_all().num_rows == 500_000
 
 
 def test_register(connection: tidewheel.Connection) -> None:

@@ -52,6 +52,7 @@ VALUES: list[tuple[Any, ...]] = [
     ("date", dt.date(9999, 12, 31)),
     ("time", dt.time(23, 59, 59, 999999)),
     ("timetz", dt.time(1, 2, 3, tzinfo=dt.timezone(dt.timedelta(hours=2)))),
+    ("timetz", dt.time(1, 2, 3, 4, tzinfo=dt.timezone(dt.timedelta(hours=-5, minutes=-30)))),
     ("timestamp", dt.datetime(2020, 2, 29, 1, 2, 3, 4)),
     ("timestamp_s", dt.datetime(2020, 2, 29, 1, 2, 3)),
     ("timestamp_ms", dt.datetime(2020, 2, 29, 1, 2, 3, 4000)),
@@ -84,6 +85,9 @@ VALUES: list[tuple[Any, ...]] = [
     ("timestamp", np.datetime64("nat"), None),
     ("double[]", np.array([1.5, 2.5]), [1.5, 2.5]),
     ("integer[]", [np.int64(1)], [1]),
+    ("integer", np.array(5), 5),
+    ("integer", np.ma.masked, None),
+    ("date[]", np.array(["2020-01-31", "NaT"], "M8[D]"), [dt.date(2020, 1, 31), None]),
     ("timestamp", pd.Timestamp("2020-01-01"), dt.datetime(2020, 1, 1)),
     ("timestamp", pd.NaT, None),
     ("integer", pd.NA, None),
@@ -163,6 +167,9 @@ def test_names_of_fields_are_quoted_as_duckdb_does(connection: tidewheel.Connect
         (pathlib.Path("x"), tidewheel.ProgrammingError, "Hint: pass text"),
         ([{"a": {1}}], tidewheel.ProgrammingError, "set cannot be a parameter"),
         (np.datetime64("2020-01-01T00:00:00.123456789"), tidewheel.DataError, "does not fit"),
+        (np.timedelta64(5, "M"), tidewheel.DataError, "does not fit"),
+        (np.longdouble(1.5), tidewheel.ProgrammingError, "longdouble cannot be a parameter"),
+        (dt.time(1, tzinfo=BERLIN), tidewheel.ProgrammingError, "no offset from UTC without a"),
     ],
 )
 def test_values_that_cannot_be_parameters(
