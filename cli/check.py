@@ -45,6 +45,7 @@ def check(
         with connect(
             database or ":memory:", read_only=database is not None, **config
         ) as connection:
+            connection.enable_progress()  # else DuckDB may print a bar of its own
             checked = run_check(connection, text, report=_step)
     except Error as error:
         report(error, name)

@@ -58,7 +58,9 @@ def collect(given: tuple[str, ...]) -> list[Any] | dict[str, Any] | None:
     return [typed(text) for text in given]
 
 
-_MISSING = re.compile(r"no value for parameter \$(\w+)|the statement has \d+ parameter")
+_MISSING = re.compile(
+    r"no value for parameter \$(\w+)|the statement has (?:\d+|positional) parameter"
+)
 
 
 def hint(error: Error, shell: bool = False) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import stat
 import sys
 import tempfile
 import time
@@ -107,8 +108,7 @@ def run(
             ) as connection,
             _destination(output, form in _BINARY) as (out, finish),
         ):
-            if sys.stderr.isatty():
-                connection.enable_progress()
+            connection.enable_progress()  # else DuckDB may print a bar of its own among the rows
             printer = _Printer(connection, form, out, timer, max_rows, output is not None)
             for name, script in scripts:  # noqa: B007  `name` is for the error's message
                 printer.run(script, values, explain)
@@ -170,20 +170,28 @@ def _scripts(commands: tuple[str, ...], files: tuple[str, ...]) -> list[tuple[st
 def _destination(
     output: str | None, binary: bool
 ) -> Iterator[tuple[TextIO | BinaryIO, Callable[[], None]]]:
-    """Where rows go, and what is called at the end. A file appears only if all went well."""
+    """Where rows go, and what is called at the end. A file appears only if all went well.
+
+    What is there and no file, a pipe or a device, is written to as it is.
+    """
     if output is None:
         if not binary and hasattr(sys.stdout, "reconfigure"):
             sys.stdout.reconfigure(newline="")
         yield (sys.stdout.buffer if binary else sys.stdout), sys.stdout.flush
         return
-    folder = os.path.dirname(os.path.abspath(output))
+    target = os.path.realpath(output)
+    old = os.path.isfile(target)
+    path = ""
     try:
-        handle, path = tempfile.mkstemp(prefix=".tidewheel-", dir=folder)
+        if os.path.exists(output) and not old:
+            handle = os.open(output, os.O_WRONLY)
+        else:
+            handle, path = tempfile.mkstemp(prefix=".tidewheel-", dir=os.path.dirname(target))
+            umask = os.umask(0)
+            os.umask(umask)
+            os.chmod(path, stat.S_IMODE(os.stat(target).st_mode) if old else 0o666 & ~umask)
     except OSError as error:
         raise click.ClickException(f"cannot write {output}: {error.strerror}") from None
-    umask = os.umask(0)
-    os.umask(umask)
-    os.chmod(path, 0o666 & ~umask)
     file: TextIO | BinaryIO
     if binary:
         file = os.fdopen(handle, "wb")
@@ -192,13 +200,14 @@ def _destination(
 
     def finish() -> None:
         file.close()
-        os.replace(path, output)
+        if path:
+            os.replace(path, target)
 
     try:
         yield file, finish
     finally:
         file.close()
-        if os.path.exists(path):
+        if path and os.path.exists(path):
             os.unlink(path)
 
 

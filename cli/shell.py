@@ -64,8 +64,7 @@ class Shell:
 
     def _connect(self, database: str) -> Connection:
         connection = connect(database, **self.config)
-        if sys.stderr.isatty():
-            connection.enable_progress()
+        connection.enable_progress()  # else DuckDB may print a bar of its own among the rows
         return connection
 
     def open(self, database: str) -> None:

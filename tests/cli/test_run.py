@@ -220,6 +220,33 @@ def test_a_folder_that_is_not_there(run: Run, tmp_path: Path) -> None:
     assert result.stderr == f"Error: cannot write {output}: No such file or directory\n"
 
 
+def test_a_device_stays_one_and_a_link_leads_to_its_file(run: Run, tmp_path: Path) -> None:
+    """Neither is replaced by a file of that name; and a file keeps its permissions."""
+    real, link, pipe = tmp_path / "real.csv", tmp_path / "link.csv", tmp_path / "pipe"
+    real.touch(0o600)
+    link.symlink_to(real)
+    assert run("-c", "SELECT 1 AS a", "-o", link).exit_code == 0
+    assert link.is_symlink()
+    assert real.read_text() == "a\n1\n"
+    assert real.stat().st_mode & 0o777 == 0o600
+    os.mkfifo(pipe)
+    for form in ("csv", "parquet", "arrow"):
+        with subprocess.Popen(["cat", pipe], stdout=subprocess.PIPE) as reader:
+            assert run("-c", "SELECT 1 AS a", "-o", pipe, "--format", form).exit_code == 0
+            assert reader.stdout is not None
+            assert reader.stdout.read()
+    assert pipe.is_fifo()
+    result = run("-c", "SELECT 1", "-o", tmp_path)
+    assert result.stderr == f"Error: cannot write {tmp_path}: Is a directory\n"
+
+
+def test_duckdb_prints_no_bar_among_the_rows() -> None:
+    """It takes a process that `python -m` started for one where somebody types."""
+    query = "SELECT current_setting('enable_progress_bar_print')::INT AS bar"
+    assert process("-c", query, "--format", "csv").stdout.split() == ["bar", "0"]
+    assert process("shell", stdin=f".mode csv\n{query};").stdout.split() == ["bar", "0"]
+
+
 def test_commands_of_the_shell_in_a_file(run: Run, tmp_path: Path) -> None:
     (tmp_path / "a.sql").write_text("SELECT 1;\n.tables\n")
     result = run("-f", str(tmp_path / "a.sql"))
