@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator
-from itertools import pairwise
+from itertools import islice, pairwise, takewhile
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tidewheel.engine.quoting import quoted
 
 from ..sql import errors
-from ..sql.statements import tokens, words_in
+from ..sql.statements import split, tokens, words_in
+from ..sql.view_text import unquoted
 
 if TYPE_CHECKING:
     from .shell import Shell
@@ -34,6 +37,11 @@ def shown(name: Name) -> str:
     return name[1] if name[0] == "main" else ".".join(name)
 
 
+def literal(text: str) -> str:
+    """A text as SQL."""
+    return "'" + text.replace("'", "''") + "'"
+
+
 def _written(name: Name) -> str:
     return ".".join(map(quoted, name[1:] if name[0] == "main" else name))
 
@@ -54,6 +62,8 @@ class Definitions:
             self.last = [
                 *_readable({**self._macros(), **views}),
                 *self._of("index").values(),
+                *self._comments(),
+                *self._of("trigger").values(),
             ]
             return
         self.first = []
@@ -96,17 +106,62 @@ class Definitions:
         return str(self._shell.query(f"DESCRIBE SELECT NULL::{_written(name)}")[0][1])
 
     def _macros(self) -> dict[Name, str]:
+        """Each with all its forms; the defaults of parameters, which the catalog does not tell,
+        are read from what EXPORT writes of a copy without rows. Safe mode has none of them.
+        """
         rows = self._shell.query(
-            "SELECT schema_name, function_name, parameters, function_type, macro_definition "
-            f"FROM duckdb_functions() WHERE {_HERE} AND macro_definition IS NOT NULL "
-            "AND NOT starts_with(function_name, '__tw_') ORDER BY function_oid"
+            "SELECT schema_name, function_name, function_type = 'table_macro', parameters, "
+            f"macro_definition FROM duckdb_functions() WHERE {_HERE} AND macro_definition "
+            "IS NOT NULL AND NOT starts_with(function_name, '__tw_') ORDER BY function_oid"
         )
-        return {
-            (schema, name): f"CREATE MACRO {_written((schema, name))}"
-            f"({', '.join(map(quoted, parameters))}) AS "
-            f"{'TABLE ' if kind == 'table_macro' else ''}{body};"
-            for schema, name, parameters, kind, body in rows
-        }
+        forms: dict[Name, list[str]] = {}
+        for schema, name, table, parameters, body in rows:
+            form = f"({', '.join(map(quoted, parameters))}) AS {'TABLE ' if table else ''}({body})"
+            forms.setdefault((schema, name), []).append(form)
+        found = {n: f"CREATE MACRO {_written(n)}{', '.join(f)};" for n, f in forms.items()}
+        if found and not self._shell.config.get("safe_mode"):
+            found.update((n, sql) for n, sql in self._exported_macros() if n in found)
+        return found
+
+    def _exported_macros(self) -> Iterator[tuple[Name, str]]:
+        with tempfile.TemporaryDirectory() as folder, self._shell.connection.cursor() as cursor:
+            ((here,),) = self._shell.query("SELECT current_database()")
+            cursor.execute("ATTACH ':memory:' AS __tw_schema")
+            try:
+                cursor.execute(f"COPY FROM DATABASE {quoted(here)} TO __tw_schema (SCHEMA)")
+                cursor.execute(f"EXPORT DATABASE __tw_schema TO {literal(folder)}")
+            finally:
+                cursor.execute("DETACH __tw_schema")
+            script = (Path(folder) / "schema.sql").read_text(encoding="utf-8")
+        for statement in split(script):
+            if statement.words[:2] == ("CREATE", "MACRO"):
+                words = takewhile(lambda t: t.text != "(", islice(tokens(statement.text), 2, None))
+                *schema, name = [unquoted(t) for t in words if t.text != "."]
+                yield (schema[0] if schema else "main", name), statement.text + ";"
+
+    def _comments(self) -> list[str]:
+        """Of what can have one; those of maintained views are DuckDB's of the views behind them."""
+        kept = maintained(self._shell)
+        found = []
+        for kind, place in (("table", "tables"), ("view", "views"), ("index", "indexes"),
+                            ("sequence", "sequences"), ("type", "types")):  # fmt: skip
+            rows = self._shell.query(
+                f"SELECT schema_name, {kind}_name, comment FROM duckdb_{place}() "
+                f"WHERE database_name = current_database() AND comment IS NOT NULL "
+                f"AND NOT starts_with({kind}_name, '__tw_') ORDER BY ALL"
+            )
+            for schema, name, comment in rows:
+                word = "MATERIALIZED VIEW" if (schema, name) in kept else kind.upper()
+                of = _written((schema, name))
+                found.append(f"COMMENT ON {word} {of} IS {literal(comment)};")
+        rows = self._shell.query(
+            "SELECT schema_name, table_name, column_name, comment FROM duckdb_columns() "
+            f"WHERE {_HERE} AND comment IS NOT NULL ORDER BY table_oid, column_index"
+        )
+        for schema, name, column, comment in rows:
+            of = f"{_written((schema, name))}.{quoted(column)}"
+            found.append(f"COMMENT ON COLUMN {of} IS {literal(comment)};")
+        return found
 
     def _maintained(self, name: Name, sql: str) -> str:
         columns = [column for column, _ in _columns(self._shell, name)]

@@ -15,7 +15,7 @@ import click
 
 from tidewheel.engine.quoting import quoted
 
-from .definitions import Definitions, maintained, rows_of, shown
+from .definitions import Definitions, literal, maintained, rows_of, shown
 
 if TYPE_CHECKING:
     from .shell import Shell
@@ -67,11 +67,6 @@ def words(name: str, rest: str, least: int, most: int) -> list[str]:
 def files(name: str, rest: str, least: int = 1) -> list[str]:
     """The argument of `.name` that is a file, with ~ for the home folder."""
     return [os.path.expanduser(file) for file in words(name, rest, least, 1)]
-
-
-def literal(text: str) -> str:
-    """A text as SQL."""
-    return "'" + text.replace("'", "''") + "'"
 
 
 def _switch(shell: Shell, name: str, option: str, rest: str) -> None:

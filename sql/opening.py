@@ -42,6 +42,10 @@ def connect(
         theirs = {**_BEFORE_LOCK, **theirs}
     if str(theirs.get("enable_external_access")).lower() in ("false", "0"):
         _check_directory()
+    if read_only and (not database or database.startswith(":memory:")):
+        raise errors.ProgrammingError(
+            "a database in memory cannot be read-only", hint="it is empty at first: give a path"
+        )
     try:
         connection = _opened(database, read_only, theirs)
     except duckdb.ConnectionException as error:

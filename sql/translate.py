@@ -50,12 +50,14 @@ def translated(
     report = diagnose.read(error)
     if report is None:
         return None
-    # A transaction that failed, the user's or an implicit one, takes no further statement.
+    # A transaction that failed, the user's or an implicit one, takes no further statement; and
+    # where there is none, the database may not even be open.
+    stated = bool(statement.text)
     free = not (session.in_transaction or session.implicit())
-    if report.position is None and report.kind in ("Binder", "Catalog"):
+    if stated and report.position is None and report.kind in ("Binder", "Catalog"):
         report = _located(session, report, statement, free)
     names: tuple[str, ...] = ()
-    if report.kind == "Catalog" and free:
+    if stated and report.kind == "Catalog" and free:
         names = (*session.catalog.names(), *(f"{f}()" for f in sorted(introspection.FUNCTIONS)))
     found = diagnose.translate(error, report, statement, names, as_written)
     if (read := _TRIGGER_READS.match(found.message)) is not None:

@@ -225,47 +225,6 @@ CREATE MATERIALIZED VIEW counted AS SELECT count(*) AS n FROM words;
     assert "counted                        maintained view" in again.stdout
 
 
-def test_a_dump_has_all_that_the_tables_and_views_need(tmp_path: Path) -> None:
-    script = """
-CREATE SCHEMA raw;
-CREATE TYPE mood AS ENUM ('ok', 'bad');
-CREATE SEQUENCE ids;
-CREATE TABLE t (id INT PRIMARY KEY DEFAULT nextval('ids'), m mood, twice INT AS (id * 2));
-INSERT INTO t (m) VALUES ('ok'), (NULL);
-CREATE TABLE raw.t (a INT);
-INSERT INTO raw.t VALUES (5);
-CREATE MACRO more(x) AS x + 1;
-CREATE MATERIALIZED VIEW n AS SELECT m, count(*) AS n FROM t GROUP BY m;
-CREATE MATERIALIZED VIEW raw.n AS SELECT more(sum(a)) AS s FROM raw.t;
-CREATE VIEW a_plain AS FROM n;
-CREATE MATERIALIZED VIEW "Over all" (other) AS SELECT n FROM a_plain;
-CREATE INDEX by_m ON t (m);
-"""
-    seen = """
-.mode csv
-FROM t; FROM raw.t; FROM n ORDER BY ALL; FROM raw.n; FROM "Over all";
-.tables
-.verify "Over all"
-.watch "Over all"
-INSERT INTO t (m) VALUES ('bad');
-.dump
-"""
-    dump = tmp_path / "dump.sql"
-    first = pipe(f"{script}.output {dump}\n.dump\n.output\n{seen}", home=tmp_path)
-    again = pipe(f".read {dump}\n{seen}", tmp_path / "new.db", home=tmp_path)
-    assert (first.returncode, first.stderr) == (0, "")
-    assert (again.returncode, again.stderr) == (0, "")
-    assert again.stdout == first.stdout
-    assert "__tw" not in first.stdout
-    lines = first.stdout.splitlines()
-    for name in ("Over all", "n", "raw.n"):
-        assert f"{name:30} maintained view" in lines
-    assert 'CREATE MATERIALIZED VIEW "Over all" ("other") AS SELECT n FROM a_plain;' in lines
-    assert lines.index("CREATE VIEW a_plain AS SELECT * FROM n;") > lines.index(
-        'CREATE MATERIALIZED VIEW "n" AS SELECT m, count(*) AS n FROM t GROUP BY m;'
-    )
-
-
 def test_errors_of_commands_in_a_file_have_their_line(tmp_path: Path) -> None:
     inner = tmp_path / "inner.sql"
     inner.write_text("SELECT 1;\n\n.mode nonsense\n")

@@ -296,6 +296,9 @@ def test_connect_refuses_what_is_wrong(tmp_path: Path) -> None:
         tidewheel.connect(threads="many")
     with pytest.raises(tidewheel.Error):
         tidewheel.connect(no_such_setting=1)
+    for name in ("", ":memory:", ":memory:shared"):
+        with pytest.raises(tidewheel.ProgrammingError, match="memory cannot be read-only"):
+            tidewheel.connect(name, read_only=True)
 
 
 def test_plans_follow_the_catalog(connection: tidewheel.Connection) -> None:
