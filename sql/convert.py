@@ -7,14 +7,15 @@ everything whose Python value DuckDB defines otherwise goes back through a DuckD
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import duckdb
 
 from tidewheel.engine.arrow import computed, hugeints, is_tuple, numbers, pa
 from tidewheel.engine.kernels.duckdb import readable
-from tidewheel.engine.type_names import is_variant
+from tidewheel.engine.type_names import is_variant, sql_name_of
 
 from . import errors
 
@@ -252,7 +253,8 @@ def _has_extension(t: pa.DataType) -> bool:
 
 def to_pandas(table: pa.Table) -> Any:
     """A pandas DataFrame with the dtypes that DuckDB's `df()` gives; `table` is lossless."""
-    frame = _relation(_in_zone(table.schema), table).df()
+    with _numpy_types():
+        frame = _relation(_in_zone(table.schema), table).df()
     for at, field in enumerate(table.schema):
         if pa.types.is_dictionary(field.type):  # an ENUM, which DuckDB takes for texts
             frame.isetitem(at, table.column(at).to_pandas().cat.as_ordered())
@@ -261,8 +263,44 @@ def to_pandas(table: pa.Table) -> Any:
 
 def to_numpy(table: pa.Table) -> dict[str, Any]:
     """A NumPy array per column, as DuckDB's `fetchnumpy` gives them; `table` is lossless."""
-    found: dict[str, Any] = _relation(_in_zone(table.schema), table).fetchnumpy()
+    with _numpy_types():
+        found: dict[str, Any] = _relation(_in_zone(table.schema), table).fetchnumpy()
     return found
+
+
+@contextmanager
+def _numpy_types() -> Iterator[None]:
+    """An error of ours for a type that has no form there (BIGNUM, UHUGEINT)."""
+    try:
+        yield
+    except duckdb.NotImplementedException as error:
+        message = str(error).removeprefix("Not implemented Error: ")
+        raise errors.NotSupportedError(message, hint="cast it to VARCHAR or DOUBLE") from None
+
+
+def to_polars(table: pa.Table) -> Any:
+    """A polars DataFrame; a repeated name gets a number."""
+    import polars
+
+    for field in table.schema:
+        if _unknown_to_polars(field.type):
+            raise errors.NotSupportedError(
+                f"polars has no type for column {field.name}, {sql_name_of(field)}",
+                hint="cast it to VARCHAR; an INTERVAL has epoch_us(…), too",
+            )
+    if len(set(table.column_names)) < table.num_columns:
+        from .bind_scope import deduplicated
+
+        table = table.rename_columns(deduplicated(table.column_names))
+    return polars.from_arrow(table)
+
+
+def _unknown_to_polars(t: pa.DataType) -> bool:
+    if pa.types.is_union(t) or pa.types.is_interval(t):
+        return True
+    return pa.types.is_nested(t) and any(
+        _unknown_to_polars(t.field(i).type) for i in range(t.num_fields)
+    )
 
 
 def to_text(table: pa.Table) -> list[list[str | None]]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 from tidewheel.engine.arrow import pa
 
 from . import errors
-from .convert import Exporter, RowConverter, to_numpy, to_pandas
+from .convert import Exporter, RowConverter, to_numpy, to_pandas, to_polars
 from .handed import Handed
 from .result import Result
 from .types import describe
@@ -201,15 +201,7 @@ class Cursor:
 
     def pl(self) -> polars.DataFrame:
         """The rows that are not yet read, as a polars DataFrame; a repeated name gets a number."""
-        import polars
-
-        table = self.to_arrow_table()
-        if len(set(table.column_names)) < table.num_columns:
-            from .bind_scope import deduplicated
-
-            table = table.rename_columns(deduplicated(table.column_names))
-        frame = polars.from_arrow(table)
-        assert isinstance(frame, polars.DataFrame)
+        frame: polars.DataFrame = to_polars(self.to_arrow_table())
         return frame
 
     def fetchnumpy(self) -> dict[str, Any]:

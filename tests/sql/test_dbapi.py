@@ -207,6 +207,24 @@ def test_frames(connection: tidewheel.Connection) -> None:
     assert list(connection.execute(twice).df().columns) == ["a", "a_1", "b"]
 
 
+@pytest.mark.parametrize(
+    ("library", "value", "kind"),
+    [
+        ("pl", "interval 1 day", "INTERVAL"),
+        ("pl", "{'a': [interval 1 day]}", "STRUCT"),
+        ("pl", "union_value(n := 1)", "UNION"),
+        ("df", "2::bignum", "BIGNUM"),
+        ("fetchnumpy", "2::uhugeint", "UHUGEINT"),
+    ],
+)
+def test_a_type_that_a_library_lacks(
+    connection: tidewheel.Connection, library: str, value: str, kind: str
+) -> None:
+    with pytest.raises(tidewheel.NotSupportedError, match=f"(?s){kind}.*cast it to VARCHAR"):
+        getattr(connection.execute(f"SELECT {value} AS c"), library)()
+    assert getattr(connection.execute(f"SELECT ({value})::VARCHAR AS c"), library)() is not None
+
+
 @pytest.mark.parametrize("end", ["con.close()", "cursor.close()", "cursor.execute('SELECT 1')"])
 def test_a_reader_does_not_end_early(end: str) -> None:
     """What it has not read when its cursor gives up is an error, not the end of its rows."""
