@@ -2,7 +2,7 @@
 
 DuckDB's own splitter refuses a text with statements that only Tidewheel has, so this reads the
 token level itself (DuckDB 2.0's rules: nested comments, dollar quotes, E'' strings) and nothing
-more. The text of a statement is never changed.
+more. The text of a statement is never changed, but that odd spaces become plain ones.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from . import errors
 
 _TOKEN = re.compile(
     r"""
-      (?P<space>\s+|--[^\n]*)
+      (?P<space>[\s\u200b\u2060\ufeff]+|--[^\n]*)
     | (?P<comment>/\*)
     | (?P<string>[eE]'(?:[^'\\]|\\.|'')*'? | '(?:[^']|'')*'? | "(?:[^"]|"")*"?)
     | (?P<dollar>\$(?P<tag>(?:[A-Za-z_]|[^\0-\x7f])\w*)?\$(?:.*?\$(?(tag)(?P=tag))\$|.*))
@@ -32,6 +32,10 @@ _TOKEN = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
+_ODD_SPACES = dict.fromkeys(
+    map(ord, "\xa0\u202f\u205f\u2060\u3000\ufeff" + "".join(map(chr, range(0x2000, 0x200C)))), " "
+)
+"""What DuckDB takes for spaces besides ASCII's; a word processor leaves them in what is pasted."""
 _RECURSIVE = re.compile(r"\bRECURSIVE\b", re.IGNORECASE)
 _COMMENT_EDGE = re.compile(r"/\*|\*/")
 
@@ -122,6 +126,17 @@ def _scan(text: str) -> Iterator[Token]:
         position = match.end()
 
 
+def _plain(text: str) -> str:
+    """`text` with plain spaces between its tokens, each in its place."""
+    if text.isascii() or text.translate(_ODD_SPACES) == text:
+        return text
+    parts, end = [], 0
+    for token in tokens(text):
+        parts += [text[end : token.start].translate(_ODD_SPACES), token.text]
+        end = token.start + len(token.text)
+    return "".join(parts) + text[end:].translate(_ODD_SPACES)
+
+
 def _comment_end(text: str, start: int) -> int:
     depth, position = 0, start
     while edge := _COMMENT_EDGE.search(text, position):
@@ -188,7 +203,7 @@ def _statement(script: str, parts: list[Token], end: int) -> Statement:
     words = tuple(t.text.upper() for t in parts[:8])
     kind = _kind(parts, words)
     return Statement(
-        text=script[start:end].rstrip(),
+        text=_plain(script[start:end]).rstrip(),
         start=start,
         script=script,
         kind=kind,

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import tidewheel
 from tidewheel.sql.statements import Kind, explained, split, tokens
 
 DUCKDB = duckdb.connect()
@@ -97,3 +98,24 @@ def test_rows_are_told_from_counts() -> None:
     assert split("insert into t values (1) returning a")[0].rows
     assert not split("insert into t values ('returning')")[0].rows
     assert split("describe t")[0].rows
+
+
+SPACES = "\ufeff\u200b\u2060\u2000\u200a\u202f\u205f\u3000\xa0"
+
+
+@pytest.mark.parametrize("space", SPACES, ids=[f"{ord(c):x}" for c in SPACES])
+def test_spaces_that_nobody_sees(space: str) -> None:
+    """DuckDB takes them for spaces, so a view has to follow what stands between them."""
+    (statement,) = split(f"{space}select{space}'a{space}b'{space}as/*{space}*/x{space};{space}")
+    assert statement.text == f"select 'a{space}b' as/* */x"
+    with tidewheel.connect() as con:
+        con.execute(
+            f"create table t(a int); {space}create{space}materialized view v as from{space}t"
+        )
+        con.execute(f"{space}insert{space}into t values (1), (2){space}")
+        assert con.execute(f"{space}from v order by a{space}").fetchall() == [(1,), (2,)]
+        assert con.execute(f"delete{space}from t where a = 1;{space}").rowcount == 1
+        assert con.execute("from v").fetchall() == [(2,)]
+        assert con.execute("select count(*) from t where ? = ?", [space, space]).fetchall() == [
+            (1,)
+        ]
