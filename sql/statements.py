@@ -2,7 +2,8 @@
 
 DuckDB's own splitter refuses a text with statements that only Tidewheel has, so this reads the
 token level itself (DuckDB 2.0's rules: nested comments, dollar quotes, E'' strings) and nothing
-more. The text of a statement is never changed, but that odd spaces become plain ones.
+more. The text of a statement is never changed, but that odd spaces become plain ones, and
+backticks around names double quotes.
 """
 
 from __future__ import annotations
@@ -15,27 +16,32 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
 
+from tidewheel.engine.quoting import quoted
+
 from ..planner.context import Settings
 from . import errors
 
+_ODD = "\xa0\u2000-\u200b\u202f\u205f\u2060\u3000\ufeff"
+"""What DuckDB takes for spaces besides ASCII's; a word processor leaves them in what is pasted."""
+_LETTER = rf"[^\0-@\[-^`{{-\x7f{_ODD}]"
+"""What a name may begin with: all but ASCII's signs and digits, so accents and emoji, too."""
+_PART = rf"[^\0-/:-@\[-^`{{-\x7f{_ODD}]"
 _TOKEN = re.compile(
-    r"""
-      (?P<space>[\s\u200b\u2060\ufeff]+|--[^\n]*)
+    rf"""
+      (?P<space>[ \t\n\r\f\v{_ODD}]+|--[^\n\r]*)
     | (?P<comment>/\*)
-    | (?P<string>[eE]'(?:[^'\\]|\\.|'')*'? | '(?:[^']|'')*'? | "(?:[^"]|"")*"?)
-    | (?P<dollar>\$(?P<tag>(?:[A-Za-z_]|[^\0-\x7f])\w*)?\$(?:.*?\$(?(tag)(?P=tag))\$|.*))
-    | (?P<parameter>\$\w+|\?\d*)
-    | (?P<word>[^\W\d][\w$]*)
-    | (?P<number>\d+(?:_\d+)*(?:\.(?:\d+(?:_\d+)*)?)?(?:[eE][+-]?\d+)?)
+    | (?P<string>[eE]'(?:[^'\\]|\\.|'')*'? | '(?:[^']|'')*'? | "(?:[^"]|"")*"?
+                  | `(?:[^`]|``)*`?)
+    | (?P<dollar>\$(?P<tag>{_LETTER}{_PART}*)?\$(?:.*?\$(?(tag)(?P=tag))\$|.*))
+    | (?P<parameter>\${_PART}+|\?[0-9]*)
+    | (?P<word>{_LETTER}(?:{_PART}+|\$)*)
+    | (?P<number>[0-9]+(?:_[0-9]+)*(?:\.(?:[0-9]+(?:_[0-9]+)*)?)?(?:[eE][+-]?[0-9]+)?)
     | (?P<end>;)
     | (?P<punctuation>.)
     """,
     re.VERBOSE | re.DOTALL,
 )
-_ODD_SPACES = dict.fromkeys(
-    map(ord, "\xa0\u202f\u205f\u2060\u3000\ufeff" + "".join(map(chr, range(0x2000, 0x200C)))), " "
-)
-"""What DuckDB takes for spaces besides ASCII's; a word processor leaves them in what is pasted."""
+_ODD_SPACES = re.compile(f"[{_ODD}]")
 _RECURSIVE = re.compile(r"\bRECURSIVE\b", re.IGNORECASE)
 _COMMENT_EDGE = re.compile(r"/\*|\*/")
 
@@ -127,14 +133,18 @@ def _scan(text: str) -> Iterator[Token]:
 
 
 def _plain(text: str) -> str:
-    """`text` with plain spaces between its tokens, each in its place."""
-    if text.isascii() or text.translate(_ODD_SPACES) == text:
+    """`text` with plain spaces between its tokens, and double quotes around names."""
+    if "`" not in text and (text.isascii() or not _ODD_SPACES.search(text)):
         return text
-    parts, end = [], 0
+    parts: list[str] = []
+    end = 0
     for token in tokens(text):
-        parts += [text[end : token.start].translate(_ODD_SPACES), token.text]
+        parts.append(_ODD_SPACES.sub(" ", text[end : token.start]))
+        ended = token.text[0] == "`" and token.text.count("`") % 2 == 0
+        name = token.text[1:-1].replace("``", "`")
+        parts.append(quoted(name) if ended else token.text)
         end = token.start + len(token.text)
-    return "".join(parts) + text[end:].translate(_ODD_SPACES)
+    return "".join(parts) + _ODD_SPACES.sub(" ", text[end:])
 
 
 def _comment_end(text: str, start: int) -> int:
@@ -186,6 +196,10 @@ def split(script: str) -> tuple[Statement, ...]:
 
 def _statement(script: str, parts: list[Token], end: int) -> Statement:
     start = parts[0].start
+    written = script[start:end].rstrip()
+    text = _plain(written)
+    if text != written:
+        parts = list(tokens(text))
     names: set[str] = set()
     highest = 0
     # What PREPARE leaves open is for its EXECUTE to give.
@@ -203,7 +217,7 @@ def _statement(script: str, parts: list[Token], end: int) -> Statement:
     words = tuple(t.text.upper() for t in parts[:8])
     kind = _kind(parts, words)
     return Statement(
-        text=_plain(script[start:end]).rstrip(),
+        text=text.rstrip(),
         start=start,
         script=script,
         kind=kind,

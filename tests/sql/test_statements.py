@@ -119,3 +119,40 @@ def test_spaces_that_nobody_sees(space: str) -> None:
         assert con.execute("select count(*) from t where ? = ?", [space, space]).fetchall() == [
             (1,)
         ]
+
+
+@pytest.mark.parametrize(
+    "name", ["😀", "हिन्दी", "e\u0301te\u0301", "نام\u200cها", "t€", "x·y", "٣"]
+)
+def test_names_of_any_letters_need_no_quotes(name: str) -> None:
+    """To DuckDB all that is not ASCII is a letter: accents of their own, emoji, other digits."""
+    assert [t.text for t in tokens(f"{name}.{name}+1")] == [name, ".", name, "+", "1"]
+    with tidewheel.connect() as con:
+        con.execute(f"create table {name}({name} int)")
+        con.execute(
+            f"create materialized view v_{name} as with recursive r{name}({name}) as "
+            f"(from {name} union select {name} + 1 from r{name} where {name} < 3) "
+            f"select * from r{name}"
+        )
+        con.execute(f"insert into {name} values (1), (9)")
+        assert con.execute(f"from v_{name} order by all").fetchall() == [(1,), (2,), (3,), (9,)]
+        con.execute(f"delete from {name} where {name} = $x{name}", {f"x{name}": 9})
+        con.execute(f"with w as (select 5) insert into {name} from w")
+        assert con.execute(f"from v_{name} order by all").fetchall() == [(1,), (2,), (3,), (5,)]
+
+
+def test_a_comment_ends_with_its_line_whatever_ends_that() -> None:
+    first, second = split("select 1 -- a; comment\r, 2; -- another\rselect 3")
+    assert (first.text, second.text) == ("select 1 -- a; comment\r, 2", "select 3")
+
+
+def test_names_in_backticks() -> None:
+    """DuckDB takes them for quotes; from here on they are double quotes."""
+    (statement,) = split('select `a b`, \'`\', `c``d"e`, "`" from `t`')
+    assert statement.text == 'select "a b", \'`\', "c`d""e", "`" from "t"'
+    with tidewheel.connect() as con:
+        con.execute("create table `my t`(`a` int); create materialized view `v` as from `my t`")
+        con.execute("insert into `my t` values (1), (2)")
+        con.execute("insert -- into\rinto `my t` values (4)")
+        con.execute("update `my t` set `a` = 3 where `a` = 2")
+        assert con.execute("from `v` order by `a`").fetchall() == [(1,), (3,), (4,)]
