@@ -250,8 +250,10 @@ class Capture:
         returning = cut.find("RETURNING", setter)
         end = returning if returning is not None else cut.end
         prefix = cut.text[:verb]
-        table = cut.text[verb + len("UPDATE") : setter].strip()
-        alias = quoted(unquoted(list(tokens(table))[-1]))  # the target's, or its own name
+        table = cut.text[verb + len("UPDATE") : setter]
+        *_, name = tokens(table)
+        table = table[: name.start + len(name.text)].strip()  # a comment behind it would go on
+        alias = quoted(unquoted(name))  # the target's, or its own name
         condition = cut.text[where:end] if where is not None else ""
         if source is not None:
             others = cut.text[source + len("FROM") : where if where is not None else end]

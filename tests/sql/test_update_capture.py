@@ -249,3 +249,17 @@ def test_a_statement_that_keeps_its_own_text() -> None:
         con.execute(statement, [1])
         assert con.execute("FROM v").fetchall() == con.execute("FROM log").fetchall()
         assert con.execute("FROM v").fetchall() == [(statement,)]
+
+
+@pytest.mark.parametrize("gap", ["-- a\n", "--\r\n", "/* b */", "\u200b"])
+def test_comments_between_all_words(gap: str) -> None:
+    words = ["UPDATE", "t", "SET", "a", "=", "5"]
+    few = ["FROM", "few", "WHERE", "t.b", "=", "few.b", "RETURNING", "t.a"]
+    with tidewheel.connect() as con:
+        con.execute("CREATE TABLE t (a INT, b INT); CREATE TABLE few (b INT)")
+        con.execute("INSERT INTO t VALUES (1, 1), (2, 2); INSERT INTO few VALUES (2)")
+        con.execute("CREATE MATERIALIZED VIEW v AS SELECT a, b FROM t")
+        for statement in ([*words, *few], words, [*words, "WHERE", "b", "=", "1"]):
+            con.execute(gap.join(statement))
+            assert con.execute("VERIFY VIEW v").fetchall() == []
+        assert con.execute("FROM v ORDER BY b").fetchall() == [(5, 1), (5, 2)]
