@@ -103,6 +103,8 @@ def _listed(field: exp.Expr, binder: FromBinder) -> exp.Expr:
 
 def _conditions(field: exp.Expr, relations: list[Relation]) -> list[exp.Expr]:
     """Per value of a list, that a column has it."""
+    if isinstance(field.this, exp.Binary | exp.Unary) and not isinstance(field.this, exp.Paren):
+        raise NotTaken("PIVOT on a condition")  # ``ON a + 1 IN (2)``: the IN is part of it
     on = field.this.unnest() if isinstance(field, exp.In) else None  # DuckDB's views have it in ()
     if on is None or on.find(exp.Query, exp.Tuple) or any(c.table for c in on.find_all(exp.Column)):
         raise NotTaken("PIVOT on more than a column")

@@ -45,7 +45,7 @@ from .bind_star import PLAIN
 from .bind_types import Oracle, first_line, may_name
 from .collations import handed_on
 from .parse_trees import same_query
-from .pivot_statement import as_select
+from .pivot_statement import as_select, has_pivot
 from .statements import mentions_recursion, words_in
 
 DIALECT = Tidewheel
@@ -109,8 +109,8 @@ def _parsed(text: str, oracle: Oracle) -> exp.Query | str:
         if "using key" in text.lower():
             return "USING KEY with aggregates, which DuckDB runs"
         return f"sqlglot cannot parse it: {str(error).splitlines()[0]}"
-    if len(trees) == 1 and isinstance(trees[0], exp.Pivot):
-        return _parsed(as_select(text) or f"SELECT * FROM ({text.rstrip().rstrip(';')}\n)", oracle)
+    if len(trees) == 1 and has_pivot(trees[0]) and (select := as_select(text)) is not None:
+        return _parsed(select, oracle)
     if len(trees) != 1 or not isinstance(trees[0], exp.Query):
         return "not a SELECT"
     tree = _without_places(trees[0])

@@ -19,6 +19,7 @@ from tidewheel.planner.order_of_rows import BY_ROW, by_ties, call_of, name, wind
 from tidewheel.planner.recompute import difference
 from tidewheel.sql.bind_limit import limits
 from tidewheel.sql.compare import compare
+from tidewheel.sql.pivot_statement import as_select
 
 Run = Callable[..., pa.Table]
 
@@ -81,7 +82,7 @@ def _named(tree: exp.Expr | None) -> exp.Expr | None:
 
 def _parsed(sql: str) -> exp.Expr | None:
     try:
-        return sqlglot.parse_one(sql, dialect=Tidewheel)
+        return sqlglot.parse_one(as_select(sql) or sql, dialect=Tidewheel)
     except sqlglot.errors.SqlglotError:
         return None
 
