@@ -221,10 +221,12 @@ def with_leaves(kind: pa.DataType, leaf: Callable[[pa.DataType], pa.DataType]) -
 
 
 def is_tuple(t: pa.DataType) -> bool:
-    """Is a type that of a row without names? DuckDB gives its fields these in Arrow."""
-    return pa.types.is_struct(t) and [f.name for f in t] == [
-        f"element{i + 1}" for i in range(t.num_fields)
-    ]
+    """Is a type that of a row without names? DuckDB gives its fields these in Arrow.
+
+    Arrow has no other type for ``row()`` than for a STRUCT of no fields, which it is taken for.
+    """
+    names = [f.name for f in t] if pa.types.is_struct(t) else []
+    return bool(names) and names == [f"element{i + 1}" for i in range(len(names))]
 
 
 def has_tuple(t: pa.DataType) -> bool:

@@ -93,7 +93,7 @@ def sql_name(t: pa.DataType) -> str:
     if pa.types.is_struct(t) or pa.types.is_union(t):
         word = "STRUCT" if pa.types.is_struct(t) else "UNION"
         fields = (f"{_quoted(f.name)} {sql_name_of(f)}".strip() for f in t)
-        return f"{word}({', '.join(fields)})"
+        return f"{word}({', '.join(fields)})" if t.num_fields else word
     return str(t)
 
 

@@ -157,6 +157,8 @@ def _with_tuples(kind: Any) -> str:
     if kind.id not in ("struct", "list", "array", "map", "union"):
         return str(kind)
     inner = [(name, _with_tuples(t)) for name, t in kind.children if isinstance(t, type(kind))]
+    if not inner:
+        return str(kind)
     kinds = [t for _, t in inner]
     if kind.id == "list":
         return f"{kinds[0]}[]"

@@ -173,3 +173,26 @@ def test_an_enum_beside_the_word_recursive(query: str, begin: str) -> None:
         wanted = con.execute(f"DESCRIBE {query}").fetchall()
         con.execute(f"{begin} CREATE MATERIALIZED VIEW v AS {query}")
         assert con.execute("DESCRIBE v").fetchall() == wanted
+
+
+@pytest.mark.parametrize(
+    "query", ["FROM t", "SELECT s, count(*) FROM t GROUP BY s", "SELECT u.x FROM t"]
+)
+def test_a_struct_of_no_fields(query: str) -> None:
+    """Arrow has the same type for it as for a row of no values."""
+    with tidewheel.connect() as con:
+        con.execute("CREATE TABLE t (i INTEGER, s STRUCT, u STRUCT(x STRUCT, y INTEGER))")
+        con.execute(f"CREATE MATERIALIZED VIEW v AS {query}")
+        con.execute("INSERT INTO t VALUES (1, struct_pack(), {'x': struct_pack(), 'y': 1})")
+        con.execute("INSERT INTO t VALUES (2, NULL, NULL); DELETE FROM t WHERE i = 2")
+        assert con.execute("VERIFY VIEW v").fetchall() == []
+        assert con.execute("DESCRIBE v").fetchall() == con.execute(f"DESCRIBE {query}").fetchall()
+        assert con.execute("SELECT maintenance FROM tidewheel_views()").fetchone() == (
+            "incremental",
+        )
+        cursor = con.execute("SELECT s, u FROM t")
+        assert cursor.fetchall() == [({}, {"x": {}, "y": 1})]
+        assert [str(c[1]) for c in cursor.description or ()] == [
+            "STRUCT",
+            "STRUCT(x STRUCT, y INTEGER)",
+        ]
