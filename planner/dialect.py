@@ -16,7 +16,7 @@ from typing import Any
 from sqlglot import exp
 from sqlglot.dialects.dialect import DialectType
 from sqlglot.dialects.duckdb import DuckDB
-from sqlglot.errors import ErrorLevel
+from sqlglot.errors import ErrorLevel, ParseError
 from sqlglot.tokenizer_core import Token, TokenType
 
 _WRITTEN = "written"
@@ -83,7 +83,18 @@ _QUERY = {TokenType.SELECT, TokenType.WITH, TokenType.FROM, TokenType.VALUES, To
 _POSTFIX = {TokenType.DCOLON, TokenType.L_BRACKET, TokenType.DOT}
 
 
-class Tidewheel(DuckDB):
+class Plain(DuckDB):
+    """sqlglot's reading as it is; what it can't read is a ParseError, and never another one."""
+
+    def parse(self, sql: str, **opts: Any) -> list[exp.Expr | None]:
+        """The statements of `sql`."""
+        try:
+            return super().parse(sql, **opts)
+        except (AttributeError, TypeError) as error:  # over some malformed texts: ``{: 1}``
+            raise ParseError(f"malformed: {error}") from error
+
+
+class Tidewheel(Plain):
     """Registered with sqlglot as ``tidewheel``."""
 
     INDEX_OFFSET = 0

@@ -10,6 +10,8 @@ from typing import Literal
 from sqlglot import exp, parse_one
 from sqlglot.errors import SqlglotError
 
+from tidewheel.planner.dialect import Plain
+
 from . import errors
 from .recursion_scan import scan as rescan
 from .recursion_tables import Cte, Reference, Scan, Span
@@ -274,7 +276,7 @@ def _no_trailing_clause(scan: Scan, cte: Cte, branch: Branch, words: tuple[str, 
 def parsed_text(text: str) -> exp.Expr | None:
     """A query's syntax tree; None where sqlglot cannot read it."""
     try:
-        found = parse_one(text, dialect="duckdb")
+        found = parse_one(text, dialect=Plain)
     except (SqlglotError, RecursionError):
         return None
     return found if isinstance(found, exp.Expr) else None

@@ -16,6 +16,7 @@ from sqlglot import exp, parse_one
 from sqlglot.errors import SqlglotError
 
 from tidewheel.engine.quoting import quoted
+from tidewheel.planner.dialect import Plain
 
 from . import errors
 from .recursion_branches import Branch, parts
@@ -108,7 +109,7 @@ def _rewrite(scanned: Scan, cutter: Cutter, cte: Cte) -> None:
 def _labels(scanned: Scan, anchor: Span) -> tuple[str, ...]:
     """The names that an anchor gives its columns; none where they are not all written."""
     try:
-        query = parse_one(scanned.text[anchor.start : anchor.end], dialect="duckdb")
+        query = parse_one(scanned.text[anchor.start : anchor.end], dialect=Plain)
     except SqlglotError:
         return ()
     if not isinstance(query, exp.Select) or any(e.find(exp.Star) for e in query.expressions):

@@ -29,8 +29,10 @@ def tables_in(text: str) -> list[Named] | None:
     import sqlglot
     from sqlglot import exp
 
+    from tidewheel.planner.dialect import Plain
+
     try:
-        tables = list(sqlglot.parse_one(text, read="duckdb").find_all(exp.Table))
+        tables = list(sqlglot.parse_one(text, dialect=Plain).find_all(exp.Table))
     except sqlglot.errors.SqlglotError:
         less = outline(text)
         return None if less is None else tables_in(less)

@@ -353,3 +353,17 @@ def test_which_set_of_executemany_fails() -> None:
             con.executemany("INSERT INTO t VALUES (?, ?)", [(1, "x")])
         assert caught.value.hint is None
         assert con.execute("FROM t").fetchall() == []
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT {'a': 1, : 2}",
+        "WITH RECURSIVE r (x) AS (SELECT 1 UNION SELECT {'a': x, : 1} FROM r) SELECT * FROM r",
+    ],
+)
+@pytest.mark.parametrize("before", ["", "CREATE MATERIALIZED VIEW v AS "])
+def test_a_text_over_which_sqlglot_fails_otherwise(query: str, before: str) -> None:
+    """sqlglot's parser raises an AttributeError."""
+    with tidewheel.connect() as con, pytest.raises(tidewheel.ProgrammingError, match="syntax"):
+        con.execute(before + query)
