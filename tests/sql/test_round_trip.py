@@ -24,6 +24,7 @@ from tidewheel.sql.parse_trees import (
     parse_trees,
     same_query,
 )
+from tidewheel.sql.pivot_statement import as_select
 
 SLT = Path(__file__).parent.parent / "slt"
 TRICKY = Path(__file__).parent / "round_trip.sql"
@@ -106,7 +107,8 @@ def test_no_query_of_the_suite_changes() -> None:
     assert not changed, "\n\n".join(changed)
     assert all(changes.get(sql) is not None for sql in SUITE_CHANGED)  # no longer changed: take out
     # A few queries of the suite use what sqlglot cannot read (UNPARSED says what).
-    refused = [sql for sql in refused if "using key" not in sql.lower()]
+    # PIVOT statements with an ORDER BY, or in parentheses, are rewritten before it reads them.
+    refused = [s for s in refused if "using key" not in s.lower() and as_select(s) is None]
     assert len(refused) <= 4, "\n\n".join(refused)
 
 
