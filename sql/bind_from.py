@@ -25,6 +25,7 @@ from tidewheel.planner.logical import (
 )
 from tidewheel.planner.text import column, identifier, substituted, to_sql
 
+from .bind_collations import bare
 from .bind_items import (
     alias_of_item,
     holds_joins,
@@ -41,7 +42,6 @@ from .bind_scope import NotTaken, Relation, Scope, Visible, deduplicated
 from .bind_settled import outer_columns, outer_names, reads_tables, settled
 from .bind_types import function_name
 from .bind_unpivot import as_item, unpivoted
-from .collations import bare
 
 if TYPE_CHECKING:
     from .bind_select import SelectBinder

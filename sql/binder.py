@@ -33,6 +33,7 @@ from tidewheel.planner.text import alias_of, column, shallow, to_sql, typed_null
 
 from . import join_parentheses, reads
 from .bind_catalog import Catalog
+from .bind_collations import handed_on
 from .bind_limit import lets_one_through, with_constants
 from .bind_macros import expanded
 from .bind_names import Aggregates
@@ -43,7 +44,6 @@ from .bind_select import SelectBinder
 from .bind_set import SetOperations
 from .bind_star import PLAIN
 from .bind_types import Oracle, first_line, may_name
-from .collations import handed_on
 from .parse_trees import same_query
 from .pivot_statement import as_select, has_pivot
 from .statements import mentions_recursion, words_in

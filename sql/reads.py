@@ -121,7 +121,7 @@ class Names:
         from .collations import of_table, of_view
 
         if relation.kind == "view":
-            return of_view(self.sql(relation)) if self.maintained(relation) else ()
+            return of_view(body(self.sql(relation))) if self.maintained(relation) else ()
         if relation.key not in self._collated:
             return ()
         known = self._collations.get(relation.key)
