@@ -197,7 +197,7 @@ def affected(views: Views, statement: Statement) -> list[str]:
     registry = views.registry
     if not registry.views:
         return []
-    words = {unquoted(t).lower() for t in tokens(statement.text) if is_name(t)}
+    words = _changed(statement)
     schema = "SCHEMA" in statement.words[1:4]
 
     def named(key: str) -> bool:
@@ -222,6 +222,15 @@ def affected(views: Views, statement: Statement) -> list[str]:
         reached = set(registry.views)
     plain = {v.key for v in registry.views.values() if v.plain and not schema}
     return [v.key for v in registry.ordered() if v.key in reached - plain]
+
+
+def _changed(statement: Statement) -> set[str]:
+    """Names in DDL that may mean something else behind it, in lower case."""
+    kind, name = _named(statement)
+    made = statement.words[0] == "CREATE" and kind in _MADE and name
+    if made and writing_cte(list(tokens(statement.text))) is None:
+        return {name[-1].lower()}  # what it reads stays as it is
+    return {unquoted(t).lower() for t in tokens(statement.text) if is_name(t)}
 
 
 def _may_write_unnamed(views: Views, statement: Statement) -> bool:
@@ -271,6 +280,7 @@ def _is_temporary(views: Views, statement: Statement) -> bool:
 
 
 _BEHIND = {"VIEW", "MACRO", "FUNCTION", "TYPE"}
+_MADE = {*_BEHIND, "TABLE", "SEQUENCE", "INDEX", "UNIQUE"}
 
 
 def _schemas(views: Views, keys: list[str]) -> dict[str, pa.Schema]:

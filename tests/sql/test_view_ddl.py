@@ -426,3 +426,27 @@ def test_a_table_made_of_a_view_that_views_read(name: str, begin: bool) -> None:
         expected = con.execute("SELECT a, n, s FROM v, w ORDER BY a").fetchall()
         assert con.execute("FROM made ORDER BY a").fetchall() == expected
         assert expected == ([(1, 2, 4), (2, 2, 4)] if begin else [(1, 2, 3), (2, 1, 3)])
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "CREATE TABLE other AS FROM kept",
+        "CREATE TABLE other (kept INTEGER)",
+        "CREATE TEMP TABLE other AS FROM totals",
+        "CREATE VIEW other AS SELECT n FROM kept",
+        "CREATE OR REPLACE MACRO other(x) AS TABLE SELECT * FROM kept WHERE n = x",
+        "CREATE UNIQUE INDEX by_n ON kept (n)",
+    ],
+)
+def test_what_only_reads_a_table_leaves_its_views_as_they_are(statement: str) -> None:
+    with tidewheel.connect() as con:
+        con.execute("CREATE TABLE kept AS SELECT 1 AS n")
+        con.execute("CREATE MATERIALIZED VIEW totals AS SELECT sum(n) AS s FROM kept")
+        con.execute("CREATE MATERIALIZED VIEW doubled AS SELECT 2 * s AS d FROM totals")
+        con.execute("INSERT INTO kept VALUES (2)")
+        before = con.execute("EXPLAIN VIEW doubled").fetchall()
+        con.execute(statement)
+        assert con.execute("EXPLAIN VIEW doubled").fetchall() == before
+        con.execute("INSERT INTO kept VALUES (4)")
+        assert con.execute("FROM doubled").fetchall() == [(14,)]
