@@ -68,6 +68,8 @@ def counted(table: pa.Table, schema: Schema, counts: int = 1) -> Delta:
 
 
 def _columns(table: pa.Table, schema: Schema) -> Sequence[Col]:
+    if not len(schema):  # of rows without columns a query gives something
+        return []
     return table_columns(table, schema.types) or columns(table, schema)
 
 

@@ -219,7 +219,7 @@ class Texts:
             return f"{'lr'[place[0]]}.{called[place[0]][place[1]]}"
 
         sides = [
-            f"({query}) AS {name}({', '.join(names)})"
+            f"({query}) AS {name}" + (f"({', '.join(names)})" if names else "")
             for query, name, names in zip(given, "lr", called, strict=True)
         ]
         conditions: list[str] = []
@@ -239,7 +239,9 @@ class Texts:
     def semi(self, join: Node, right: Node, key: Sequence[int]) -> None:
         """A semi join with the keys that `right` has (see `outer.semi`)."""
         once = self._keys(join, right, key)
-        if once is not None:
+        if once is not None and not key:
+            self._one_side(join)
+        elif once is not None:
             distinct, self._gives[once] = self._gives[once], self._gives[once.inputs[0].node]
             self._one_side(join)  # which asks for no distinct keys
             self._gives[once] = distinct
@@ -254,15 +256,19 @@ class Texts:
     def _keys(self, join: Node, right: Node, key: Sequence[int]) -> Node | None:
         """What a semi join asks of `right`, once each; None if DuckDB's keys are others."""
         given, types = self._gives.get(right), right.op.schema.types
-        if given is None or not key or not all(groups_alike(types[i]) for i in key):
+        if given is None or not all(groups_alike(types[i]) for i in key):
             return None
         once = join.inputs[1].node.inputs[0].node
         keys = once.inputs[0].node
         names = [f"c{i}" for i in range(len(types))]
         chosen = ", ".join(names[i] for i in key)
         self._reads[keys] = self._reads[once] = self._reads.get(right, 1)
-        self._gives[keys] = f"SELECT {chosen} FROM ({named(given, names)})"
-        self._gives[once] = f"SELECT DISTINCT * FROM ({self._gives[keys]})"
+        if key:
+            self._gives[keys] = f"SELECT {chosen} FROM ({named(given, names)})"
+            self._gives[once] = f"SELECT DISTINCT * FROM ({self._gives[keys]})"
+        else:  # is there a row?
+            self._gives[keys] = f"SELECT 1 FROM ({given})"
+            self._gives[once] = f"{self._gives[keys]} LIMIT 1"
         return once
 
     def _one_side(self, join: Node) -> None:
