@@ -44,6 +44,7 @@ def tables_in(text: str) -> list[Named] | None:
             isinstance(t.this, (exp.Identifier, exp.Dot)),
         )
         for t in tables
+        if t.parts  # PostgreSQL's ROWS FROM (…), which DuckDB has not, has no name
     ]
 
 
