@@ -241,6 +241,11 @@ _EXPLAINED = _READS | {"VIEW", "MATERIALIZED", "ROW"}
 _RETURNS = {"RETURNING", "RETURN_FILES", "RETURN_STATS"}
 
 
+def kind_of(parts: list[Token]) -> Kind:
+    """What is done with a statement of these tokens."""
+    return _kind(parts, tuple(t.text.upper() for t in parts[:8]))
+
+
 def _kind(parts: list[Token], words: tuple[str, ...]) -> Kind:
     first = words[0]
     if first == "(":
@@ -278,7 +283,7 @@ def _kind_explained(inner: list[Token]) -> Kind:
     if not inner:
         return Kind.EXPLAIN
     verb = inner[0].text.upper()
-    kind = _kind(inner, (verb, *(t.text.upper() for t in inner[1:8])))
+    kind = kind_of(inner)
     if verb == "EXECUTE" or kind is Kind.CHANGE:
         return Kind.CHANGE
     other = kind in (Kind.OTHER, Kind.TRANSACTION) and verb not in _EXPLAINED

@@ -7,7 +7,6 @@ and always right).
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -21,17 +20,15 @@ from tidewheel.planner import maintain, recompute
 from tidewheel.sql import errors, view_text
 from tidewheel.sql.capture import Capture, Outcome, TableInfo, together
 from tidewheel.sql.maintenance import Maintenance
-from tidewheel.sql.statements import Statement, words_in
+from tidewheel.sql.statements import Kind, Statement, kind_of, tokens, words_in
 from tidewheel.sql.view_reading import Reading
 from tidewheel.sql.view_registry import row_name
+from tidewheel.sql.view_text import unquoted
 from tidewheel.sql.watched import table_info
 
 if TYPE_CHECKING:
     from tidewheel.engine.state.change import Change
     from tidewheel.planner.maintain import Found
-
-
-_BODY = re.compile(r"\bAS\b\s*(\w+)", re.IGNORECASE)
 
 
 class Epochs(Reading):
@@ -90,15 +87,17 @@ class Epochs(Reading):
             self._changes.setdefault(key, []).append(delta)
 
     def _writes_when_executed(self, statement: Statement) -> bool:
-        body = _BODY.search(self.executed(statement.text))
-        return body is not None and body[1].upper() not in ("SELECT", "FROM", "VALUES")
+        body = list(tokens(self.executed(statement.text)))[3:]  # behind PREPARE name AS
+        return bool(body) and kind_of(body) is not Kind.QUERY
 
     def note_prepare(self, statement: Statement) -> None:
         """After PREPARE name AS …: remember what EXECUTE name will read and write."""
-        if statement.words[0] == "PREPARE" and _BODY.search(statement.text):
-            self._prepared[statement.words[1].strip('"').lower()] = statement.text
+        if statement.words[0] == "PREPARE":
+            name = list(tokens(statement.text))[1]
+            self._prepared[unquoted(name).lower()] = statement.text
         elif statement.words[0] == "DEALLOCATE":
-            self._prepared.pop(statement.words[-1].strip('"').lower(), None)
+            *_, name = tokens(statement.text)
+            self._prepared.pop(unquoted(name).lower(), None)
 
     def target_key(self, statement: Statement) -> str | None:
         """The key of the table that DML writes, if it is known."""

@@ -79,11 +79,11 @@ class Reading(Homes):
 
     def executed(self, text: str) -> str:
         """The PREPARE of what an EXECUTE runs; empty for any other text."""
-        words = [t.text for t in islice(tokens(text), 12)] if self._prepared else []
-        if not words or words[0].upper() not in ("EXECUTE", "EXPLAIN"):
+        parts = list(islice(tokens(text), 12)) if self._prepared else []
+        if not parts or parts[0].text.upper() not in ("EXECUTE", "EXPLAIN"):
             return ""
-        names = [b for a, b in pairwise(words) if a.upper() == "EXECUTE"]
-        return self._prepared.get(names[0].strip('"').lower(), "") if names else ""
+        names = [b for a, b in pairwise(parts) if a.text.upper() == "EXECUTE"]
+        return self._prepared.get(view_text.unquoted(names[0]).lower(), "") if names else ""
 
     def _word_index(self) -> dict[str, frozenset[str]]:
         """Per name in lower case, the views that a text with this name may read."""

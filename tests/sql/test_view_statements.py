@@ -45,6 +45,40 @@ def test_a_change_that_was_prepared_before_there_were_views() -> None:
         assert con.execute("VERIFY VIEW v").fetchall() == []
 
 
+@pytest.mark.parametrize(
+    "prepared",
+    [
+        "PREPARE {0} AS -- at last\n{1}",
+        "PREPARE {0}/* as select */AS/**/{1}",
+        "PREPARE {0} AS WITH x AS (FROM t) {1}",
+    ],
+)
+@pytest.mark.parametrize("name", ["p", '"as select"', "straße", '"a""b"'])
+def test_prepared_statements_in_every_spelling(name: str, prepared: str) -> None:
+    with tidewheel.connect() as con:
+        con.execute("CREATE TABLE t (a INTEGER)")
+        con.execute("CREATE MATERIALIZED VIEW v AS SELECT count(*) AS n FROM t")
+        con.execute(prepared.format(name, "INSERT INTO t VALUES (5)"))
+        for count in (1, 2):
+            con.execute(f"EXECUTE {name}")
+            assert con.execute("FROM v").fetchall() == [(count,)]
+        con.execute(f"DEALLOCATE {name}; {prepared.format(name, 'SELECT * FROM v')}")
+        assert con.execute(f"EXECUTE {name}").fetchall() == [(2,)]
+        con.execute("INSERT INTO t VALUES (6)")
+        assert con.execute(f"EXECUTE {name}").fetchall() == [(3,)]
+
+
+def test_prepared_statements_in_parentheses() -> None:
+    with tidewheel.connect() as con:
+        con.execute("CREATE TABLE t (a INTEGER)")
+        con.execute("CREATE MATERIALIZED VIEW v AS SELECT count(*) AS n FROM t")
+        con.execute("PREPARE q AS (FROM v); INSERT INTO t VALUES (1), (2)")
+        assert con.execute("EXECUTE q").fetchall() == [(2,)]
+        con.execute("PREPARE d AS (WITH x AS (DELETE FROM t WHERE a = 1 RETURNING *) FROM x)")
+        assert con.execute("EXECUTE d").fetchall() == [(1,)]
+        assert con.execute("FROM v").fetchall() == [(1,)]
+
+
 def test_what_describes_a_view_that_another_one_reads(tmp_path: Path) -> None:
     path = tmp_path / "v.csv"
     with tidewheel.connect() as con:
