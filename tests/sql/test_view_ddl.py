@@ -450,3 +450,13 @@ def test_what_only_reads_a_table_leaves_its_views_as_they_are(statement: str) ->
         assert con.execute("EXPLAIN VIEW doubled").fetchall() == before
         con.execute("INSERT INTO kept VALUES (4)")
         assert con.execute("FROM doubled").fetchall() == [(14,)]
+
+
+def test_views_that_are_called_as_columns_of_what_they_read() -> None:
+    with tidewheel.connect() as con:
+        con.execute("CREATE TABLE t (a INTEGER)")
+        con.execute("CREATE MATERIALIZED VIEW v AS SELECT sum(a) AS total FROM t")
+        con.execute("CREATE MATERIALIZED VIEW total AS SELECT total + 1 AS more FROM v")
+        con.execute("CREATE VIEW plain AS SELECT total FROM v; ALTER TABLE t ADD COLUMN b INTEGER")
+        con.execute("INSERT INTO t VALUES (3, 4)")
+        assert con.execute("FROM plain, total").fetchall() == [(3, 4)]
