@@ -20,7 +20,7 @@ from tidewheel.planner import maintain, recompute
 from tidewheel.sql import errors, view_text
 from tidewheel.sql.capture import Capture, Outcome, TableInfo, together
 from tidewheel.sql.maintenance import Maintenance
-from tidewheel.sql.statements import Kind, Statement, kind_of, tokens, words_in
+from tidewheel.sql.statements import Kind, Statement, kind_of, tokens
 from tidewheel.sql.view_reading import Reading
 from tidewheel.sql.view_registry import row_name
 from tidewheel.sql.view_text import unquoted
@@ -73,7 +73,8 @@ class Epochs(Reading):
         """The plain views and macros that a statement depends on, if it names any."""
         names, keys = self._names(), self._keys()
         views = (r.name.lower() for r in names.relations if r.kind == "view" and r.key not in keys)
-        if words_in(text).isdisjoint({*names.macros, *views}):
+        named = {unquoted(token).lower() for token in tokens(text)}
+        if named.isdisjoint({*names.macros, *views}):
             return ()
         return names.texts(text, keys)[1:]
 

@@ -263,3 +263,15 @@ def test_comments_between_all_words(gap: str) -> None:
             con.execute(gap.join(statement))
             assert con.execute("VERIFY VIEW v").fetchall() == []
         assert con.execute("FROM v ORDER BY b").fetchall() == [(5, 1), (5, 2)]
+
+
+@pytest.mark.parametrize("chosen", ["""a IN (FROM "q""r")""", "a IN (FROM 'plain')"])
+def test_volatile_rows_behind_names_in_quotes(chosen: str) -> None:
+    with tidewheel.connect() as con:
+        con.execute("CREATE TABLE t AS SELECT range AS a, 0 AS b FROM range(100)")
+        con.execute("CREATE MATERIALIZED VIEW v AS SELECT b, sum(a) AS s FROM t GROUP BY b")
+        con.execute('CREATE VIEW "q""r" AS SELECT a FROM t WHERE random() < 0.5')
+        con.execute('CREATE VIEW plain AS FROM "q""r"; FROM v')
+        for _ in range(5):
+            con.execute(f"UPDATE t SET b = b + 1 WHERE {chosen}")
+            assert con.execute("VERIFY VIEW v").fetchall() == []
