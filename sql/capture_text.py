@@ -49,7 +49,7 @@ class Text:
         """Does it call, or read, what may be another each time?"""
         before = ""
         for token in self.tokens:
-            word = token.text.strip('"').lower()
+            word = token.word
             if word in _VOLATILE or word == "tablesample" or (before, word) == ("using", "sample"):
                 return True
             before = word
@@ -81,7 +81,7 @@ class Text:
                 depth += _DEPTH.get(part.text, 0)
                 named, before = before == ".", part.text
                 if depth == 0 and start:
-                    found.add(part.text.strip('"').lower())
+                    found.add(part.word)
                     start = False
                 elif depth == 0 and part.text == ",":
                     start = True

@@ -131,7 +131,7 @@ def calls(text: str) -> Iterator[tuple[Token, str]]:
     for i, token in enumerate(parts):
         before = parts[i - 1].text if i else ""
         behind = parts[i + 1].text if i + 1 < len(parts) else ""
-        word = token.text.strip('"').lower()
+        word = token.word
         if behind == "(" and token.kind in ("word", "string") and before.upper() != "AS":
             arguments, end = _arguments(parts, i + 1)
             table = [t.text.upper() for t in parts[end + 1 : end + 3]]

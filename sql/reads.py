@@ -283,7 +283,7 @@ class Names:
                 if word in own:
                     return "macro", word
             for token in tokens(each):
-                if token.text.strip('"').lower() in types:
+                if token.word in types:
                     return "type", token.text
         return None
 

@@ -186,7 +186,7 @@ class Texts:
         if table is None:
             return "not found" in message and "FROM" in message
         return any(
-            t.text.strip('"').lower() == table[1].lower()
+            t.word == table[1].lower()
             for t in self.scan.tokens
             if not any(
                 c.body.start <= t.start < c.body.end for w in self.scan.withs for c in w.ctes
@@ -206,7 +206,7 @@ class Texts:
         for name in re.findall(r'"([^"]+)"|name (\w+)', message):
             wanted = (name[0] or name[1]).lower()
             for token in (*own, *every):
-                if token.text.strip('"').lower() == wanted:
+                if token.word == wanted:
                     return token.start, len(token.text)
         return _first(self.scan, span), 1
 

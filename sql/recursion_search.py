@@ -147,7 +147,7 @@ def _clause(scanned: Scan, cte: Cte, name: str, last: bool = False) -> Span:
     found = [
         Span(t.start, t.start + len(t.text))
         for t in scanned.within(Span(cte.body.end, cte.definition.end))
-        if t.text.strip('"').lower() == name.lower()
+        if t.word == name.lower()
     ]
     return found[-1 if last else 0] if found else cte.name
 
@@ -232,11 +232,11 @@ def _named(
     alone = before_own[-1] == "FROM" and not any(word in (",", "JOIN") for word in items)
     table = alias.strip('"').lower()
     for before, dot, token in zip([None, None, *tokens], [None, *tokens], tokens, strict=False):
-        which = known.get(token.text.strip('"').lower())
+        which = known.get(token.word)
         if which is None or not (token.kind in ("word", "name") or token.text.startswith('"')):
             continue
         if dot is not None and dot.text == ".":
-            mine = before is not None and before.text.strip('"').lower() == table
+            mine = before is not None and before.word == table
         else:
             mine = alone and (dot is None or dot.text.upper() != "AS")
         if mine:
@@ -255,7 +255,7 @@ def _is_star(scanned: Scan, position: int, alias: str) -> bool:
     """Does the * at `position` give all columns of the recursive table, as `alias` or with all?"""
     before = scanned.within(Span(0, position))
     if before[-1].text == ".":
-        return before[-2].text.strip('"').lower() == alias.strip('"').lower()
+        return before[-2].word == alias.strip('"').lower()
     return before[-1].text.upper() in ("SELECT", ",", "ALL")
 
 

@@ -71,6 +71,12 @@ class Token:
     text: str
     start: int
 
+    @property
+    def word(self) -> str:
+        """In lower case, and what is in double quotes without them."""
+        text = self.text
+        return (text[1:-1].replace('""', '"') if text[0] == '"' else text).lower()
+
 
 @dataclass(frozen=True)
 class Statement:
@@ -105,7 +111,7 @@ def tokens(text: str) -> Iterator[Token]:
 
 def words_in(text: str) -> set[str]:
     """Every name and keyword in `text`, in lower case and without quotes."""
-    return {t.text.strip('"').lower() for t in tokens(text)}
+    return {token.word for token in tokens(text)}
 
 
 @lru_cache(maxsize=256)

@@ -53,7 +53,7 @@ def names_in(text: str) -> list[tuple[str, ...]]:
     found = tables_in(text)
     if found is None:
         words = (t for t in tokens(text) if t.kind in ("word", "string"))
-        named: list[tuple[str, ...]] = [(t.text.strip('"'),) for t in words]
+        named: list[tuple[str, ...]] = [(t.word,) for t in words]
     else:
         named = [table.parts for table in found if not table.surely]
     return [parts for parts in named if all(parts)]

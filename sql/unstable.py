@@ -50,7 +50,7 @@ def unstable_call(text: str, connection: duckdb.DuckDBPyConnection) -> tuple[Tok
 def rowid(text: str, connection: duckdb.DuckDBPyConnection) -> Token | None:
     """Where a text reads the places of rows in DuckDB's tables, which a commit may change."""
     parts = list(tokens(text))
-    at = [i for i, t in enumerate(parts) if t.text.strip('"').lower() == "rowid"]
+    at = [i for i, t in enumerate(parts) if t.word == "rowid"]
     if not at or any(parts[i - 1].text.upper() == "AS" for i in at if i):
         return None
     if connection.execute(_COLUMNS_ROWID).fetchall()[0][0]:

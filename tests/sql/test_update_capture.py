@@ -275,3 +275,15 @@ def test_volatile_rows_behind_names_in_quotes(chosen: str) -> None:
         for _ in range(5):
             con.execute(f"UPDATE t SET b = b + 1 WHERE {chosen}")
             assert con.execute("VERIFY VIEW v").fetchall() == []
+
+
+def test_volatile_macros_with_quotes_in_their_names() -> None:
+    with tidewheel.connect() as con:
+        con.execute("CREATE TABLE t AS SELECT range AS a, 0 AS b FROM range(100)")
+        con.execute("CREATE MATERIALIZED VIEW v AS SELECT b, sum(a) AS s FROM t GROUP BY b")
+        con.execute('CREATE MACRO "z""z"() AS random()')
+        for _ in range(5):
+            con.execute('UPDATE t SET b = b + 1 WHERE "z""z"() < 0.5')
+            assert con.execute("VERIFY VIEW v").fetchall() == []
+        with pytest.raises(tidewheel.Error, match="can't call z\"z"):
+            con.execute('CREATE MATERIALIZED VIEW w AS SELECT a, "z""z"() AS r FROM t')
