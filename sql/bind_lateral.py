@@ -20,7 +20,8 @@ from tidewheel.planner.logical import (
 )
 from tidewheel.planner.text import column, substituted, to_sql
 
-from .bind_from import From, FromBinder
+from .bind_from import FromBinder
+from .bind_from_item import From
 from .bind_items import alias_of_item, join_kind_of, relation, rows_of_item
 from .bind_names import conjuncts
 from .bind_own_rows import OwnRows, reads_values_alone

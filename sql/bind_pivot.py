@@ -19,13 +19,13 @@ from .bind_names import Aggregates
 from .bind_scope import NotTaken, Relation
 
 if TYPE_CHECKING:
-    from .bind_from import From, FromBinder
+    from .bind_from_item import From, Items
 
 _WHOLE = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT")
 _CONSTANT = (exp.Literal, exp.Boolean, exp.Neg, exp.Cast, exp.DataType, exp.DataTypeParam)
 
 
-def pivoted(binder: FromBinder, item: exp.Expr, pivot: exp.Pivot) -> From:
+def pivoted(binder: Items, item: exp.Expr, pivot: exp.Pivot) -> From:
     """The rows of `item`, a group of them in one row. `pivot` may be a statement's."""
     source = (pivot.this or item).copy()
     source.set("pivots", None)
@@ -86,7 +86,7 @@ def _of_those(call: exp.Expr, where: exp.Where, aggregates: Aggregates) -> exp.E
     return filtered
 
 
-def _listed(field: exp.Expr, binder: FromBinder) -> exp.Expr:
+def _listed(field: exp.Expr, binder: Items) -> exp.Expr:
     """``IN mood``: the values of an ENUM type."""
     kind = field.args.get("field") if isinstance(field, exp.In) else None
     if not isinstance(kind, exp.Column | exp.Identifier) or (

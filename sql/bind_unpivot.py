@@ -20,7 +20,7 @@ from .bind_scope import NotTaken, Scope
 from .bind_star import each_of_columns
 
 if TYPE_CHECKING:
-    from .bind_from import From, FromBinder
+    from .bind_from_item import From, Items
 
 
 def as_item(item: exp.Subquery) -> tuple[exp.Expr, exp.Pivot]:
@@ -58,9 +58,7 @@ def _chosen(fields: Sequence[exp.Expr], labels: Collection[str]) -> list[exp.Exp
     return found
 
 
-def unpivoted(
-    binder: FromBinder, item: exp.Expr, pivot: exp.Pivot, statement: bool = False
-) -> From:
+def unpivoted(binder: Items, item: exp.Expr, pivot: exp.Pivot, statement: bool = False) -> From:
     """The rows of `item`, each as often as it has columns with a value among those of `pivot`."""
     plain = item.copy()
     plain.set("pivots", None)
@@ -125,5 +123,5 @@ def _one_column(written: exp.Expr) -> str:
     return found.pop()
 
 
-def _bound(binder: FromBinder, written: exp.Expr, scope: Scope) -> exp.Expr:
+def _bound(binder: Items, written: exp.Expr, scope: Scope) -> exp.Expr:
     return exp.Paren(this=binder.select.resolve_in(scope, written, pure=True))
