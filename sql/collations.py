@@ -20,12 +20,9 @@ def of_table(connection: duckdb.DuckDBPyConnection, table: str) -> dict[str, str
     """The collations of a table's columns that have one."""
     plan = "SELECT json_serialize_plan(?)"
     ((found,),) = hidden.execute(connection, plan, [f"SELECT * FROM {table}"])
-    (node,) = json.loads(found)["plans"]
-    while "returned_types" not in node:
-        (node,) = node["children"]
-    kinds = (type_["type_info"] or {} for type_ in node["returned_types"])
-    named = zip(node["names"], kinds, strict=True)
-    return {name: kind["collation"] for name, kind in named if kind.get("collation")}
+    (shown,) = json.loads(found)["plans"]
+    kinds = ((e["alias"], e["return_type"]["type_info"] or {}) for e in shown["expressions"])
+    return {name: kind["collation"] for name, kind in kinds if kind.get("collation")}
 
 
 def of_view(query: str) -> list[str]:

@@ -60,7 +60,8 @@ def test_only_what_reads_a_collation_is_recomputed(query: str) -> None:
 
 
 TABLES = """
-CREATE TABLE t (id INTEGER, k INTEGER, s VARCHAR COLLATE NOCASE, x INTEGER, u VARCHAR COLLATE de);
+CREATE TABLE t (id INTEGER, k INTEGER, s VARCHAR COLLATE NOCASE, x INTEGER, u VARCHAR COLLATE de,
+    g VARCHAR GENERATED ALWAYS AS (s || '+'));
 CREATE TABLE d (k INTEGER, name VARCHAR, s VARCHAR);
 INSERT INTO d VALUES (0, 'n0', 'a'), (1, 'n1', 'A'), (2, 'n1', 'b');
 """
@@ -81,6 +82,7 @@ HANDED_ON = {
     "SELECT t.id, t.x FROM r JOIN t ON t.k = r.x) SELECT id, x FROM r",
 }  # fmt: skip
 LOOKED_INTO = {
+    "generated": "SELECT g, count(*) AS n FROM t GROUP BY g",
     "groups": "SELECT s, count(*) AS n FROM t GROUP BY s",
     "distinct": "SELECT DISTINCT s FROM t",
     "compared": "SELECT id FROM t WHERE s = 'A'",
@@ -89,8 +91,8 @@ LOOKED_INTO = {
     "by_alias": "SELECT s AS q, id FROM t ORDER BY q, id LIMIT 3",
     "natural": "SELECT id FROM t NATURAL JOIN (SELECT s FROM d)",
     "using": "SELECT id FROM t JOIN d USING (s)",
-    "named": "SELECT count(*) AS n FROM t AS q(a, b, c, e, f) WHERE c = 'b'",
-    "starred": "SELECT count(*) AS n FROM (SELECT * FROM t) AS q(a, b, c, e, f) WHERE c = 'b'",
+    "named": "SELECT count(*) AS n FROM t AS q(a, b, c, e, f, h) WHERE c = 'b'",
+    "starred": "SELECT count(*) AS n FROM (SELECT * FROM t) AS q(a, b, c, e, f, h) WHERE c = 'b'",
     "both": "SELECT s FROM t UNION SELECT s FROM d",
     "whole_row": "SELECT count(DISTINCT t) AS n FROM t",
     "row_of_all": "SELECT DISTINCT ON (k) * FROM t ORDER BY k, id",
@@ -120,7 +122,7 @@ def test_columns_that_are_handed_on(threads: int) -> None:
             f"{rng.randrange(9)}, {rng.choice(TEXTS)})"
             for _ in range(n)
         )
-        return f"INSERT INTO t VALUES {', '.join(rows)}"
+        return f"INSERT INTO t (id, k, s, x, u) VALUES {', '.join(rows)}"
 
     both(TABLES)
     both(some(20))
