@@ -8,7 +8,7 @@ from itertools import islice, pairwise, takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tidewheel.engine.quoting import quoted
+from tidewheel.engine.quoting import literal, quoted
 
 from ..sql import errors
 from ..sql.statements import split, tokens, words_in
@@ -35,11 +35,6 @@ def maintained(shell: Shell) -> dict[Name, str]:
 def shown(name: Name) -> str:
     """A name as one reads it: without the schema if that is main."""
     return name[1] if name[0] == "main" else ".".join(name)
-
-
-def literal(text: str) -> str:
-    """A text as SQL."""
-    return "'" + text.replace("'", "''") + "'"
 
 
 def _written(name: Name) -> str:

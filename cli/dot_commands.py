@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tidewheel.engine.quoting import quoted
+from tidewheel.engine.quoting import literal, quoted
 
-from .definitions import Definitions, literal, maintained, rows_of, shown
+from .definitions import Definitions, maintained, rows_of, shown
 
 if TYPE_CHECKING:
     from .shell import Shell

@@ -1,4 +1,4 @@
-"""Names in SQL's text."""
+"""Names and texts in SQL."""
 
 from __future__ import annotations
 
@@ -8,6 +8,11 @@ from functools import lru_cache
 def quoted(name: str) -> str:
     """A name as an identifier in double quotes, whatever it is."""
     return '"' + name.replace('"', '""') + '"'
+
+
+def literal(text: str) -> str:
+    """A text as SQL, in single quotes."""
+    return "'" + text.replace("'", "''") + "'"
 
 
 _DOT = "\N{ONE DOT LEADER}"

@@ -26,6 +26,7 @@ import duckdb
 import pyarrow as pa
 
 from tidewheel.engine.kernels.duckdb import Parameters, relation
+from tidewheel.engine.quoting import literal
 from tidewheel.planner.context import Context
 from tidewheel.planner.direct import FEW, Held, described, executed_plain, plain_columns
 from tidewheel.planner.logical import Block
@@ -243,7 +244,7 @@ def _only_tables(names: Sequence[str], context: Context) -> bool:
 
 
 def _listed(names: Sequence[str]) -> str:
-    return ", ".join("'" + t.replace("'", "''") + "'" for t in names)
+    return ", ".join(map(literal, names))
 
 
 def _rows(tables: Sequence[str], context: Context) -> float:

@@ -23,10 +23,7 @@ from tidewheel.planner.logical import (
 from tidewheel.planner.text import column, identifier, substituted, to_sql
 
 from .bind_from_item import From, Items
-from .bind_items import (
-    join_kind_of,
-    to_their_items,
-)
+from .bind_items import join_kind_of, to_their_items
 from .bind_names import conjuncts, waits
 from .bind_query import names_of, split_conditions, with_outer
 from .bind_scope import NotTaken, Relation, Scope, Visible

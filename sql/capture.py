@@ -192,9 +192,8 @@ class Capture:
             return self._compare(text, params, self.watched)
         if target_info.name.lower().endswith('."excluded"'):  # RETURNING gives no columns of that
             return self._compare(text, params, [target])
-        # (to look for words in a long text takes long)
-        told = "current_query" in text.lower() and "current_query" in words_in(text)
-        if told:  # the text that runs, which is to be this one
+        # (it tells the text that runs, which is to be this one; to look for words takes longer)
+        if "current_query" in text.lower() and "current_query" in words_in(text):
             return self._compare(text, params, [target])
         named, values = named_parameters(text, params)
         cut = cut_apart(named)

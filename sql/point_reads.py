@@ -48,10 +48,6 @@ _PATTERN = re.compile(
     FLAGS,
 )
 _PART = re.compile(rf"({NAME})\s*=\s*({VALUE})", FLAGS)
-_COLLATED = (
-    "current_setting('default_collation') <> '' OR EXISTS (FROM duckdb_views() "
-    "WHERE view_name = '{}' AND sql ILIKE '%collate%')"
-)
 _LONGEST = 2048
 _KEPT = 256
 
@@ -143,14 +139,14 @@ def _learned(form: _Form, version: object, views: Reading) -> _Known:
         whole = views.host.table(f"FROM {view.quoted} LIMIT 0").schema
         query = f"SELECT {', '.join(form.items) or '*'} FROM {view.quoted} LIMIT 0"
         schema = views.host.table(query).schema
-        own = view.name.replace("'", "''")
-        (collated,) = views.host.table(f"SELECT {_COLLATED.format(own)}")[0]
+        (collation,) = views.host.table("SELECT current_setting('default_collation')")[0]
+        collated = collation.as_py() or views.collations(view)
     except (errors.Error, duckdb.Error):
         return known
     place = {name.lower(): i for i, name in enumerate(whole.names)}
     items = list(map(name_of, form.items))
     wanted = {*items, *form.columns}
-    if len(place) < len(whole.names) or not wanted <= place.keys() or collated.as_py():
+    if len(place) < len(whole.names) or not wanted <= place.keys() or collated:
         return known
     known.columns = tuple(place[name] for name in form.columns)
     if not all(names_rows(whole.types[i]) for i in known.columns):

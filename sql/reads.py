@@ -17,6 +17,8 @@ from tidewheel.sql.search_path import SearchPath, lowered, search_path
 from tidewheel.sql.statements import tokens, words_in
 from tidewheel.sql.table_names import names_in, relations_in, tables_in
 
+ROWS = "__tw_rows_"
+"""What the names begin with under which the rows of maintained views are registered."""
 _RELATIONS = """
 SELECT database_name, schema_name, table_name, 'table', temporary, internal,
        sql ILIKE '%collate%', schema_oid
@@ -121,7 +123,9 @@ class Names:
         from .collations import of_table, of_view
 
         if relation.kind == "view":
-            return of_view(body(self.sql(relation))) if self.maintained(relation) else ()
+            sql = self.sql(relation)
+            ours = "collate" in sql.lower() and self.maintained(relation)
+            return of_view(body(sql)) if ours else ()
         if relation.key not in self._collated:
             return ()
         known = self._collations.get(relation.key)
@@ -131,7 +135,7 @@ class Names:
 
     def maintained(self, view: Relation) -> bool:
         """Is a view one of ours, whose rows are registered?"""
-        return "__tw_rows_" in self.sql(view)
+        return ROWS in self.sql(view)
 
     @property
     def internal(self) -> set[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 from .statements import Token, tokens
-from .view_text import unquoted
+from .view_text import names_of, unquoted
 
 RUNNERS = frozenset({"query", "query_table"})
 _LISTED = frozenset({"[", "]", ",", "TRUE", "FALSE"})
@@ -14,7 +14,7 @@ _LISTED = frozenset({"[", "]", ",", "TRUE", "FALSE"})
 def words(text: str) -> frozenset[str] | None:
     """The words of a text in lower case; None: any, as a text that it runs is computed."""
     parts = list(tokens(text))
-    found = {unquoted(token).lower() for token in parts}
+    found = names_of(parts)
     for at in () if found.isdisjoint(RUNNERS) else _calls(parts):
         for token in parts[at + 2 :]:
             if token.text == ")":
@@ -26,7 +26,7 @@ def words(text: str) -> frozenset[str] | None:
                 found |= within
             elif token.text.upper() not in _LISTED:
                 return None
-    return frozenset(found)
+    return found
 
 
 def runs_texts(text: str) -> bool:

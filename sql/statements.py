@@ -304,11 +304,12 @@ def _setting(words: tuple[str, ...]) -> str:
 
 def _after_ctes(parts: list[Token]) -> str:
     """The verb of WITH …: the first one outside parentheses that follows a CTE's body."""
-    found = _verb_after_ctes(parts)
+    found = verb_after_ctes(parts)
     return "SELECT" if found is None else found.text.upper()
 
 
-def _verb_after_ctes(parts: list[Token]) -> Token | None:
+def verb_after_ctes(parts: list[Token]) -> Token | None:
+    """The verb of WITH …, whose tokens these are; None if there is none."""
     depth, closed = 0, False
     for before, token in itertools.pairwise(parts):
         if token.text == "(":
@@ -332,7 +333,7 @@ def writing_cte(parts: list[Token]) -> Token | None:
     for i, token in enumerate(parts):
         word = token.text.upper()
         if before[1] == "(" and before[0] in ("AS", "MATERIALIZED"):
-            verb = _verb_after_ctes(parts[i:]) if word == "WITH" else token
+            verb = verb_after_ctes(parts[i:]) if word == "WITH" else token
             if verb is not None and verb.text.upper() in _CHANGE:
                 return verb
         before = (before[1], word)

@@ -286,14 +286,14 @@ _MADE = {*_BEHIND, "TABLE", "SEQUENCE", "INDEX", "UNIQUE"}
 def _schemas(views: Views, keys: list[str]) -> dict[str, pa.Schema]:
     """The columns that the views' queries give now. `keys`: inputs first."""
     found: dict[str, pa.Schema] = {}
-    order = [view.key for view in views.registry.ordered()]
+    place = {view.key: i for i, view in enumerate(views.registry.ordered())}
 
     def schema(key: str) -> pa.Schema:
         if key not in found:
             view = views.registry.views[key]
-            inputs = order[: order.index(key)]  # one behind it is called as a word in its query is
             for other in views.needed(view.sql):
-                if other in inputs:
+                # (one behind it is called as a word in its query is)
+                if other in place and place[other] < place[key]:
                     views.stand_in(other, empty(schema(other)))
             with views.there(view):
                 found[key] = views.host.table(f"SELECT * FROM ({view.sql}\n) LIMIT 0").schema

@@ -73,8 +73,7 @@ class Epochs(Reading):
         """The plain views and macros that a statement depends on, if it names any."""
         names, keys = self._names(), self._keys()
         views = (r.name.lower() for r in names.relations if r.kind == "view" and r.key not in keys)
-        named = {unquoted(token).lower() for token in tokens(text)}
-        if named.isdisjoint({*names.macros, *views}):
+        if view_text.names_of(tokens(text)).isdisjoint({*names.macros, *views}):
             return ()
         return names.texts(text, keys)[1:]
 

@@ -7,7 +7,7 @@ readers see the last epoch.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice, pairwise
 from typing import TYPE_CHECKING
@@ -171,8 +171,9 @@ class Reading(Homes):
         word = next((t.text.upper() for t in tokens(text)), "")
         if not (word in _CHANGES or (word in _QUERIES and self.host.in_transaction)):
             return wanted
-        names = {view_text.unquoted(token).lower() for token in tokens(text)}
-        if wanted <= introspection.FUNCTIONS or not self._running.isdisjoint(names):
+        if wanted <= introspection.FUNCTIONS:
+            return wanted
+        if not self._running.isdisjoint(view_text.names_of(tokens(text))):
             return wanted
         keys = self._keys() | self._foreign
         return wanted & (introspection.FUNCTIONS | self._names().reads(text, keys).keys())
@@ -225,6 +226,10 @@ class Reading(Homes):
         relation = self._names().find(parts)
         view = None if relation is None else self._maintainer.views.get(relation.key)
         return None if view is None or view.plain else relation
+
+    def collations(self, view: Relation) -> Collection[str]:
+        """The columns of a maintained view that have a collation."""
+        return self._names().collations(view)
 
     def found(self, key: str, columns: tuple[int, ...], row: Row) -> pa.Table | None:
         """The rows of a view that have some values in some columns; None: ask DuckDB."""

@@ -26,7 +26,7 @@ from tidewheel.sql import errors, functions, run_texts
 from tidewheel.sql.capture import TableInfo
 from tidewheel.sql.database import Database
 from tidewheel.sql.point_reads import PointReads
-from tidewheel.sql.reads import Names, Relation
+from tidewheel.sql.reads import ROWS, Names, Relation
 from tidewheel.sql.statements import Statement
 from tidewheel.sql.time_limit import TimeLimit
 from tidewheel.sql.whole_view import WholeViews
@@ -52,7 +52,7 @@ CREATE TABLE IF NOT EXISTS {SCHEMA}.views
 
 def row_name(token: str) -> str:
     """The name under which a view's rows are registered."""
-    return f"__tw_rows_{token}"
+    return f"{ROWS}{token}"
 
 
 def rows_relation(token: str) -> Relation:

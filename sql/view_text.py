@@ -10,7 +10,7 @@ from functools import lru_cache
 from tidewheel.engine.quoting import quoted
 from tidewheel.sql import errors
 from tidewheel.sql.reserved import RESERVED
-from tidewheel.sql.statements import Statement, Token, tokens, writing_cte
+from tidewheel.sql.statements import Statement, Token, tokens, verb_after_ctes, writing_cte
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +125,11 @@ def unquoted(token: Token) -> str:
     text = token.text
     quote = text[0]
     return text[1:-1].replace(quote * 2, quote) if quote in "\"'" else text
+
+
+def names_of(parts: Iterable[Token]) -> frozenset[str]:
+    """Words and names in lower case, those in quotes of either kind without them."""
+    return frozenset(unquoted(token).lower() for token in parts)
 
 
 QUERIES = frozenset({
@@ -338,7 +343,7 @@ def target(statement: Statement) -> tuple[str, tuple[str, ...], int]:
     copies_all = words[:3] == ["COPY", "FROM", "DATABASE"]
     if copies_all or words[0] == "EXPLAIN" or writing_cte(cursor.parts) is not None:
         return "several", (), statement.start
-    if cursor.accept("WITH"):
+    if cursor.peek() == "WITH":
         _skip_ctes(cursor)
     verb = cursor.peek()
     start = cursor.at
@@ -375,20 +380,9 @@ def _behind_list(words: list[str]) -> list[str]:
 
 
 def _skip_ctes(cursor: _Cursor) -> None:
-    """Move to the verb behind a WITH clause."""
-    depth, closed, before = 0, False, ""
-    verbs = {"INSERT", "UPDATE", "DELETE", "MERGE", "SELECT", "FROM", "VALUES"}
-    while cursor.at < len(cursor.parts):
-        word = cursor.peek()
-        if word == "(":
-            depth += 1
-        elif word == ")":
-            depth -= 1
-            closed = depth == 0
-        elif depth == 0 and closed and word in verbs and before != ",":
-            return
-        before = word
-        cursor.at += 1
+    """Move from WITH to the verb behind its clause, or to the end."""
+    verb = verb_after_ctes(cursor.parts[cursor.at :])
+    cursor.at = len(cursor.parts) if verb is None else cursor.parts.index(verb, cursor.at)
 
 
 def bare_lambdas(text: str) -> str:
