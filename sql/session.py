@@ -29,7 +29,7 @@ from .reads import Names
 from .result import Result, Stream
 from .running import Runner
 from .sigint import Deferred, Watch
-from .statements import NO_STATEMENT, Kind, Statement, mentions_recursion, split
+from .statements import NO_STATEMENT, Kind, Statement, mentions_recursion, release, split
 from .subscribe import Subscription
 from .time_limit import TimeLimit
 from .views import Views, row_name
@@ -142,6 +142,8 @@ class Session:
                     if self.in_transaction:
                         self._abort()
                     raise
+                finally:
+                    release()
             # a subscription never ends and does not hold the connection
             result = outcome[0]
             if result is not None and result.open and statement.words[0] != "SUBSCRIBE":

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
+from typing import NamedTuple
 
 from tidewheel.engine.quoting import quoted
 
@@ -63,8 +64,7 @@ class Kind(Enum):
     """Everything else goes to DuckDB as written, and may change the catalog."""
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
+class Token(NamedTuple):
     """A piece of text that is neither space nor comment. `start` counts characters."""
 
     kind: str
@@ -104,9 +104,23 @@ NO_STATEMENT = Statement("", 0, "", Kind.OTHER, (), 0, frozenset(), False)
 def tokens(text: str) -> Iterator[Token]:
     """The tokens of `text`; unterminated strings and comments reach to its end, as tokens.
 
-    A short text's are kept for a while: several parts of the engine look at the same statement.
+    A short text's are kept for a while, a long one's while its statement runs: several parts of the
+    engine look at the same statement.
     """
-    return iter(_kept(text)) if len(text) <= _SHORT else _scan(text)
+    if len(text) <= _SHORT:
+        return iter(_kept(text))
+    running, found = _long
+    return iter(found) if text == running else _scan(text)
+
+
+_long: tuple[str, list[Token]] = ("", [])
+"""The long statement that was split last, until it has run, and its tokens."""
+
+
+def release() -> None:
+    """Keep no tokens of a long statement: they take fifty times its text's memory."""
+    global _long
+    _long = ("", [])
 
 
 def words_in(text: str) -> set[str]:
@@ -120,22 +134,21 @@ def _kept(text: str) -> tuple[Token, ...]:
 
 
 def _scan(text: str) -> Iterator[Token]:
-    position, end = 0, len(text)
-    while position < end:
-        match = _TOKEN.match(text, position)
-        assert match is not None
-        kind = match.lastgroup or "punctuation"
-        if kind == "tag":
-            kind = "dollar"
-        if kind == "comment":
-            begun, position = position, _comment_end(text, position)
-            if position < 0:
-                yield Token("punctuation", text[begun:], begun)
-                return
-            continue
-        if kind != "space":
-            yield Token(kind, match.group(), position)
-        position = match.end()
+    position = 0
+    while position >= 0:
+        for match in _TOKEN.finditer(text, position):
+            kind = match.lastgroup or "punctuation"
+            if kind == "space":
+                continue
+            if kind == "comment":
+                begun = match.start()
+                position = _comment_end(text, begun)
+                if position < 0:
+                    yield Token("punctuation", text[begun:], begun)
+                break
+            yield Token("dollar" if kind == "tag" else kind, match.group(), match.start())
+        else:
+            return
 
 
 def _plain(text: str) -> str:
@@ -183,9 +196,17 @@ def respelled(text: str, spell: Callable[[str], str]) -> str:
     return "".join(pieces)
 
 
-@lru_cache(maxsize=512)
 def split(script: str) -> tuple[Statement, ...]:
     """The statements of a script, in order; empty ones are left out."""
+    return _kept_split(script) if len(script) <= _SHORT else _split(script)
+
+
+@lru_cache(maxsize=512)
+def _kept_split(script: str) -> tuple[Statement, ...]:
+    return _split(script)
+
+
+def _split(script: str) -> tuple[Statement, ...]:
     found: list[Statement] = []
     current: list[Token] = []
     for token in tokens(script):
@@ -206,6 +227,10 @@ def _statement(script: str, parts: list[Token], end: int) -> Statement:
     text = _plain(written)
     if text != written:
         parts = list(tokens(text))
+    if len(text) > _SHORT:
+        global _long
+        first = parts[0].start
+        _long = (text, [Token(t.kind, t.text, t.start - first) for t in parts] if first else parts)
     names: set[str] = set()
     highest = 0
     # What PREPARE leaves open is for its EXECUTE to give.

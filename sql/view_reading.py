@@ -50,7 +50,8 @@ class Reading(Homes):
     def _wanted(self, text: str) -> set[str]:
         """Keys of views that a text may read, and the functions of `introspection`."""
         self._forget_dropped()
-        text += f" {self.executed(text)}"
+        if executed := self.executed(text):
+            text = f"{text} {executed}"
         wanted = set(introspection.named(text))
         version, words = self._words
         if not self._maintainer.views and not any(

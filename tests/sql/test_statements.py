@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tidewheel
+from tidewheel.sql import statements
 from tidewheel.sql.statements import Kind, explained, split, tokens
 
 DUCKDB = duckdb.connect()
@@ -156,3 +157,18 @@ def test_names_in_backticks() -> None:
         con.execute("insert -- into\rinto `my t` values (4)")
         con.execute("update `my t` set `a` = 3 where `a` = 2")
         assert con.execute("from `v` order by `a`").fetchall() == [(1,), (3,), (4,)]
+
+
+def test_tokens_of_a_long_statement_are_kept_while_it_runs() -> None:
+    values = ", ".join(f"({n}, 'it''s') /* {n} */" for n in range(3000))
+    script = f"  SELECT 1;\n INSERT INTO t VALUES {values} ; -- behind"
+    text = split(script)[1].text
+    kept = statements._long
+    assert kept[0] == text
+    assert kept[1] == list(tokens(text)) == list(tokens(text + " "))
+    assert all(text[t.start :].startswith(t.text) for t in kept[1])
+    with tidewheel.connect() as con:
+        con.execute("CREATE TABLE t (a INTEGER, b TEXT)")
+        con.execute(script)
+        assert con.execute("SELECT count(*), min(b) FROM t").fetchall() == [(3000, "it's")]
+    assert statements._long == ("", [])
