@@ -199,7 +199,8 @@ class Spine:
 
     def _work(self, fuel: int) -> None:
         for i in range(len(self._runs) - 1, -1, -1):
-            merge = self._runs[i]
+            # (A merge that ends may take runs before it along.)
+            merge = self._runs[i] if i < len(self._runs) else None
             if isinstance(merge, Merge):
                 merge.work(fuel)
                 if merge.complete:
