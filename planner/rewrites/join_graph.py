@@ -79,7 +79,10 @@ def _filtered(node: Node, predicates: list[exp.Expr]) -> Node:
 
 
 def conjuncts(expression: exp.Expr) -> list[exp.Expr]:
-    """The parts of an AND; what all branches of an OR have in common is taken out of it."""
+    """The parts of an AND; what all branches of an OR have in common is taken out of it.
+
+    Together they are true of the same rows; of others they may be FALSE where it is NULL.
+    """
     if isinstance(expression, exp.Paren) and not isinstance(expression.this, exp.Subquery):
         return conjuncts(expression.this)
     if isinstance(expression, exp.And):
@@ -89,7 +92,29 @@ def conjuncts(expression: exp.Expr) -> list[exp.Expr]:
         common = [p for p in parts[0] if all(p in other for other in parts[1:])]
         if common:
             return [*common, expression]
+        same = _same_or_both_null(parts)
+        if same is not None:
+            return [same]
     return [expression]
+
+
+def _same_or_both_null(parts: list[list[exp.Expr]]) -> exp.Expr | None:
+    """`a = b OR (a IS NULL AND b IS NULL)` as one equality that holds of NULLs, too."""
+    if len(parts) != 2:
+        return None
+    for equal, nulls in (parts, parts[::-1]):
+        if len(equal) == 1 and isinstance(equal[0], exp.EQ) and equality(equal[0]):
+            a, b = equal[0].this.unnest(), equal[0].expression.unnest()
+            tested = [
+                p.this.unnest()
+                for p in nulls
+                if isinstance(p, exp.Is) and isinstance(p.expression, exp.Null)
+            ]
+            if len(nulls) == 2 and tested in ([a, b], [b, a]):
+                return exp.NullSafeEQ(
+                    this=equal[0].this.copy(), expression=equal[0].expression.copy()
+                )
+    return None
 
 
 def _implied(predicate: exp.Expr, names: set[str]) -> exp.Expr | None:
