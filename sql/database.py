@@ -32,6 +32,8 @@ class WriteLock:
         self._queue: deque[object] = deque()
         self.turns = 0
         """Grows when a writer begins and when one ends."""
+        self.ended = 0
+        """Grows when one ends: what it wrote, others may see from some time before on."""
 
     def held_by(self, owner: object) -> bool:
         """Does `owner` have it?"""
@@ -81,6 +83,7 @@ class WriteLock:
             if self._owner is owner:
                 self._owner, self._thread = None, 0
                 self.turns += 1
+                self.ended += 1
                 self._condition.notify_all()
 
 
@@ -195,6 +198,11 @@ class Database:
     def state(self) -> object:
         """Another one after every change of tables or catalog, by whichever connection."""
         return self.epoch, self.catalog_version, self.writer.turns
+
+    @property
+    def written(self) -> object:
+        """Another one after every commit of others than the one who writes just now."""
+        return self.epoch, self.writer.ended
 
     def own_state(self) -> object:
         """`state`, if nobody but one session can reach the database; else None."""

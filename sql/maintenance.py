@@ -24,17 +24,23 @@ class Maintenance:
     """What plans may ask of the session in whose transaction they are filled and stepped."""
 
     def __init__(
-        self, views: Reading, view: MaintainedView | None = None, ahead: bool = False
+        self,
+        views: Reading,
+        view: MaintainedView | None = None,
+        ahead: bool = False,
+        looked: set[str] | None = None,
     ) -> None:
+        """`looked`: is told the views whose plans read tables in the transaction."""
         self._views = views
         self._view = view
         self.ahead = ahead
+        self._looked = looked
         self.epoch = views.database.epoch
         self.shared = views.database.maintainer.shared
         self.remembered = views.database.remembered
 
     def of(self, view: MaintainedView) -> Maintenance:
-        return Maintenance(self._views, view, self.ahead)
+        return Maintenance(self._views, view, self.ahead, self._looked)
 
     def held(self, key: str) -> int | None:
         if self.ahead or self._views.changes_wait:
@@ -60,6 +66,8 @@ class Maintenance:
     @contextmanager
     def _provided(self) -> Iterator[None]:
         stop_if_asked()
+        if self._looked is not None and self._view is not None:
+            self._looked.add(self._view.key)
         with self.there():
             if self._view is not None:
                 self._views.provide(self._view)

@@ -139,9 +139,9 @@ class Epochs(Reading):
         """A transaction around a block, if none is open."""
         return _Implicit(self)
 
-    def begin(self) -> None:
-        """After DuckDB's BEGIN."""
-        self._start_epoch = self.database.epoch
+    def begin(self, written: object) -> None:
+        """After DuckDB's BEGIN; `written`: what others had committed before."""
+        self._start = written
         self._own_rows.clear()
 
     def commit(self) -> None:
@@ -178,6 +178,7 @@ class Epochs(Reading):
         self.implicit = True  # until DuckDB has committed, views are computed inside it
         try:
             deltas: dict[str, Found] = {}
+            late, looked = self._behind_others, set[str]()
             self._pin(self._changes)
             try:
                 watched = self._maintainer.watched() if self._changes else ()
@@ -187,7 +188,7 @@ class Epochs(Reading):
                     if parts and key in watched
                 }
                 if merged:
-                    deltas = self._maintainer.step(merged, Maintenance(self))
+                    deltas = self._maintainer.step(merged, Maintenance(self, looked=looked))
                 deltas |= self._refill()
             except BaseException as error:
                 try:
@@ -205,12 +206,40 @@ class Epochs(Reading):
                     self.take_back()
                     self._undo(self._changes, error)
                     raise
+                looked |= self._anew
+                lost = self._look_again(looked, deltas) if looked and late else []
                 self._unpin()
                 replaced = self._install()
+                for key in lost:
+                    self.database.history.broken[key] = self.database.epoch
                 if self._changes or self._anew or replaced:
                     self.database.publish(deltas)
         finally:
             self._end()
+
+    def _look_again(self, looked: set[str], deltas: dict[str, Found]) -> list[str]:
+        """The views that looked at tables in a transaction that lacks others' commits look again.
+
+        Behind the commit, and before anybody else reads or writes. Gives those that could not, as
+        their query fails on what both left: they hold nothing.
+        """
+        views = self._maintainer
+        keys = looked | {*views.readers(looked)}
+        again = [view for view in views.ordered() if view.key in keys and view.plan is not None]
+        views.cool(keys)
+        for view in again:
+            deltas.pop(view.key, None)
+            before = self.database.maintainer.views.get(view.key)
+            try:
+                plan = views.heat(view.key, Maintenance(self)).plan
+            except Exception:
+                continue
+            if plan is not None and before is not None and before.pinned is not None:
+                deltas[view.key] = plan.compared(before.pinned, plan.rows())
+        lost = [view.key for view in again if not view.hot]
+        self.database.lapsed |= {*lost}
+        self.database.catalog_version += bool(lost)
+        return lost
 
     def _as_written(self, error: BaseException) -> errors.Error | None:
         """How DuckDB tells of an epoch's error in a view's query as it was written.
@@ -234,7 +263,7 @@ class Epochs(Reading):
 
     def _pin(self, changed: Iterable[str]) -> None:
         """Keep the rows of views that are about to change for those who read in the meantime."""
-        if self.database.has_others:
+        if self.database.has_others or self._behind_others:
             registry = self.database.maintainer
             with self.database.reading:
                 for key in {*registry.readers(changed), *self._anew} & set(registry.views):
@@ -319,7 +348,7 @@ class Epochs(Reading):
                 self._recover(self.database.lapsed)
 
     def _recover(self, lapsed: set[str]) -> None:
-        current = not self.host.in_transaction or self._start_epoch == self.database.epoch
+        current = not self.host.in_transaction or not self._behind_others
         for key in [v.key for v in self._maintainer.ordered() if v.key in lapsed]:
             try:
                 long_enough = self.host.limit.longer(self._maintainer.views[key].too_short)
@@ -377,7 +406,7 @@ class Epochs(Reading):
         self._overlay = None
         self._anew = set()
         self._own_rows.clear()
-        self._start_epoch = -1
+        self._start = None
         self.come_back()
         self.database.writer.release(self)
 

@@ -328,6 +328,11 @@ class Reading(Homes):
         return self._rows(view.key) if view.plan is None else self._run(view)
 
     @property
+    def _behind_others(self) -> bool:
+        """May others have committed what the user's transaction does not see?"""
+        return self._start is not None and self._start != self.database.written
+
+    @property
     def changes_wait(self) -> bool:
         """Has the open transaction changed what views read?"""
         return bool(self._changes)
@@ -342,7 +347,7 @@ class Reading(Homes):
         """Must this session run the view's query, because its transaction sees other tables?"""
         if not self.host.in_transaction:
             return False
-        if self._start_epoch != self.database.epoch or not view.hot:
+        if self._behind_others or not view.hot:
             return True
         touched = [k for k, deltas in self._changes.items() if deltas]
         return view.key in self._maintainer.readers(touched)

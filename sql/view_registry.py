@@ -127,7 +127,8 @@ class Registry:
         self._changes: dict[str, list[pa.Table]] = {}
         self._overlay: Maintainer | None = None
         self._anew: set[str] = set()
-        self._start_epoch = -1
+        self._start: object = None
+        """`Database.written` when the user's transaction began, which sees nothing older."""
         self._registered: dict[str, pa.Table | Exchanged | None] = {}
         """By a view's token: one that is dropped and made anew is another one."""
         self._swept = 0

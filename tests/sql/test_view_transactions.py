@@ -344,3 +344,64 @@ def test_a_change_that_fills_the_view_it_reads_goes_through_it(tmp_path: Path, c
         expected = con.execute("SELECT a, count(*) FROM t GROUP BY a ORDER BY a").fetchall()
         assert con.execute("FROM v ORDER BY a").fetchall() == expected
         assert con.execute("VERIFY VIEW v").fetchall() == []
+
+
+@pytest.mark.parametrize(
+    ("query", "change"),
+    [
+        (
+            "SELECT p.g, list(c.y) AS l FROM p JOIN c ON c.g = p.g GROUP BY p.g",
+            "INSERT INTO c VALUES (1, 9)",
+        ),
+        (
+            "SELECT p.g, c.y FROM p LEFT JOIN c USING (g)",
+            "INSERT INTO c SELECT range % 4, range FROM range(9000)",
+        ),
+        ("SELECT g, y FROM p JOIN c USING (g)", "ALTER TABLE p ADD COLUMN z INTEGER"),
+    ],
+    ids=["recomputed", "large", "altered"],
+)
+def test_a_transaction_that_began_before_others_committed(query: str, change: str) -> None:
+    name = ":memory:began_before"
+    with tidewheel.connect(name) as con, tidewheel.connect(name) as other:
+        con.execute(
+            "CREATE TABLE p (g INTEGER); CREATE TABLE c (g INTEGER, y INTEGER);"
+            "INSERT INTO p VALUES (1), (2), (3); INSERT INTO c VALUES (1, 1), (2, 2);"
+            f"CREATE MATERIALIZED VIEW v AS {query};"
+            "CREATE MATERIALIZED VIEW over AS SELECT count(*) AS n FROM v"
+        )
+        told = [other.subscribe(view) for view in ("v", "over")]
+        con.execute("BEGIN; FROM p")
+        other.execute("INSERT INTO c VALUES (3, 3)")
+        con.execute(change)
+        con.execute("COMMIT")
+        for view, subscription in zip(("v", "over"), told, strict=True):
+            assert other.execute(f"VERIFY VIEW {view}").fetchall() == []
+            found: dict[str, int] = {}
+            while (update := subscription.read(0)) is not None:
+                for _, weight, *row in update.rows():
+                    found[repr(row)] = found.get(repr(row), 0) + weight
+            rows = other.execute(f"FROM {view}").fetchall()
+            assert sorted(key for key, n in found.items() for _ in range(n)) == sorted(
+                repr([*row]) for row in rows
+            )
+
+
+def test_a_view_that_fails_on_what_two_transactions_left_is_read_with_its_error() -> None:
+    name = ":memory:fails_on_both"
+    with tidewheel.connect(name) as con, tidewheel.connect(name) as other:
+        con.execute(
+            "CREATE TABLE p (x INTEGER); CREATE TABLE q (x INTEGER);"
+            "CREATE MATERIALIZED VIEW v AS SELECT list(error('both')) AS l FROM p, q"
+        )
+        told = other.subscribe("v")
+        con.execute("BEGIN; FROM p")
+        other.execute("INSERT INTO p VALUES (1)")
+        con.execute("INSERT INTO q VALUES (1); COMMIT")  # alone either is right
+        with pytest.raises(tidewheel.Error, match="both"):
+            other.execute("FROM v").fetchall()
+        assert told.read(0) is not None  # the snapshot
+        with pytest.raises(tidewheel.OperationalError, match="made anew"):
+            told.read(0)
+        con.execute("DELETE FROM q")
+        assert other.execute("FROM v").fetchall() == [(None,)]
