@@ -172,6 +172,8 @@ class Database:
         self._sessions: WeakSet[object] = WeakSet()
         self.committing = threading.Lock()
         """Held while an epoch goes through the views, up to its commit."""
+        self.removed: dict[str, int] = {}
+        """Per table, how many writers had ended when rows of it were last removed or changed."""
         self.lapsed: set[str] = set()
         """Views that an epoch emptied by failing: they were filled before."""
         self.remembered: dict[tuple[str, str], tuple[int, int]] = {}
@@ -200,7 +202,7 @@ class Database:
         return self.epoch, self.catalog_version, self.writer.turns
 
     @property
-    def written(self) -> object:
+    def written(self) -> tuple[int, int]:
         """Another one after every commit of others than the one who writes just now."""
         return self.epoch, self.writer.ended
 

@@ -14,7 +14,9 @@ import duckdb
 
 from tidewheel.engine.arrow import pa
 from tidewheel.engine.kernels.duckdb import roll_back
+from tidewheel.engine.operators.shared import KEYS
 from tidewheel.engine.operators.unkept import Unkept
+from tidewheel.engine.quoting import quoted
 from tidewheel.engine.state.memory import Excess
 from tidewheel.planner import maintain, recompute
 from tidewheel.sql import errors, view_text
@@ -139,7 +141,7 @@ class Epochs(Reading):
         """A transaction around a block, if none is open."""
         return _Implicit(self)
 
-    def begin(self, written: object) -> None:
+    def begin(self, written: tuple[int, int]) -> None:
         """After DuckDB's BEGIN; `written`: what others had committed before."""
         self._start = written
         self._own_rows.clear()
@@ -187,6 +189,10 @@ class Epochs(Reading):
                     for key, parts in self._changes.items()
                     if parts and key in watched
                 }
+                removing = [key for key, change in merged.items() if (change.weights < 0).any()]
+                if late:
+                    crossed = [key for key in removing if self._crosses(key, merged[key])]
+                    looked.update(self._maintainer.readers(crossed))
                 if merged:
                     deltas = self._maintainer.step(merged, Maintenance(self, looked=looked))
                 deltas |= self._refill()
@@ -206,6 +212,7 @@ class Epochs(Reading):
                     self.take_back()
                     self._undo(self._changes, error)
                     raise
+                self.database.removed.update(dict.fromkeys(removing, self.database.writer.ended))
                 looked |= self._anew
                 lost = self._look_again(looked, deltas) if looked and late else []
                 self._unpin()
@@ -216,6 +223,24 @@ class Epochs(Reading):
                     self.database.publish(deltas)
         finally:
             self._end()
+
+    def _crosses(self, key: str, change: Change) -> bool:
+        """May the transaction have changed rows of a table that others had changed since it began?
+
+        It knows them as they were before. DuckDB tells of some of these conflicts only: not where
+        a row is deleted that another transaction has updated, or updated that another deleted.
+        """
+        start, info = self._start, self.watched_tables().get(key)
+        if start is None or self.database.removed.get(key, -1) < start[1]:
+            return False
+        if info is None or not info.key:
+            return True  # rows may be equal
+        columns, by = (", ".join(map(quoted, names)) for names in (info.columns, info.key))
+        table = change.table()
+        gone = table.filter(pa.array(change.weights < 0))
+        there = f"SELECT {columns} FROM {info.name} SEMI JOIN {KEYS} USING ({by})"
+        sql = f"SELECT 1 FROM (SELECT {columns} FROM {KEYS} EXCEPT ({there})) LIMIT 1"
+        return bool(Maintenance(self).committed(sql, gone).num_rows)
 
     def _look_again(self, looked: set[str], deltas: dict[str, Found]) -> list[str]:
         """The views that looked at tables in a transaction that lacks others' commits look again.
@@ -293,6 +318,8 @@ class Epochs(Reading):
                         self._unpin()
                         return False
                     self._unpin()
+                    if (change.weights < 0).any():
+                        self.database.removed[key] = self.database.writer.ended
                     self.database.publish(deltas)
             return True
         except (duckdb.Error, Excess, Unkept) as error:

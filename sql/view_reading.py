@@ -381,6 +381,9 @@ class Reading(Homes):
             return False
         try:
             self._maintainer.heat(key, Maintenance(self))
+            # (what others did to tables that no view followed is not known)
+            now = dict.fromkeys(self._maintainer.watched(), writer.ended)
+            self.database.removed.update(now)
         except BaseException:
             if limit.late():
                 view.too_short = limit.milliseconds or 0

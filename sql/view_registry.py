@@ -127,7 +127,7 @@ class Registry:
         self._changes: dict[str, list[pa.Table]] = {}
         self._overlay: Maintainer | None = None
         self._anew: set[str] = set()
-        self._start: object = None
+        self._start: tuple[int, int] | None = None
         """`Database.written` when the user's transaction began, which sees nothing older."""
         self._registered: dict[str, pa.Table | Exchanged | None] = {}
         """By a view's token: one that is dropped and made anew is another one."""
