@@ -130,6 +130,8 @@ def _form(script: str) -> Form | None:
     table = names(cut["table"])
     if any_reserved([*table, *(n for part in lists for n in part), *written]):
         return None
+    if items and name_of(table[-1]) == "excluded":  # what is set names both, which DuckDB refuses
+        return None
     sets: list[Assignment] = []
     for name, of, there, sign, excluded, _ in items:
         if of and name_of(of) != name_of(table[-1]):
