@@ -317,6 +317,8 @@ _WORDS = frozenset(_KEYWORDS.split())
 _RESERVED = _WORDS | frozenset(_ALSO_RESERVED.split())
 # However close to a keyword, these are DuckDB's own words.
 _KNOWN = _RESERVED | frozenset(_NOT_MISSPELT.split())
+# What stands behind a value; the word before it is one.
+_BEHIND_VALUES = {"BETWEEN", "IN", "LIKE", "ILIKE", "IS", "AND", "OR", "::"} | set("=<>+-/%|.")
 _BEFORE_NAMES = {"FROM", "JOIN", "INTO", "TABLE", "VIEW", "UPDATE", ".", ",", "AS"}
 _CLOSING = {")": "(", "]": "[", "}": "{"}
 
@@ -335,7 +337,8 @@ def _syntax(
         known = word in _KNOWN and not (
             word == "INT" and i and parts[i - 1].text.upper() == "INSERT"
         )
-        if token.kind == "word" and not known and len(word) > 2:
+        value = "".join(t.text.upper() for t in parts[i + 1 : i + 2]) in _BEHIND_VALUES
+        if token.kind == "word" and not known and not value and len(word) > 2:
             close = difflib.get_close_matches(word, _WORDS, n=1, cutoff=0.75)
             if close:
                 message = f'syntax error at or near "{token.text}"'

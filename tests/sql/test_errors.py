@@ -286,6 +286,15 @@ def test_a_reserved_word_as_a_column_is_named(shared: tidewheel.Connection, colu
     assert caught.value.hint == f'{column} is a keyword; as a name it is written "{column}"'
 
 
+@pytest.mark.parametrize("column", ["comm", "jion", "t.colum"])
+def test_a_column_before_the_place_is_no_misspelt_keyword(
+    shared: tidewheel.Connection, column: str
+) -> None:
+    with pytest.raises(tidewheel.ProgrammingError, match='at or near "symmetric"') as caught:
+        shared.execute(f"SELECT 1 FROM t WHERE {column} BETWEEN symmetric 6 AND 3")
+    assert caught.value.hint is None
+
+
 def test_a_file_that_another_process_has_open(tmp_path: Path) -> None:
     file = tmp_path / "a.db"
     program = "import duckdb, sys; con = duckdb.connect(sys.argv[1]); print(1, flush=True); input()"
