@@ -41,7 +41,12 @@ _SHOW_VIEWS = "FROM tidewheel_views() lists the maintained views, SHOW TABLES al
 _SHOW_CREATE = "SELECT sql FROM tidewheel_views(), duckdb_tables() or duckdb_views()"
 _MADE_BY = ("INCREMENTAL", "LIVE", "DYNAMIC", "STREAMING", "CONTINUOUS")
 
+_REPLACE = "INSERT OR REPLACE INTO …, or INSERT … ON CONFLICT DO UPDATE SET …"
+
 _ELSEWHERE = {
+    "UPSERT": _REPLACE,
+    "REPLACE INTO": _REPLACE,
+    "INSERT IGNORE": "INSERT OR IGNORE INTO …, or INSERT … ON CONFLICT DO NOTHING",
     "SAVEPOINT": _SAVEPOINT,
     "RELEASE": _SAVEPOINT,
     "GRANT": _RIGHTS,
@@ -124,6 +129,7 @@ def behind(word: str, following: str) -> str | None:
 _PAIRS = {
     ("EMIT", "ON"): "leave EMIT … out: a view is right after every commit",
     ("WATERMARK", "FOR"): "leave WATERMARK … out: rows may come in any order",
+    ("ON", "DUPLICATE"): "INSERT … ON CONFLICT DO UPDATE SET …; excluded.name is the new value",
     (")", "APPEND"): "leave it out: every table may be changed in any way",
 }
 
