@@ -20,7 +20,7 @@ import duckdb
 from . import csv_errors, error_place, errors
 from .cures import cure
 from .statements import Statement, Token, tokens
-from .wrong_kind import CALLS, TABLES, behind, elsewhere
+from .wrong_kind import CALLS, SOME_ROWS, TABLES, behind, elsewhere
 
 _KINDS: dict[str, type[errors.Error]] = {
     "Parser": errors.ProgrammingError,
@@ -360,8 +360,15 @@ def _syntax(
         hint = "leave it out: writers take turns by themselves, and readers never wait"
     elif 0 < at < len(parts) and (
         found := behind(parts[at - 1].text.upper(), parts[at].text.upper())
+        or behind(parts[at].text.upper(), "".join(t.text.upper() for t in parts[at + 1 : at + 2]))
     ):
         hint = found
+    elif (
+        0 < at < len(parts)
+        and parts[0].text.upper() in ("UPDATE", "DELETE")
+        and parts[at].text.upper() in ("ORDER", "LIMIT")
+    ):
+        hint = SOME_ROWS
     elif at < len(parts) and parts[at].text.upper() in _RESERVED:
         word = parts[at].text
         before = parts[at - 1].text.upper()

@@ -130,8 +130,14 @@ _PAIRS = {
     ("EMIT", "ON"): "leave EMIT … out: a view is right after every commit",
     ("WATERMARK", "FOR"): "leave WATERMARK … out: rows may come in any order",
     ("ON", "DUPLICATE"): "INSERT … ON CONFLICT DO UPDATE SET …; excluded.name is the new value",
+    ("WITH", "ROLLUP"): "GROUP BY ROLLUP (…)",
+    ("WITH", "CUBE"): "GROUP BY CUBE (…)",
+    ("WITH", "TIES"): "QUALIFY rank() OVER (ORDER BY …) <= n, in place of FETCH or LIMIT",
     (")", "APPEND"): "leave it out: every table may be changed in any way",
 }
+
+SOME_ROWS = "WHERE rowid IN (SELECT rowid FROM … ORDER BY … LIMIT n)"
+"""In place of ORDER BY and LIMIT of an UPDATE or DELETE."""
 
 _WINDOW = "time_bucket(INTERVAL 1 HOUR, ts) is the window of a row: group by it"
 _TIME = "nothing changes a view but a commit: keep the time in a table, and join with it"
