@@ -97,11 +97,19 @@ class Epoch:
 
 
 class History:
-    """The last epochs' deltas, bounded; subscribers read it at their own pace."""
+    """The last epochs' deltas, bounded; subscribers read it at their own pace.
 
-    def __init__(self, max_epochs: int = 10_000, max_bytes: int = 256 << 20) -> None:
+    `unread_bytes` is the bound while nobody subscribes: for who was here, and goes on.
+    """
+
+    def __init__(
+        self, max_epochs: int = 10_000, max_bytes: int = 256 << 20, unread_bytes: int = 32 << 20
+    ) -> None:
         self.max_epochs = max_epochs
         self.max_bytes = max_bytes
+        self.unread_bytes = unread_bytes
+        self.readers: WeakSet[object] = WeakSet()
+        """The subscriptions that are not closed."""
         self.changed = threading.Condition()
         self.waiting: set[Callable[[], object]] = set()
         """Called when something changed, with `changed` held: event loops that wait."""
@@ -118,8 +126,9 @@ class History:
         with self.changed:
             self._epochs.append(Epoch(number, deltas, size))
             self._bytes += size
+            most = self.max_bytes if self.readers else self.unread_bytes
             while len(self._epochs) > self.max_epochs or (
-                self._bytes > self.max_bytes and len(self._epochs) > 1
+                self._bytes > most and len(self._epochs) > 1
             ):
                 old = self._epochs.popleft()
                 self._bytes -= old.bytes

@@ -77,6 +77,8 @@ class Subscription(Iterator[Update], AsyncIterator[Update]):
         self._check_open = check_open
         self._closed = False
         self.schema = schema.append(pa.field(WEIGHT, pa.int64()))
+        with database.history.changed:
+            database.history.readers.add(self)
 
     @property
     def epoch(self) -> int:
@@ -133,6 +135,7 @@ class Subscription(Iterator[Update], AsyncIterator[Update]):
         """End the subscription; a waiting `read` returns None."""
         self._closed = True
         with self._database.history.changed:
+            self._database.history.readers.discard(self)
             self._database.history.wake()
 
     def __enter__(self) -> Subscription:

@@ -134,8 +134,8 @@ class Replaced:
     def __init__(self, old: pa.Table, new: pa.Table) -> None:
         self._tables: tuple[pa.Table, pa.Table] | None = (old, new)
         self._found: pa.Table | None = None
-        self.nbytes = int(old.nbytes)
-        """Bytes held: the new rows are the view's own, or the next one's old ones."""
+        self.nbytes = int(old.nbytes) + int(new.nbytes)
+        """Bytes held, at most: the new rows may be the view's own, or the next one's old ones."""
 
     def table(self) -> pa.Table:
         """As `Change.table`. Subscribers call it in threads of their own: twice does no harm."""

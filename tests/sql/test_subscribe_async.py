@@ -148,3 +148,28 @@ def test_a_closed_connection_is_no_end_of_the_changes() -> None:
             read()
     waiting.close()
     assert list(waiting) == []
+
+
+def test_what_nobody_follows_is_kept_for_a_short_while(connection: tidewheel.Connection) -> None:
+    """Views computed anew put all their rows into the history: it may not grow for nobody."""
+    connection.execute("insert into t from range(50000)")
+    connection.execute(
+        "create materialized view w as select a, mode(a % 7) over (partition by a % 3) as m from t"
+    )
+    history = connection._session.database.history
+    for value in range(40):
+        insert(connection, value)
+    alone = history._bytes
+    assert alone <= history.unread_bytes
+    resumed = connection.subscribe("w", history._epochs[0].number)
+    for value in range(40):
+        insert(connection, value)
+    assert 2 * alone < history._bytes <= history.max_bytes
+    assert resumed.read(1) is not None  # none of what it has not read is gone
+    history.max_bytes = alone
+    insert(connection, 1)
+    with pytest.raises(tidewheel.OperationalError, match="fell behind"):
+        resumed.read(1)
+    resumed.close()
+    insert(connection, 2)
+    assert history._bytes <= history.unread_bytes
