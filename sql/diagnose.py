@@ -17,7 +17,7 @@ from itertools import islice
 
 import duckdb
 
-from . import csv_errors, error_place, errors
+from . import csv_errors, error_place, errors, other_systems
 from .cures import cure
 from .statements import Statement, Token, tokens
 from .wrong_kind import CALLS, SOME_ROWS, TABLES, behind, elsewhere
@@ -226,10 +226,9 @@ def _plain(report: Report, names: Iterable[str]) -> tuple[str, str | None]:
             hint = f"nearest: {', '.join(dict.fromkeys(candidates))}"
             if report.subtype == "COLUMN_NOT_FOUND":
                 hint += f"; text is written in single quotes: '{wanted}'"
-    if "Function with name" in message and wanted and wanted.lower() in CALLS:
-        hint = CALLS[wanted.lower()]
-    elif message.startswith("Table with name") and wanted and wanted.lower() in TABLES:
-        hint = TABLES[wanted.lower()]
+    known = next((k for begin, k in _CURES.items() if begin in message), {})
+    if wanted and (cure_of := known.get(wanted.lower())):
+        hint = cure_of
     elif message == error_place.NO_LIST:
         hint = "write what to select behind it: columns, or * for all"
     elif message.startswith("Please provide an index name"):
@@ -246,6 +245,15 @@ def _plain(report: Report, names: Iterable[str]) -> tuple[str, str | None]:
         message = f"the values of a list among the parameters have no common type: {kinds}"
         hint = "for JSON pass text: json.dumps(value)"
     return message, hint
+
+
+_CURES: dict[str, dict[str, str]] = {
+    "Function with name": CALLS | other_systems.CALLS,
+    "Table with name": TABLES | other_systems.TABLES,
+    "Type with name": other_systems.TYPES,
+    "Referenced column": other_systems.COLUMNS,
+}
+"""By what DuckDB says of a name: the names that other systems have."""
 
 
 def _no_function(message: str, listing: str) -> tuple[str, str]:
@@ -356,6 +364,10 @@ def _syntax(
         hint = "commands with a backslash are the shell's; SHOW TABLES and DESCRIBE name are SQL"
     elif at == 0 and hint is None and parts and parts[0].text.upper() not in _WORDS:
         hint = "a statement begins with a verb, such as SELECT, FROM, INSERT, CREATE or COPY"
+    elif at < len(parts) and (
+        found := other_systems.syntax([t.text.upper() for t in parts[: at + 4]], at)
+    ):
+        hint = found
     elif [t.text.upper() for t in parts[at : at + 2]] in (["FOR", "UPDATE"], ["FOR", "SHARE"]):
         hint = "leave it out: writers take turns by themselves, and readers never wait"
     elif 0 < at < len(parts) and (
