@@ -144,6 +144,20 @@ def test_all_rows_go(con: tidewheel.Connection, sql: str) -> None:
     con.close()
 
 
+def test_what_tables_do_not_have_yet_is_not_computed_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An upsert whose rows are known goes through the views before DuckDB has it."""
+    monkeypatch.setattr(view_choice, "LARGE", 3)
+    with tidewheel.connect() as con:
+        con.execute("CREATE TABLE p (k INTEGER PRIMARY KEY, v INTEGER)")
+        con.execute("CREATE MATERIALIZED VIEW twice AS SELECT k, v * 2 AS w FROM p")
+        con.execute("INSERT INTO p VALUES (1, 1), (2, 2)")
+        con.execute("INSERT INTO p VALUES (3, 3)")
+        known = "VALUES (1, 10), (2, 20), (3, 30)"
+        con.execute(f"INSERT INTO p {known} ON CONFLICT DO UPDATE SET v = excluded.v")
+        assert sorted(con.execute("FROM twice").fetchall()) == [(1, 20), (2, 40), (3, 60)]
+        assert con.execute("VERIFY VIEW twice").fetchall() == []
+
+
 def test_a_failure_is_undone(con: tidewheel.Connection) -> None:
     con.execute("CREATE MATERIALIZED VIEW inverse AS SELECT 1 // (min(i) - 299) AS x FROM t")
     with pytest.raises(tidewheel.Error):
