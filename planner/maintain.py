@@ -77,6 +77,8 @@ class MaintainedView:
     seconds: float = 0.0
     """Spent on all its epochs."""
     fill_seconds: float = 0.0
+    followed_from: int = 0
+    """How many writers had ended when it was filled; changes of later ones went through it."""
     last_epoch: int | None = None
     """The last epoch that changed what it reads, and how long that took."""
     last_seconds: float = 0.0
@@ -205,8 +207,10 @@ class Maintainer:
             plan = view.make_plan()
             self.settle()
             started = perf_counter()  # (what a process loads for its first view is not the view's)
-            self.shared.begin(run.of(view))
-            plan.hydrate(run.of(view))
+            here = run.of(view)
+            view.followed_from = here.filling()
+            self.shared.begin(here)
+            plan.hydrate(here)
             view.plan = plan
             view.fill_seconds = perf_counter() - started
             view.iterations.add(run.epoch, plan.iterations())

@@ -82,6 +82,9 @@ class Run(Queries, Protocol):
     def of(self, view: MaintainedView) -> Run:
         """The same for one view: its query means what it meant where it was made."""
 
+    def filling(self) -> int:
+        """The view is being filled; how many writers had ended by now."""
+
     def there(self) -> AbstractContextManager[None]:
         """Be there for several queries: to go there and back may take longer than one."""
 

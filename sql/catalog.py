@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import duckdb
@@ -30,7 +30,9 @@ class Relation:
 class Catalog:
     """Names and types in one connection's database, asked of DuckDB when they are needed."""
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection, lock: threading.RLock) -> None:
+    def __init__(
+        self, connection: Callable[[], duckdb.DuckDBPyConnection], lock: threading.RLock
+    ) -> None:
         self._connection = connection
         self._lock = lock
         self._names: tuple[int, tuple[str, ...]] = (0, ())
@@ -70,7 +72,7 @@ class Catalog:
         found = self._described.get(query)
         if found is None:
             with self._lock:
-                rows = self._connection.execute(f"DESCRIBE {query}").fetchall()
+                rows = self._connection().execute(f"DESCRIBE {query}").fetchall()
             found = self._described[query] = tuple((r[0], r[1]) for r in rows)
         return found
 
@@ -78,31 +80,40 @@ class Catalog:
         """Names of all tables and views, qualified where they need it: for near misses."""
         if self._names[0] != self.version:
             with self._lock:
-                rows = self._connection.execute(
-                    "SELECT CASE WHEN schema_name = current_schema() AND "
-                    "database_name = current_database() OR temporary THEN name "
-                    "ELSE schema_name || '.' || name END FROM ("
-                    "SELECT database_name, schema_name, table_name AS name, temporary "
-                    "FROM duckdb_tables() WHERE NOT internal UNION ALL "
-                    "SELECT database_name, schema_name, view_name, temporary "
-                    "FROM duckdb_views() WHERE NOT internal) WHERE NOT starts_with(name, '__tw_') "
-                    "AND schema_name <> '__tidewheel' "
-                    "ORDER BY 1"
-                ).fetchall()
+                rows = (
+                    self._connection()
+                    .execute(
+                        "SELECT CASE WHEN schema_name = current_schema() AND "
+                        "database_name = current_database() OR temporary THEN name "
+                        "ELSE schema_name || '.' || name END FROM ("
+                        "SELECT database_name, schema_name, table_name AS name, temporary "
+                        "FROM duckdb_tables() WHERE NOT internal UNION ALL "
+                        "SELECT database_name, schema_name, view_name, temporary "
+                        "FROM duckdb_views() WHERE NOT internal) "
+                        "WHERE NOT starts_with(name, '__tw_') "
+                        "AND schema_name <> '__tidewheel' "
+                        "ORDER BY 1"
+                    )
+                    .fetchall()
+                )
             self._names = (self.version, tuple(r[0] for r in rows))
         return self._names[1]
 
     def relations(self) -> list[Relation]:
         """All tables and views that are not DuckDB's own, with their columns."""
         with self._lock:
-            rows = self._connection.execute(
-                "SELECT c.database_name, c.schema_name, c.table_name, "
-                "CASE WHEN v.view_name IS NULL THEN 'table' ELSE 'view' END, "
-                "list((c.column_name, c.data_type) ORDER BY c.column_index) "
-                "FROM duckdb_columns() AS c LEFT JOIN duckdb_views() AS v "
-                "ON v.view_oid = c.table_oid AND v.database_oid = c.database_oid "
-                "WHERE NOT c.internal GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3"
-            ).fetchall()
+            rows = (
+                self._connection()
+                .execute(
+                    "SELECT c.database_name, c.schema_name, c.table_name, "
+                    "CASE WHEN v.view_name IS NULL THEN 'table' ELSE 'view' END, "
+                    "list((c.column_name, c.data_type) ORDER BY c.column_index) "
+                    "FROM duckdb_columns() AS c LEFT JOIN duckdb_views() AS v "
+                    "ON v.view_oid = c.table_oid AND v.database_oid = c.database_oid "
+                    "WHERE NOT c.internal GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3"
+                )
+                .fetchall()
+            )
         return [
             Relation(database, schema, name, kind, tuple(tuple(c) for c in columns))
             for database, schema, name, kind, columns in rows

@@ -30,7 +30,7 @@ class Maintenance:
         ahead: bool = False,
         looked: set[str] | None = None,
     ) -> None:
-        """`looked`: is told the views whose plans read tables in the transaction."""
+        """`looked`: is told the views whose plans are filled or read tables in the transaction."""
         self._views = views
         self._view = view
         self.ahead = ahead
@@ -63,11 +63,18 @@ class Maintenance:
     def row(self, sql: str) -> Sequence[Any]:
         return self.rows(sql)[0]
 
+    def filling(self) -> int:
+        self._looks()  # (also if another view has all that it reads)
+        return self._views.database.writer.ended
+
+    def _looks(self) -> None:
+        if self._looked is not None and self._view is not None:
+            self._looked.add(self._view.key)
+
     @contextmanager
     def _provided(self) -> Iterator[None]:
         stop_if_asked()
-        if self._looked is not None and self._view is not None:
-            self._looked.add(self._view.key)
+        self._looks()
         with self.there():
             if self._view is not None:
                 self._views.provide(self._view)

@@ -92,15 +92,13 @@ class Runner:
         session = self.session
         verb, *rest = statement.words
         if verb in ("BEGIN", "START"):
-            written = session.database.written  # or more: DuckDB looks when a table is read
             try:
                 self._count(statement, None)
             except duckdb.InterruptException:
                 session.views.take_back()  # it had begun
                 raise
-            session.in_transaction = True
+            session.in_transaction = session.unread = True
             session.catalog.changed()
-            session.views.begin(written)
             return
         if rest not in ([], ["TRANSACTION"], ["WORK"]):
             self._count(statement, None)  # DuckDB says what is wrong with it; nothing has ended

@@ -65,6 +65,8 @@ class Session:
         """Noted only if somebody may look."""
         self.temporary = False
         self.in_transaction = False
+        self.unread = False
+        """Has a transaction begun that has not looked at the database yet?"""
         self.autocommit = True
         """If not, the first statement outside a transaction starts one."""
         self.safe_mode = safe_mode
@@ -80,7 +82,7 @@ class Session:
         self._runner = Runner(self)
         with self.guard(NO_STATEMENT):
             self._duckdb = opening.connect(database, read_only, config, safe_mode, self.settings)
-        self.catalog = Catalog(self._duckdb, self.lock)
+        self.catalog = Catalog(lambda: self.unwritten, self.lock)
         self.database = Database.of(database)
         self.views = Views(self, _plan_view)
         self.known_rows = KnownRows(self)
@@ -89,13 +91,17 @@ class Session:
     @property
     def connection(self) -> duckdb.DuckDBPyConnection:
         """DuckDB's, with everything written that waits."""
+        found = self.unwritten
         if self.behind.waiting:
             self.write_behind()
-        return self._duckdb
+        return found
 
     @property
     def unwritten(self) -> duckdb.DuckDBPyConnection:
         """DuckDB's as it is, for what does not look at tables."""
+        if self.unread:
+            self.unread = False
+            self.views.begin()
         return self._duckdb
 
     def write_behind(self) -> None:

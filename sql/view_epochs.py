@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 
 from tidewheel.engine.arrow import pa
+from tidewheel.engine.interruption import unbroken
 from tidewheel.engine.kernels.duckdb import roll_back
 from tidewheel.engine.operators.shared import KEYS
 from tidewheel.engine.operators.unkept import Unkept
@@ -141,9 +142,9 @@ class Epochs(Reading):
         """A transaction around a block, if none is open."""
         return _Implicit(self)
 
-    def begin(self, written: tuple[int, int]) -> None:
-        """After DuckDB's BEGIN; `written`: what others had committed before."""
-        self._start = written
+    def begin(self) -> None:
+        """The user's transaction is about to look at the database: DuckDB's BEGIN does not yet."""
+        self._start = self.database.written
         self._own_rows.clear()
 
     def commit(self) -> None:
@@ -231,7 +232,11 @@ class Epochs(Reading):
         a row is deleted that another transaction has updated, or updated that another deleted.
         """
         start, info = self._start, self.watched_tables().get(key)
-        if start is None or self.database.removed.get(key, -1) < start[1]:
+        if start is None:
+            return False
+        hot = [view for view in self._maintainer.views.values() if view.hot and key in view.reads]
+        since = min((view.followed_from for view in hot), default=0)  # before, nobody looked
+        if max(since, self.database.removed.get(key, -1)) < start[1]:
             return False
         if info is None or not info.key:
             return True  # rows may be equal
@@ -246,7 +251,8 @@ class Epochs(Reading):
         """The views that looked at tables in a transaction that lacks others' commits look again.
 
         Behind the commit, and before anybody else reads or writes. Gives those that could not, as
-        their query fails on what both left: they hold nothing.
+        their query fails on what both left: they hold nothing. The statement has done its work in
+        time: what comes after it, it can't be late with.
         """
         views = self._maintainer
         keys = looked | {*views.readers(looked)}
@@ -256,7 +262,8 @@ class Epochs(Reading):
             deltas.pop(view.key, None)
             before = self.database.maintainer.views.get(view.key)
             try:
-                plan = views.heat(view.key, Maintenance(self)).plan
+                with self.host.limit.stopped(), unbroken():
+                    plan = views.heat(view.key, Maintenance(self)).plan
             except Exception:
                 continue
             if plan is not None and before is not None and before.pinned is not None:

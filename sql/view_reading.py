@@ -380,10 +380,9 @@ class Reading(Homes):
         if not held and not writer.try_acquire(self):
             return False
         try:
+            if self.host.in_transaction and self._behind_others:
+                return False  # somebody has committed just now
             self._maintainer.heat(key, Maintenance(self))
-            # (what others did to tables that no view followed is not known)
-            now = dict.fromkeys(self._maintainer.watched(), writer.ended)
-            self.database.removed.update(now)
         except BaseException:
             if limit.late():
                 view.too_short = limit.milliseconds or 0

@@ -128,7 +128,7 @@ class Registry:
         self._overlay: Maintainer | None = None
         self._anew: set[str] = set()
         self._start: tuple[int, int] | None = None
-        """`Database.written` when the user's transaction began, which sees nothing older."""
+        """`Database.written` when the user's transaction first looked: it sees that, or more."""
         self._registered: dict[str, pa.Table | Exchanged | None] = {}
         """By a view's token: one that is dropped and made anew is another one."""
         self._swept = 0

@@ -438,3 +438,39 @@ def test_a_row_that_two_transactions_change(key: str, theirs: str, ours: str) ->
                 con.rollback()
         want = other.execute("SELECT sum(c), sum(d) FROM t").fetchall()
         assert con.execute("FROM v").fetchall() == other.execute("FROM v").fetchall() == want
+
+
+@pytest.mark.parametrize("key", ["", "PRIMARY KEY"])
+@pytest.mark.parametrize("late", [True, False])
+def test_a_view_that_was_made_after_a_row_was_changed(tmp_path: Path, key: str, late: bool) -> None:
+    """Nobody watched the table when the other transaction changed it."""
+    path = tmp_path / "made.db"
+    with tidewheel.connect(path) as con, tidewheel.connect(path) as other:
+        con.execute(f"CREATE TABLE t (a INTEGER {key}, c INTEGER); INSERT INTO t VALUES (1, 1)")
+        con.execute("INSERT INTO t VALUES (2, 2)")
+        con.execute("BEGIN")
+        if late:
+            con.execute("FROM t").fetchall()
+        other.execute("UPDATE t SET c = 100 WHERE a = 1")
+        other.execute("CREATE MATERIALIZED VIEW v AS SELECT sum(c) AS c FROM t")
+        assert other.execute("FROM v").fetchall() == [(102,)]
+        con.execute("DELETE FROM t WHERE a = 1; COMMIT")
+        assert con.execute("FROM v").fetchall() == other.execute("FROM v").fetchall() == [(2,)]
+        assert other.execute("VERIFY VIEW v").fetchall() == []
+
+
+def test_a_transaction_that_has_not_looked_lacks_nothing() -> None:
+    """DuckDB's snapshot is that of the first look, not of BEGIN."""
+    name = ":memory:first_look"
+    with tidewheel.connect(name) as con, tidewheel.connect(name) as other:
+        con.execute(
+            "CREATE TABLE t (a INTEGER); CREATE MATERIALIZED VIEW v AS SELECT sum(a) FROM t"
+        )
+        con.execute("BEGIN")
+        other.execute("INSERT INTO t VALUES (1)")
+        assert con.execute("FROM t").fetchall() == con.execute("FROM v").fetchall() == [(1,)]
+        assert not con._session.views._behind_others
+        other.execute("INSERT INTO t VALUES (2)")
+        assert con.execute("FROM t").fetchall() == con.execute("FROM v").fetchall() == [(1,)]
+        con.execute("INSERT INTO t VALUES (4); COMMIT")
+        assert con.execute("FROM v").fetchall() == other.execute("FROM v").fetchall() == [(7,)]
