@@ -80,40 +80,33 @@ class Catalog:
         """Names of all tables and views, qualified where they need it: for near misses."""
         if self._names[0] != self.version:
             with self._lock:
-                rows = (
-                    self._connection()
-                    .execute(
-                        "SELECT CASE WHEN schema_name = current_schema() AND "
-                        "database_name = current_database() OR temporary THEN name "
-                        "ELSE schema_name || '.' || name END FROM ("
-                        "SELECT database_name, schema_name, table_name AS name, temporary "
-                        "FROM duckdb_tables() WHERE NOT internal UNION ALL "
-                        "SELECT database_name, schema_name, view_name, temporary "
-                        "FROM duckdb_views() WHERE NOT internal) "
-                        "WHERE NOT starts_with(name, '__tw_') "
-                        "AND schema_name <> '__tidewheel' "
-                        "ORDER BY 1"
-                    )
-                    .fetchall()
-                )
+                con = self._connection()
+                rows = con.execute(
+                    "SELECT CASE WHEN schema_name = current_schema() AND "
+                    "database_name = current_database() OR temporary THEN name "
+                    "ELSE schema_name || '.' || name END FROM ("
+                    "SELECT database_name, schema_name, table_name AS name, temporary "
+                    "FROM duckdb_tables() WHERE NOT internal UNION ALL "
+                    "SELECT database_name, schema_name, view_name, temporary "
+                    "FROM duckdb_views() WHERE NOT internal) WHERE NOT starts_with(name, '__tw_') "
+                    "AND schema_name <> '__tidewheel' "
+                    "ORDER BY 1"
+                ).fetchall()
             self._names = (self.version, tuple(r[0] for r in rows))
         return self._names[1]
 
     def relations(self) -> list[Relation]:
         """All tables and views that are not DuckDB's own, with their columns."""
         with self._lock:
-            rows = (
-                self._connection()
-                .execute(
-                    "SELECT c.database_name, c.schema_name, c.table_name, "
-                    "CASE WHEN v.view_name IS NULL THEN 'table' ELSE 'view' END, "
-                    "list((c.column_name, c.data_type) ORDER BY c.column_index) "
-                    "FROM duckdb_columns() AS c LEFT JOIN duckdb_views() AS v "
-                    "ON v.view_oid = c.table_oid AND v.database_oid = c.database_oid "
-                    "WHERE NOT c.internal GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3"
-                )
-                .fetchall()
-            )
+            con = self._connection()
+            rows = con.execute(
+                "SELECT c.database_name, c.schema_name, c.table_name, "
+                "CASE WHEN v.view_name IS NULL THEN 'table' ELSE 'view' END, "
+                "list((c.column_name, c.data_type) ORDER BY c.column_index) "
+                "FROM duckdb_columns() AS c LEFT JOIN duckdb_views() AS v "
+                "ON v.view_oid = c.table_oid AND v.database_oid = c.database_oid "
+                "WHERE NOT c.internal GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3"
+            ).fetchall()
         return [
             Relation(database, schema, name, kind, tuple(tuple(c) for c in columns))
             for database, schema, name, kind, columns in rows
