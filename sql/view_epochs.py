@@ -144,7 +144,7 @@ class Epochs(Reading):
 
     def begin(self) -> None:
         """The user's transaction is about to look at the database: DuckDB's BEGIN does not yet."""
-        self._start = self.database.written
+        self._start, self._start_catalog = self.database.written, self.database.catalog_version
         self._own_rows.clear()
 
     def commit(self) -> None:
@@ -440,6 +440,9 @@ class Epochs(Reading):
         self._overlay = None
         self._anew = set()
         self._own_rows.clear()
+        if self._start is not None and self._start_catalog != self.database.catalog_version:
+            with self.database.reading:  # what it read of the catalog may be as others left it
+                self.database.catalog_version += 1
         self._start = None
         self.come_back()
         self.database.writer.release(self)

@@ -129,6 +129,8 @@ class Registry:
         self._anew: set[str] = set()
         self._start: tuple[int, int] | None = None
         """`Database.written` when the user's transaction first looked: it sees that, or more."""
+        self._start_catalog = 0
+        """The catalog's version then."""
         self._registered: dict[str, pa.Table | Exchanged | None] = {}
         """By a view's token: one that is dropped and made anew is another one."""
         self._swept = 0

@@ -13,6 +13,7 @@ import pytest
 
 import tidewheel
 from tidewheel.engine.kernels.spark import Spark
+from tidewheel.sql.views import Views
 
 
 @pytest.fixture
@@ -474,3 +475,35 @@ def test_a_transaction_that_has_not_looked_lacks_nothing() -> None:
         assert con.execute("FROM t").fetchall() == con.execute("FROM v").fetchall() == [(1,)]
         con.execute("INSERT INTO t VALUES (4); COMMIT")
         assert con.execute("FROM v").fetchall() == other.execute("FROM v").fetchall() == [(7,)]
+
+
+def test_a_table_that_another_connection_has_altered_meanwhile() -> None:
+    """What a transaction with an older snapshot reads of the catalog is not kept behind it."""
+    name = ":memory:altered_meanwhile"
+    with tidewheel.connect(name) as con, tidewheel.connect(name) as other:
+        con.execute("CREATE TABLE t (a INTEGER, c INTEGER, d INTEGER)")
+        con.execute("CREATE MATERIALIZED VIEW v AS SELECT a, sum(c) AS s FROM t GROUP BY a; FROM v")
+        con.execute("BEGIN; FROM t")
+        other.execute("ALTER TABLE t DROP COLUMN d")
+        with pytest.raises(tidewheel.Error, match="3 columns"):
+            con.execute("INSERT INTO t VALUES (1, 2)")
+        con.execute("ROLLBACK; BEGIN; INSERT INTO t VALUES (1, 2); COMMIT")
+        assert con.execute("FROM v").fetchall() == [(1, 2)]
+
+
+def test_a_transaction_that_waits_before_it_looks_sees_what_others_committed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """DuckDB's BEGIN takes no snapshot: its first look at the database does."""
+    name = ":memory:waits_first"
+    with tidewheel.connect(name) as con, tidewheel.connect(name) as other:
+        con.execute("CREATE TABLE t (a INTEGER)")
+        con.execute("CREATE MATERIALIZED VIEW v AS SELECT list(a) AS l FROM t")
+        other.execute("FROM v")
+        monkeypatch.setattr(Views, "_look_again", None)  # (nothing is to be computed twice)
+        con.execute("BEGIN")
+        other.execute("INSERT INTO t VALUES (1)")
+        con.execute("INSERT INTO t VALUES (2)")
+        assert con.execute("FROM v").fetchall() == [([1, 2],)]
+        con.execute("COMMIT")
+        assert other.execute("FROM v").fetchall() == [([1, 2],)]
