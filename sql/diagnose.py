@@ -20,7 +20,6 @@ import duckdb
 from . import csv_errors, error_place, errors, other_systems, syntax_errors
 from .cures import cure
 from .statements import Statement, tokens
-from .wrong_kind import CALLS, TABLES, elsewhere
 
 _KINDS: dict[str, type[errors.Error]] = {
     "Parser": errors.ProgrammingError,
@@ -134,7 +133,10 @@ def translate(
         if position is None and known.word is not None and known.word < len(words):
             position, length = words[known.word].start, len(words[known.word].text)
     if report.kind in ("Parser", "Catalog"):
-        hint = elsewhere([t.text.upper() for t in islice(tokens(statement.text), 5)]) or hint
+        hint = (
+            other_systems.elsewhere([t.text.upper() for t in islice(tokens(statement.text), 5)])
+            or hint
+        )
     return _class(report, error)(
         message,
         hint=hint,
@@ -250,8 +252,8 @@ def _plain(report: Report, names: Iterable[str]) -> tuple[str, str | None]:
 
 
 _CURES: dict[str, dict[str, str]] = {
-    "Function with name": CALLS | other_systems.CALLS,
-    "Table with name": TABLES | other_systems.TABLES,
+    "Function with name": other_systems.CALLS,
+    "Table with name": other_systems.TABLES,
     "Type with name": other_systems.TYPES,
     "Referenced column": other_systems.COLUMNS,
 }

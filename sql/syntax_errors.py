@@ -6,7 +6,6 @@ import difflib
 
 from . import other_systems
 from .statements import Statement, Token, tokens
-from .wrong_kind import SOME_ROWS, behind
 
 _KEYWORDS = """
 SELECT FROM WHERE GROUP ORDER HAVING LIMIT OFFSET UNION EXCEPT INTERSECT JOIN LEFT RIGHT FULL
@@ -71,19 +70,6 @@ def told(
         found := other_systems.syntax([t.text.upper() for t in parts[: at + 4]], at)
     ):
         hint = found
-    elif [t.text.upper() for t in parts[at : at + 2]] in (["FOR", "UPDATE"], ["FOR", "SHARE"]):
-        hint = "leave it out: writers take turns by themselves, and readers never wait"
-    elif 0 < at < len(parts) and (
-        found := behind(parts[at - 1].text.upper(), parts[at].text.upper())
-        or behind(parts[at].text.upper(), "".join(t.text.upper() for t in parts[at + 1 : at + 2]))
-    ):
-        hint = found
-    elif (
-        0 < at < len(parts)
-        and parts[0].text.upper() in ("UPDATE", "DELETE")
-        and parts[at].text.upper() in ("ORDER", "LIMIT")
-    ):
-        hint = SOME_ROWS
     elif at < len(parts) and parts[at].text.upper() in _RESERVED:
         word = parts[at].text
         before = parts[at - 1].text.upper()
