@@ -252,6 +252,8 @@ def _native(low: Lowering, node: LetRec, binding: Binding, native: Block) -> Ope
             if node.enough is not None:
                 # DuckDB would compute ahead, and might fail there.
                 rows = max(1, min(rows, node.enough))
+            if bounds.deadline is not None:
+                rows = min(rows, 8192)  # the clock is looked at between batches
             sql = f"SELECT * FROM (\n{sql}\n) LIMIT {most}"
             once = not context.in_transaction
             return KernelReader(context.connection, context.lock, sql, None, given, rows, once=once)

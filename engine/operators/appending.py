@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidewheel.engine.arrow import array_of, numbers
-from tidewheel.engine.operators.budget import Meter
+from tidewheel.engine.operators.budget import Meter, compared
 from tidewheel.engine.operators.cycle import Bags, Cycle
 from tidewheel.engine.operators.lookup import Relation
 from tidewheel.engine.operators.rowset import RowSet, repeats
@@ -28,7 +28,6 @@ _WORTH = 500  # rows of a relation that are made Python's in the time of one sma
 _AT_ONCE = 64  # small steps between two looks at the bounds
 _ENDLESS = 1 << 62
 _MOST = 1_000_000  # rows that are Python's, some 100 bytes each
-_COMPARED = 1_000_000  # rows that are compared to tell why a loop does not end
 
 Chunks = list[list[Ints]]
 
@@ -151,7 +150,7 @@ class Appending:
         """What stays of the step that passed a bound. Raises RecursionLimitError on `error`."""
         budget, rows = self.meter.budget, len(columns[0])
         if budget.on_limit == "error":
-            raise self.meter.error(bound, self._repeats(columns, chunks))
+            raise self.meter.error(bound, self._repeats(bound, columns, chunks))
         kept = rows
         if budget.iterations is not None and self.meter.iteration > budget.iterations:
             kept = 0
@@ -159,9 +158,9 @@ class Appending:
             kept = min(rows, max(0, rows - (self.meter.rows - budget.rows)))
         return [c[:kept] for c in columns]
 
-    def _repeats(self, columns: list[Ints], chunks: Chunks) -> bool:
+    def _repeats(self, bound: str, columns: list[Ints], chunks: Chunks) -> bool:
         """Did the last step give rows only that the steps before it gave?"""
-        if not chunks or self.meter.rows > _COMPARED:
+        if self.seen is not None or not chunks or self.meter.rows > compared(bound):
             return False
         return repeats(map(_table, chunks), _table(columns))
 

@@ -53,6 +53,10 @@ class Budget:
             bytes=self.bytes or memory // 4,
         )
 
+    def late(self) -> bool:
+        """Is the deadline over?"""
+        return self.deadline is not None and clock.monotonic() > self.deadline
+
     def stop_if_asked(self) -> None:
         """Raise if the statement was interrupted."""
         stop_if_set(self.interrupted)
@@ -60,6 +64,11 @@ class Budget:
 
 BOUNDS: ContextVar[Budget] = ContextVar("bounds", default=Budget())  # noqa: B039  frozen
 """What bounds the loops of maintained views while a statement changes what they read."""
+
+
+def compared(bound: str) -> int:
+    """How many rows may be compared to tell why a loop that passed `bound` does not end."""
+    return 20_000 if bound == "statement_timeout" else 1_000_000  # (then the time is over)
 
 
 @dataclass
@@ -88,7 +97,7 @@ class Meter:
         Raises Interrupted.
         """
         budget = self.budget
-        late = budget.deadline is not None and clock.monotonic() > budget.deadline
+        late = budget.late()
         if not late or rows == 0:  # a statement that is late was asked to stop for that
             budget.stop_if_asked()
         self.iteration = iteration

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from tidewheel.engine.arrow import array_of, numbers
 from tidewheel.engine.dataflow.vertex import Vertex
-from tidewheel.engine.operators.budget import Budget, Meter
+from tidewheel.engine.operators.budget import Budget, Meter, RecursionLimitError, compared
 from tidewheel.engine.operators.rowset import repeats
 from tidewheel.engine.progress.timestamp import Timestamp
 
@@ -82,13 +82,18 @@ class NativeLoop(Vertex):
                     )
                     meter.deltas.clear()
                     meter.deltas.extend(int(n) for n in per_step[-10:])
-                    raise meter.error(bound, self._repeats([*batches, batch], per_step))
+                    raise meter.error(bound, self._repeats(bound, [*batches, batch], per_step))
                 batches.append(batch)
                 if self._enough is not None and meter.rows >= self._enough:
                     stopped = True
                     break
             schema = reader.schema
             finished = not stopped
+        except Exception as error:
+            # The statement's alarm may have ended DuckDB's before the clock was looked at here.
+            if isinstance(error, RecursionLimitError) or not (budget.late() and meter.iteration):
+                raise
+            raise meter.error("statement_timeout") from error
         finally:
             if late or (not finished and not _drained(reader)):
                 self._interrupt()  # closing alone would wait for the iteration that runs
@@ -104,9 +109,9 @@ class NativeLoop(Vertex):
             for step in np.flatnonzero(counts).tolist():
                 self._budget.watch(self._label, (step,), int(counts[step]))
 
-    def _repeats(self, batches: list[pa.RecordBatch], per_step: Any) -> bool:
+    def _repeats(self, bound: str, batches: list[pa.RecordBatch], per_step: Any) -> bool:
         """Did the last step give rows only that the steps before it gave?"""
-        if not len(per_step) or sum(b.num_rows for b in batches) > 1_000_000:
+        if not len(per_step) or sum(b.num_rows for b in batches) > compared(bound):
             return False
         table = pa.Table.from_batches(batches)
         last = table.slice(max(0, table.num_rows - int(per_step[-1])))

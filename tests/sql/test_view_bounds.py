@@ -113,11 +113,15 @@ def test_a_commit_that_runs_away_is_refused(form: str) -> None:
         before = sorted(con.execute("from v").fetchall()), con.execute("from edge").fetchall()
         for number, (bound, value) in enumerate(BOUNDS.items()):
             con.execute(f"set {bound} = {value}")
-            con.execute("begin; insert into log values (1)")
-            con.execute(change)
-            with pytest.raises(tidewheel.OperationalError) as caught:
-                con.execute("commit")
-            said = str(caught.value)
+            for _ in range(3):
+                con.execute("begin; insert into log values (1)")
+                con.execute(change)
+                with pytest.raises(tidewheel.OperationalError) as caught:
+                    con.execute("commit")
+                said = str(caught.value)
+                # (a process that the machine holds up for long is stopped from outside its loop)
+                if not said.startswith("the statement took longer than statement_timeout"):
+                    break
             # (that rows of a bag repeat is seen before so much time has passed)
             if (form, bound) == ("bag", "statement_timeout"):
                 assert "never ends: iteration " in said
