@@ -19,6 +19,7 @@ from sqlglot import exp
 
 from tidewheel.engine.operators.accumulate import Accumulate
 from tidewheel.engine.operators.asked import Ask
+from tidewheel.engine.operators.best import Best
 from tidewheel.engine.operators.collate import Collate, Part
 from tidewheel.engine.operators.linear import Concat
 from tidewheel.engine.operators.quantiles import Quantiles
@@ -89,7 +90,7 @@ def _in_parts(low: ViewLowering, node: L.Aggregate) -> Stream | None:
     # (in loops there is no Collate)
     alone = bool(plain) + len(distinct) == 1 and not (counts or lists or bits)
     if low.circuit.depth and (ends or quantiles or (taken and not alone)):
-        return None
+        return _best(low, source, node, taken)
     names, begun = [c.name for c in source.columns], len(low.circuit.nodes)
 
     def text(exprs: Sequence[L.Named]) -> str | None:
@@ -118,6 +119,25 @@ def _in_parts(low: ViewLowering, node: L.Aggregate) -> Stream | None:
             low.circuit.remove(added)
         return None
     return _beside(low, made, node)
+
+
+def _best(
+    low: ViewLowering, source: Stream, node: L.Aggregate, parts: Sequence[AggregatePart]
+) -> Stream | None:
+    """One min or max by key in a loop."""
+    one, keys = parts[0], len(node.keys)
+    if len(parts) > 1 or one.function not in ("min", "max") or one.count > 1 or not keys:
+        return None
+    value = L.Named(_VALUE, cast(exp.Expr, one.argument))
+    stream = _keyed(low, source, node.keys, [value])
+    schema = stream.arrow
+    if not rankable(schema.types[-1]):
+        return None
+    columns = (*(k.column for k in node.keys), one.named.column)
+    descending = one.function == "max"
+    op = Best(schema, range(keys), keys, descending, low.circuit.depth, one.function)
+    placed = low.circuit.add(op, stream.placed)
+    return Stream(low.circuit, placed, columns)
 
 
 def _keyed(

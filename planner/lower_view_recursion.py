@@ -17,6 +17,7 @@ from typing import Any
 from tidewheel.engine.operators.budget import RecursionLimitError
 from tidewheel.engine.operators.circuit import Circuit, Loop
 from tidewheel.engine.operators.circuit import Node as Placed
+from tidewheel.engine.operators.latest import Latest
 from tidewheel.engine.operators.linear import Concat, Map, selecting
 from tidewheel.engine.operators.regroup import Regroup
 from tidewheel.engine.operators.repeat import Repeat
@@ -26,8 +27,9 @@ from tidewheel.planner import logical as L
 from tidewheel.planner.lower_view import NoDeltaRule, Stream, ViewLowering, lowers
 from tidewheel.planner.lower_view_fixpoint import fixpoint
 from tidewheel.planner.lower_view_repeat import repeat
-from tidewheel.planner.recursion_steps import check, check_ends, check_limit, distinct_steps
+from tidewheel.planner.recursion_steps import check_ends, check_limit, distinct_steps, reads_all
 from tidewheel.planner.recursion_watch import Watch
+from tidewheel.planner.stepwise_recursion import Replaced, step_by_step
 from tidewheel.planner.text import column, identifier, to_sql
 from tidewheel.planner.view_kernels import INPUT, group_kernel
 
@@ -54,14 +56,15 @@ def _renamed(stream: Stream, columns: tuple[L.Column, ...]) -> Stream:
 
 @lowers(L.LetRec)
 def _let_rec(low: ViewLowering, node: L.LetRec) -> Stream:
-    for binding in node.bindings:
-        check(binding)
+    check_ends(node.bindings)
+    given = node.bindings
+    closed = all(b.kind == "union_all" and not reads_all(b) for b in given)
+    node = step_by_step(node)
     limit = node.limit
     if limit is not None:
         check_limit(node, *limit, low.circuit.depth)
     if node.enough is not None:
         raise NoDeltaRule("a LIMIT that ends its recursion")
-    check_ends(node.bindings)
     outer = low.circuit
     first = node.bindings[0].variable
     if len(node.bindings) == 1 and limit is None:
@@ -74,9 +77,9 @@ def _let_rec(low: ViewLowering, node: L.LetRec) -> Stream:
             if not outer.depth:
                 low.contents.computed(alone)
             return _body(low, node, Stream(outer, alone, b.columns))
-    watch = Watch(node.bindings[0])
+    watch = Watch(given[0])
     loop = Loop(outer.depth, watch, f"recursion {first}", *_limit(node))
-    if all(b.kind == "union_all" for b in node.bindings):
+    if closed:
         watch.closed = loop
     elif limit is None and all(b.kind == "mutual" for b in node.bindings):
         watch.whole = loop
@@ -136,6 +139,13 @@ def _let_rec(low: ViewLowering, node: L.LetRec) -> Stream:
         return low(node.body)
     finally:
         low.variables = saved_variables
+
+
+@lowers(Replaced)
+def _replaced(low: ViewLowering, node: Replaced) -> Stream:
+    new, old = low.place(node.new), low.place(node.old)
+    op = Latest(new.arrow, node.key, low.circuit.depth, "the latest of each key")
+    return Stream(low.circuit, low.circuit.add(op, new.placed, old.placed), node.schema)
 
 
 def _limit(node: L.LetRec) -> tuple[int | None, Callable[[], object] | None]:

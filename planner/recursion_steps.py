@@ -15,22 +15,25 @@ from tidewheel.planner.rewrites.children import every
 from tidewheel.planner.text import column, to_sql
 
 
-def check(b: L.Binding) -> None:
+def refusal(b: L.Binding) -> str | None:
+    """Why the changes of a variable can't go round by themselves; None if they can."""
     if any((how or "").startswith("arg_") for how in b.merge):
-        raise NoDeltaRule(
-            "arg_min or arg_max in a recursive step: of equal ones it takes the first"
-        )
+        return "arg_min or arg_max in a recursive step: of equal ones it takes the first"
     if b.kind == "using_key":
-        raise NoDeltaRule("USING KEY, where a later row replaces an earlier one")
+        return "USING KEY, where a later row replaces an earlier one"
     if b.by_turns:
-        raise NoDeltaRule("recurring rows in a step whose result depends on when they were found")
+        return "recurring rows in a step whose result depends on when they were found"
     if b.together and b.kind == "union_all":
-        raise NoDeltaRule("a step of UNION ALL that may have rows where the last step has none")
+        return "a step of UNION ALL that may have rows where the last step has none"
     if b.together or (b.kind == "union" and any(_summed(s, b.variable) for s in b.steps)):
-        raise NoDeltaRule("a step of UNION that looks at the rows of the step before it together")
+        return "a step of UNION that looks at the rows of the step before it together"
     if b.kind == "union_all":
-        for step in b.steps:
-            _check_linear(step, b.variable)
+        try:
+            for step in b.steps:
+                _check_linear(step, b.variable)
+        except NoDeltaRule as reason:
+            return str(reason)
+    return None
 
 
 def _summed(node: L.Node, variable: str) -> bool:
@@ -42,6 +45,12 @@ def _summed(node: L.Node, variable: str) -> bool:
 def _reads_delta(node: L.Node, variable: str) -> bool:
     found = (n for n in every(node) if isinstance(n, L.RecRef))
     return any(n.variable == variable and n.part == "delta" for n in found)
+
+
+def reads_all(b: L.Binding) -> bool:
+    """Does a step read all rows so far (`recurring.t`), besides those of the last step?"""
+    found = (n for s in b.steps for n in every(s) if isinstance(n, L.RecRef))
+    return any(n.variable == b.variable and n.part != "delta" for n in found)
 
 
 def check_ends(bindings: Sequence[L.Binding]) -> None:

@@ -143,7 +143,7 @@ class Meter:
 
     def endless(self, since: int) -> RecursionLimitError:
         """The error for a loop that is where it was at iteration `since`."""
-        if self.kind == "mutual":
+        if self.kind in ("mutual", "using_key"):
             return RecursionLimitError(
                 f"recursive table {self.name} never ends: at iteration {self.iteration:,} its "
                 f"tables are what they were at iteration {since:,}, so some rows come and go for "

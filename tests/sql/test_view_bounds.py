@@ -83,6 +83,11 @@ FORMS = {
         "select e.b, min(r.v - 1) from r join edge e on e.a = r.x group by e.b) from r",
         "insert into edge values (3, 1)",
     ),
+    "keyed": (
+        "with recursive r(x, n) using key (x) as (select a, 0 from edge union "
+        "select e.b, max(n) + 1 from r join edge e on e.a = r.x group by e.b) from r",
+        "insert into edge values (3, 1)",
+    ),
     "mutual": (
         "with recursive r(x, n) as (select a, 0 from edge union select x, n + 1 from s), "
         "s(x, n) as (select e.b, r.n from r join edge e on e.a = r.x) from s",
