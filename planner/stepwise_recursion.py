@@ -8,6 +8,10 @@ each thing that an iteration computes from the last one's:
     new     those of them that `t` has not, which the next step reads (UNION ALL: `found`)
     t       `t` and `new`. USING KEY: `found`, and the rows of `t` whose keys it has not
     begun   a row, from the second iteration on
+    again   a row, from the third iteration on
+
+The second iteration runs the step even if there is no anchor, others if the last one found
+something new. Where the step may have rows of none, this is a condition of its own.
 
 As of WITH MUTUALLY RECURSIVE, each reads the tables before it as they are in the same iteration,
 and those from itself on as they were in the last one. So the loop context keeps them by changes,
@@ -18,7 +22,10 @@ the one that comes last, which changes do not tell: then the view is computed an
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
+from functools import reduce
 from typing import Any
+
+from sqlglot import exp
 
 from tidewheel.planner import logical as L
 from tidewheel.planner.lower_view import NoDeltaRule
@@ -50,24 +57,27 @@ def step_by_step(node: L.LetRec) -> L.LetRec:
     if b.kind == "using_key" and b.every:
         # (tables that stay as they are would end it, where the query goes on)
         raise NoDeltaRule("USING KEY with UNION ALL")
-    found, begun = f"{b.variable}found", f"{b.variable}begun"
+    found, begun, again = (f"{b.variable}{which}" for which in ("found", "begun", "again"))
     new = found if b.kind == "union_all" else f"{b.variable}new"
-    one = L.Column(f"{begun}_0", "begun", "INTEGER")
+    one = (L.Column(f"{begun}_0", "begun", "INTEGER"),)
 
     def table(variable: str, use: str = "") -> L.Node:
         columns = (replace(c, name=f"{variable}~{i}{use}") for i, c in enumerate(b.columns))
         return L.RecRef(variable, tuple(columns), "all")
 
-    def union(left: L.Node, right: L.Node) -> L.Node:
-        return L.SetOp("union", True, left, right, b.columns)
+    def flag(variable: str) -> L.Node:
+        return L.RecRef(variable, (replace(one[0], name=f"{variable}~0"),), "all")
 
-    rows: L.Node = L.Join(b.anchor, L.RecRef(begun, (one,), "all"), "anti")
-    for step in b.steps:
-        taken = _reading(step, b.variable, new)
-        if b.of_none:
-            taken = L.Join(taken, table(new, "last"), "semi")
-        rows = union(rows, taken)
-    tables = {found: rows}
+    def union(left: L.Node, right: L.Node, columns: tuple[L.Column, ...] = b.columns) -> L.Node:
+        return L.SetOp("union", True, left, right, columns)
+
+    steps = [_reading(step, b.variable, new) for step in b.steps]
+    gated = not all(_ends(step, new) for step in steps)
+    if gated:
+        last = L.Project(table(new, "last"), (L.Named(one[0], exp.Literal.number(1)),))
+        goes_on = union(L.Join(flag(begun), flag(again), "anti"), last, one)
+        steps = [L.Join(step, goes_on, "semi") for step in steps]
+    tables = {found: reduce(union, [L.Join(b.anchor, flag(begun), "anti"), *steps])}
     if new != found:
         whole = table(b.variable)
         tables[new] = L.SetOp("except", False, table(found), whole, b.columns)
@@ -75,14 +85,42 @@ def step_by_step(node: L.LetRec) -> L.LetRec:
         tables[b.variable] = Replaced(table(found), table(b.variable), b.key)
     else:
         tables[b.variable] = union(table(b.variable), table(new))
-    tables[begun] = L.Block("SELECT 1", (), (), (one,), "a constant")
+    if gated:
+        tables[again] = L.Distinct(flag(begun))
+    tables[begun] = L.Block("SELECT 1", (), (), one, "a constant")
     return replace(
         node,
         bindings=tuple(
-            L.Binding(variable, b.columns if variable != begun else (one,), None, (step,), "mutual")
-            for variable, step in tables.items()
+            L.Binding(v, one if v in (begun, again) else b.columns, None, (step,), "mutual")
+            for v, step in tables.items()
         ),
     )
+
+
+def _ends(node: L.Node, new: str) -> bool:
+    """Does a step surely give nothing where the last one gave nothing?"""
+
+    def side(child: L.Node) -> bool:
+        return _ends(child, new)
+
+    match node:
+        case L.RecRef():
+            return node.variable == new
+        case L.Filter() | L.Project() | L.Unnest() | L.Window() | L.Distinct() | L.TopK():
+            return side(node.input)
+        case L.Aggregate():
+            return bool(node.keys) and node.sets is None and side(node.input)
+        case L.Join() if node.kind in ("inner", "cross"):
+            return side(node.left) or side(node.right)
+        case L.Join() if node.kind in ("right", "full"):
+            return side(node.right) and (node.kind == "right" or side(node.left))
+        case L.Join() | L.AsofJoin():
+            return side(node.left)
+        case L.SetOp() if node.op == "union":
+            return side(node.left) and side(node.right)
+        case L.SetOp():
+            return side(node.left) or (node.op == "intersect" and side(node.right))
+    return False
 
 
 def _reading(node: L.Node, variable: str, new: str) -> L.Node:

@@ -30,6 +30,11 @@ VIEWS = {
     "(sum(n) + (SELECT count(*) FROM e))::BIGINT FROM t HAVING sum(n) < 60) FROM t",
     "one row or none": "WITH RECURSIVE t(n) AS (SELECT x FROM n WHERE v > 1 UNION SELECT "
     "least(60, 1 + sum(n) + (SELECT count(*) FROM e))::INTEGER FROM t) FROM t",
+    "of none": "WITH RECURSIVE t(x, n) AS (SELECT x, 0 FROM n WHERE v > 1 UNION SELECT e.b, "
+    "coalesce(n, 7) + 1 FROM t RIGHT JOIN e ON e.a = t.x AND n < 3) FROM t",
+    "bag of none": "WITH RECURSIVE t(x, n) AS (SELECT x, 0 FROM n WHERE v > 1 UNION ALL "
+    "SELECT e.b, coalesce(n, 3) + 1 FROM t FULL JOIN e ON e.a = t.x WHERE coalesce(n, 0) < 3 "
+    "AND e.w > 0 AND NOT EXISTS (FROM recurring.t r WHERE r.n > 3)) FROM t",
     "without": "WITH RECURSIVE t(x, n) AS (SELECT DISTINCT a, 0 FROM e UNION ALL SELECT e.b, n + 1 "
     "FROM t JOIN e ON e.a = t.x WHERE n < 4 AND NOT EXISTS "
     "(FROM e f WHERE f.a = t.x AND f.b = t.n)) FROM t",
