@@ -57,6 +57,9 @@ def step_by_step(node: L.LetRec) -> L.LetRec:
     if b.kind == "using_key" and b.every:
         # (tables that stay as they are would end it, where the query goes on)
         raise NoDeltaRule("USING KEY with UNION ALL")
+    if any(c.type in ("DOUBLE", "FLOAT") for c in b.columns) and any(map(_sums, b.steps)):
+        # Ranks and means: one change moves every row of every iteration.
+        raise NoDeltaRule("sums of floating-point numbers in a recursion")
     found, begun, again = (f"{b.variable}{which}" for which in ("found", "begun", "again"))
     new = found if b.kind == "union_all" else f"{b.variable}new"
     one = (L.Column(f"{begun}_0", "begun", "INTEGER"),)
@@ -95,6 +98,11 @@ def step_by_step(node: L.LetRec) -> L.LetRec:
             for v, step in tables.items()
         ),
     )
+
+
+def _sums(step: L.Node) -> bool:
+    of = [a.expr for n in every(step) if isinstance(n, L.Aggregate) for a in n.aggregates]
+    return any(e.find(exp.Sum, exp.Avg) for e in of)
 
 
 def _ends(node: L.Node, new: str) -> bool:

@@ -154,6 +154,11 @@ def test_step_by_step_at_length(name: str, edits: list[str], batch: int, threads
             "SELECT x, v FROM n UNION SELECT x + 1, v FROM t WHERE x < 3",
             "several rows of one key, of which the last counts",
         ),
+        (
+            "SELECT x, max(v)::DOUBLE FROM n GROUP BY x UNION SELECT x + 1, sum(v) / 2 FROM t "
+            "WHERE x < 9 GROUP BY x",
+            "sums of floating-point numbers",
+        ),
         ("SELECT x, max(v) FROM n GROUP BY x UNION ALL SELECT x + 9, v FROM t WHERE x < 3", "ALL"),
     ],
 )
