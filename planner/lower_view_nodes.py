@@ -164,12 +164,11 @@ def _top_k(low: ViewLowering, node: L.TopK) -> Stream:
     schema = source.arrow
     evaluate, out = low.bound(group_kernel, query, schema)
     answer = by_kernel(query, schema.names, out)
-    if node.limit is not None and None not in counts and node.keys:
+    looped = low.circuit.depth > 0
+    if node.limit is not None and None not in counts and node.keys and not looped:
         at = {c.name: i for i, c in enumerate(source.schema)}
         place, *further = (Order(at[n], k.descending, k.nulls_first) for n, k in by.items())
         wanted = sum(c or 0 for c in counts)
-        if low.circuit.depth:
-            raise NoDeltaRule("LIMIT inside of a recursion")
         plain = node.offset is None
         table = not low.contents.origin(source.placed).inputs
         if plain and table and len(items) > 1 and rankable(schema.types[place.column]):

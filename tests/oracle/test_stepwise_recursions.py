@@ -48,6 +48,11 @@ VIEWS = {
     "(SELECT e.b FROM t JOIN e ON e.a = t.x EXCEPT SELECT b FROM e WHERE w < 2)) FROM t",
     "the most so far": "WITH RECURSIVE t(x, n) AS (SELECT 0, 0 UNION SELECT e.b, "
     "(SELECT max(n) FROM recurring.t) + 1 FROM t JOIN e ON e.a = t.x WHERE t.n < 6) FROM t",
+    "first ones": "WITH RECURSIVE t(x, n) AS (SELECT 0, 0 UNION ALL (SELECT e.b, n + 1 FROM t "
+    "JOIN e ON e.a = t.x WHERE n < 9 ORDER BY w, b LIMIT 2)) FROM t",
+    "nearest": "WITH RECURSIVE t(x, n) AS (SELECT 0, 0 UNION (SELECT e.b, n + 1 FROM t JOIN e "
+    "ON e.a = t.x WHERE NOT EXISTS (FROM recurring.t r WHERE r.x = e.b) ORDER BY e.w, e.b LIMIT 1))"
+    " FROM t",
     "paths": "WITH RECURSIVE d(x, v) USING KEY (x) AS (SELECT 0, 0 UNION SELECT e.b, min(d.v + w) "
     "FROM d JOIN e ON e.a = d.x LEFT JOIN recurring.d r ON r.x = e.b "
     "WHERE w > 0 AND (r.v IS NULL OR d.v + w < r.v) GROUP BY e.b) FROM d",
