@@ -1,9 +1,9 @@
 """EXPORT DATABASE and IMPORT DATABASE where there are maintained views.
 
 DuckDB writes what it knows: the tables, and of a maintained view one over rows that only this
-process has, which no IMPORT could make. So the views that are ours, and those that read them, are
-taken out of its `schema.sql`; `maintained_views.json` beside it has them, each behind what it
-reads. IMPORT makes them once the tables are there, in the same transaction.
+process has, which no IMPORT could make. So the views that are ours, and the views and macros that
+read them, are taken out of its `schema.sql`; `maintained_views.json` beside it has them, each
+behind what it reads. IMPORT makes them once the tables are there, in the same transaction.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def make(views: Views, found: Mapping[str, Any], run: Callable[[Statement], obje
 
 @dataclass(slots=True)
 class _View:
-    """A view that DuckDB's export has: its name, how it is made anew, the names in its query."""
+    """A view or macro that DuckDB's export has: its name, how it is made, the words in it."""
 
     name: str
     made: dict[str, Any]
@@ -81,9 +81,9 @@ class _View:
 def _divided(
     schema: Sequence[Statement], ours: Mapping[str, tuple[str, bool, str]]
 ) -> tuple[list[str], list[dict[str, Any]]]:
-    """What of DuckDB's statements stays, and the views, each behind those that it may read."""
-    kept = [s.text for s in schema if s.words[:2] != ("CREATE", "VIEW") and not _about_catalog(s)]
-    found = [_view(s, ours) for s in schema if s.words[:2] == ("CREATE", "VIEW")]
+    """What of DuckDB's statements stays, and what reads views, each behind what it may read."""
+    kept = [s.text for s in schema if not (_queries(s) or _about_catalog(s))]
+    found = [_view(s, ours) for s in schema if _queries(s)]
     moved = [view for view in found if view.ours]
     while more := [v for v in found if v not in moved and v.words & {m.name for m in moved}]:
         moved += more
@@ -97,6 +97,13 @@ def _divided(
         order = list(reads)
     kept += [view.made["statement"] for view in found if view not in moved]
     return kept, [moved[i].made for i in order]
+
+
+def _queries(statement: Statement) -> bool:
+    """Does it make a view, or a macro that may read one? (Tables can call all other macros.)"""
+    if statement.words[:2] == ("CREATE", "MACRO"):
+        return any(t.text.upper() == "SELECT" for t in tokens(statement.text) if t.kind == "word")
+    return statement.words[:2] == ("CREATE", "VIEW")
 
 
 def _view(statement: Statement, ours: Mapping[str, tuple[str, bool, str]]) -> _View:

@@ -153,3 +153,20 @@ def test_rows_imported_into_a_table_that_is_there(tmp_path: Path) -> None:
         con.execute("CREATE MATERIALIZED VIEW v AS SELECT sum(a) AS s FROM t; FROM v")
         con.execute(f"IMPORT DATABASE '{tmp_path}'")
         assert con.execute("FROM v").fetchall() == [(10,)]
+
+
+def test_macros_that_read_views_come_back(tmp_path: Path) -> None:
+    with tidewheel.connect() as con:
+        con.execute("CREATE MACRO twice(v) AS v * 2")
+        con.execute("CREATE TABLE t (a INTEGER CHECK (twice(a) > 0))")
+        con.execute("CREATE MATERIALIZED VIEW v AS SELECT max(a) AS a FROM t")
+        con.execute("CREATE MACRO most(x) AS (SELECT a + x FROM v)")
+        con.execute("CREATE MACRO rows() AS TABLE SELECT a FROM v")
+        con.execute("CREATE VIEW over AS SELECT most(1) AS x, a FROM rows()")
+        con.execute("INSERT INTO t VALUES (4)")
+        con.execute(f"EXPORT DATABASE '{tmp_path}'")
+    with tidewheel.connect() as con:
+        con.execute(f"IMPORT DATABASE '{tmp_path}'")
+        con.execute("INSERT INTO t VALUES (6)")
+        assert con.execute("FROM over").fetchall() == [(7, 6)]
+        assert con.execute("SELECT most(2), twice(3)").fetchall() == [(8, 6)]
