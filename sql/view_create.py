@@ -129,7 +129,7 @@ class Creation(Checks):
             self._do(
                 f"CREATE VIEW {target} AS {select}; "
                 f"INSERT INTO {SCHEMA}.views VALUES (?, ?, ?, ?, ?, ?)",
-                [*kept_as, self._kept(home)],
+                [*kept_as, self._kept(key, home)],
             )
             view = self._view(key, sql, names, plain is not None, token, home)
             self._change_registry().add(view)

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 import duckdb
@@ -47,7 +47,7 @@ CREATE TABLE IF NOT EXISTS {SCHEMA}.views
     (key VARCHAR PRIMARY KEY, sql VARCHAR NOT NULL, position INTEGER NOT NULL, plain BOOLEAN,
      token VARCHAR, home VARCHAR)
 """
-# A database is named by '' where it is the one that holds the table: a file may be renamed.
+# The database that holds the table is named by '': its file may be renamed, or attached by a name.
 
 
 def row_name(token: str) -> str:
@@ -215,21 +215,15 @@ class Registry:
         """Run SQL over Arrow tables, away from the session's transaction."""
         raise NotImplementedError
 
-    @cached_property
-    def _own(self) -> str:
-        """The database that holds the catalog of views."""
-        found = self.host.connection.execute("SELECT lower(current_database())").fetchall()
-        return str(found[0][0])
-
-    def _kept(self, home: Home) -> str:
-        """Where a view was made, as the catalog has it."""
-        path = [("" if d.lower() == self._own else d, s) for d, s in home.path]
+    def _kept(self, key: str, home: Home) -> str:
+        """Where a view was made, as the catalog of its database has it."""
+        own = parts_of_key(key)[0]
+        path = [("" if d.lower() == own else d, s) for d, s in home.path]
         return json.dumps({"path": path, "settings": dict(home.meaning)})
 
     def _stored(self, key: str) -> str:
-        """A view's key as the catalog has it."""
-        own = key_of(self._own) + "."
-        return key[len(own) - 1 :] if key.startswith(own) else key
+        """A view's key as the catalog of its database has it."""
+        return key[key.index(".") :]
 
     def _catalog_of(self, relation: Relation | None) -> str:
         """The catalog that has a view: the one of its database, be that in use or not."""

@@ -181,3 +181,22 @@ def test_rows_copied_from_a_database(end: str) -> None:
         assert con.execute("FROM v").fetchall() == [(4, 10)]
         con.execute(end)
         assert con.execute("FROM v").fetchall() == [(1, 7) if end == "ROLLBACK" else (4, 10)]
+
+
+@pytest.mark.parametrize("first", ["a", "b"])
+def test_a_file_keeps_its_views_by_any_name(tmp_path: Path, first: str) -> None:
+    """Whichever database got the first view, and under which name it was attached."""
+    with tidewheel.connect(tmp_path / "a.db") as con:
+        con.execute(f"ATTACH '{tmp_path / 'other.db'}' AS b")
+        for name in sorted("ab", reverse=first == "b"):
+            con.execute(f"USE {name}; CREATE TABLE t AS SELECT 1 AS x")
+            con.execute("CREATE MATERIALIZED VIEW v AS SELECT sum(x) AS x FROM t")
+            con.execute("CREATE MATERIALIZED VIEW w AS SELECT x + 1 AS x FROM v")
+    (tmp_path / "a.db").rename(tmp_path / "moved.db")
+    for file in ("moved.db", "other.db"):
+        with tidewheel.connect(tmp_path / file) as con:
+            con.execute("INSERT INTO t VALUES (5)")
+            assert con.execute("FROM w").fetchall() == [(7,)]
+            assert con.execute("VERIFY VIEW w").fetchall() == []
+            con.execute("DROP MATERIALIZED VIEW w; DROP MATERIALIZED VIEW v")
+            assert con.execute("FROM __tidewheel.views").fetchall() == []
