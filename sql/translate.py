@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from .session import Session
 
 _NO_TABLE = re.compile(r"Table with name (\w+) does not exist")
+_NO_ROWS = re.compile(rf'Table with name "?({row_name("")}.*~\w+)"? does not exist')
 _TRIGGER_READS = re.compile(
     rf'(Trigger ".*") cannot reference "{row_name("")}(.*)~\w+" from a different catalog'
 )
@@ -68,6 +69,8 @@ def translated(
             position=found.offset_in(statement.script),
             length=found.length,
         )
+    if (rows := _NO_ROWS.match(found.message)) and (other := session.views.foreign(rows[1])):
+        return other
     if session.safe_mode:
         safe.explain(found)
     elif report.kind == "Catalog" and (name := _NO_TABLE.match(str(found))):

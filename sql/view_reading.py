@@ -17,7 +17,7 @@ import duckdb
 from tidewheel.engine.arrow import Exchanged, decoded, legible, pa
 from tidewheel.engine.kernels.duckdb import table_of
 from tidewheel.engine.operators.unsound import Unsound
-from tidewheel.engine.quoting import parts_of_key
+from tidewheel.engine.quoting import parts_of_key, quoted
 from tidewheel.planner.maintain import MaintainedView
 from tidewheel.sql import errors, functions, introspection, run_texts, view_text
 from tidewheel.sql.maintenance import Maintenance
@@ -37,6 +37,14 @@ _CHANGES = {"INSERT", "UPDATE", "DELETE", "MERGE"}
 _QUERIES = {"SELECT", "FROM", "WITH"}
 FEW = 1000
 """Rows that are read at once anyway, however they are registered."""
+
+
+def _elsewhere(view: Relation) -> errors.Error:
+    """What is said of a maintained view of a database that is not this session's."""
+    return errors.NotSupportedError(
+        f"{view.key} is maintained by whoever opens {view.database} as a database of its own",
+        hint=f"open it by itself, or run the view's query on the tables of {view.database}",
+    )
 
 
 class Reading(Homes):
@@ -129,11 +137,20 @@ class Reading(Homes):
         names = Names(self.host.connection)
         read = names.reads(text, self._keys() | self._foreign)
         for key in sorted(self._foreign & set(read)):
-            database = read[key].database
-            raise errors.NotSupportedError(
-                f"{key} is maintained by whoever opens {database} as a database of its own",
-                hint=f"open it by itself, or run the view's query on the tables of {database}",
-            )
+            raise _elsewhere(read[key])
+
+    def foreign(self, rows: str) -> errors.Error | None:
+        """The error about rows that DuckDB did not find, if a view of another database has them.
+
+        (Where a session has no views of its own, nobody has looked for those of others.)
+        """
+        with self.host.connection.cursor() as apart:  # the transaction may have failed
+            names = Names(apart)
+            for key in sorted(self._maintained_elsewhere(names)):
+                relation = next(r for r in names.relations if r.key == key)
+                if quoted(rows) in names.sql(relation):
+                    return _elsewhere(relation)
+        return None
 
     def prepare(self, text: str) -> None:
         """Register the rows of every view that `text` may read. Hold `database.reading`."""

@@ -200,3 +200,18 @@ def test_a_file_keeps_its_views_by_any_name(tmp_path: Path, first: str) -> None:
             assert con.execute("VERIFY VIEW w").fetchall() == []
             con.execute("DROP MATERIALIZED VIEW w; DROP MATERIALIZED VIEW v")
             assert con.execute("FROM __tidewheel.views").fetchall() == []
+
+
+@pytest.mark.parametrize("statement", ["FROM b.v", "CREATE MATERIALIZED VIEW w AS FROM b.over"])
+@pytest.mark.parametrize("own", ["", "CREATE MATERIALIZED VIEW x AS SELECT 1 AS a"])
+def test_views_of_an_attached_file_are_not_kept_here(
+    tmp_path: Path, statement: str, own: str
+) -> None:
+    with tidewheel.connect(tmp_path / "a.db") as con:
+        con.execute("CREATE TABLE t AS SELECT 1 AS x; CREATE SCHEMA s")
+        con.execute('CREATE MATERIALIZED VIEW s."The v" AS FROM t')
+        con.execute('CREATE VIEW over AS FROM s."The v"; CREATE VIEW v AS FROM over')
+    with tidewheel.connect() as con:
+        con.execute(f"ATTACH '{tmp_path / 'a.db'}' AS b; BEGIN; {own}")
+        with pytest.raises(tidewheel.NotSupportedError, match=r"b\.s\.the v is maintained by who"):
+            con.execute(statement)
