@@ -71,6 +71,8 @@ class MaintainedView:
     home: Home = field(default_factory=Home)
     plain: bool = False
     """Its query is run by whoever reads it; it is kept up to date only for views that read it."""
+    whole: bool = True
+    """Was all there that its query names when `reads` was found?"""
     plan: Plan | None = None
     epochs: int = 0
     changed_rows: int = 0

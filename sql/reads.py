@@ -345,6 +345,14 @@ class Names:
         texts = self._followed(text, frozenset())[2]
         return self._alike & {r.key for each, names in texts for r in names.mentioned(each)}
 
+    def lacks(self, text: str, stop: frozenset[str]) -> bool:
+        """May a query depend on a relation that is not there?"""
+        return any(
+            names.find(parts) is None and not names._is_own(parts)
+            for each, names in self._followed(text, stop)[2]
+            for parts in relations_in(each)
+        )
+
     def unlisted(self, text: str) -> str | None:
         """The first relation that a query depends on which is none of `relations`.
 

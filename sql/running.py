@@ -53,13 +53,17 @@ class Runner:
             return self._setting(statement, given), -1
         with self.session.guard(statement):
             if kind is Kind.OURS:
-                return self._ours(statement), -1
+                found = self._ours(statement)
+                self.session.views.look_again()
+                return found, -1
             if kind is Kind.TRANSACTION:
                 self.transaction(statement)
                 return None, -1
             if kind is Kind.CHANGE or statement.words[0] == "EXECUTE":
                 return self._change(statement, given)
-            return self._other(statement, given)
+            outcome = self._other(statement, given)
+            self.session.views.look_again()
+            return outcome
 
     def _ours(self, statement: Statement) -> Result | None:
         """CREATE and DROP MATERIALIZED VIEW, VERIFY VIEW, SUBSCRIBE TO."""

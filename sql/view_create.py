@@ -128,7 +128,7 @@ class Creation(Checks):
             kept_as = [self._stored(key), sql, self.database.position, plain is not None, token]
             self._do(
                 f"CREATE VIEW {target} AS {select}; "
-                f"INSERT INTO {SCHEMA}.views VALUES (?, ?, ?, ?, ?, ?)",
+                f"INSERT OR REPLACE INTO {SCHEMA}.views VALUES (?, ?, ?, ?, ?, ?)",
                 [*kept_as, self._kept(key, home)],
             )
             view = self._view(key, sql, names, plain is not None, token, home)

@@ -185,10 +185,12 @@ def attached(views: Views, replaced: bool) -> None:
             registry.remove(key)
         keys = frozenset(registry.views)
         for view in list(registry.views.values()):
-            reads = frozenset(names.at(view.home.path).reads(view.sql, keys))
+            here = names.at(view.home.path)
+            reads = frozenset(here.reads(view.sql, keys))
             if reads != view.reads or replaced:
                 views.forget(view.reads | reads if replaced else view.reads ^ reads)
-                registry.views[view.key] = replace(view, reads=reads, plan=None)
+                whole = not here.lacks(view.sql, keys)
+                registry.views[view.key] = replace(view, reads=reads, whole=whole, plan=None)
         views.database.catalog_version += 1
 
 

@@ -195,14 +195,34 @@ class Registry:
             return
         rows = con.execute(f"FROM {SCHEMA}.views ORDER BY position").fetchall()
         names = Names(con)
+        registry = self.database.maintainer
         for key, sql, position, plain, token, home in rows:
             self.database.position = position
             key = key_of(names.database) + key if key.startswith(".") else key
+            relation = self._relation(key, names)
+            if relation is None or quoted(row_name(token)) not in names.sql(relation):
+                continue  # plain DuckDB has dropped it, or made another one in its place
             found = json.loads(home)
             path = tuple((d or names.database, s) for d, s in found["path"])
             made_at = Home(path, tuple(found["settings"].items()))
-            self.database.maintainer.add(self._view(key, sql, names, plain, token, made_at))
+            registry.add(self._view(key, sql, names, plain, token, made_at))
+            registry.views[key].whole = False
+        self.look_again()
         self.database.catalog_version += 1
+
+    def look_again(self) -> None:
+        """What views read that name things which were not there: another program dropped them."""
+        lacking = [view for view in self._maintainer.views.values() if not view.whole]
+        if not lacking:
+            return
+        names, keys = Names(self.host.connection), self._keys()
+        for view in lacking:
+            here = names.at(view.home.path)
+            reads, whole = frozenset(here.reads(view.sql, keys)), not here.lacks(view.sql, keys)
+            if whole or reads != view.reads:
+                made = replace(view, reads=reads, whole=whole, plan=None, read=None)
+                self._maintainer.views[view.key] = made
+                self.database.catalog_version += 1
 
     def _view(
         self, key: str, sql: str, names: Names, plain: bool, token: str, home: Home

@@ -82,6 +82,7 @@ class Views(Drafts):
                 key = f"{view.key.rsplit('.', 1)[0]}.{key_of(new)}"
                 old = [self._stored(key), self._stored(view.key)]
                 kept = self._catalog_of(relation)
+                self._do(f"DELETE FROM {kept} WHERE key = ?", old[:1])  # of one that others dropped
                 self._do(f"UPDATE {kept} SET key = ? WHERE key = ?", old)
                 registry = self._change_registry()
                 registry.remove(view.key)

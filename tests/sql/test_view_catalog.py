@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 
 import tidewheel
@@ -100,3 +101,79 @@ def test_other_schemas() -> None:
         con.execute("DROP MATERIALIZED VIEW w")
         con.execute("USE main; CREATE MATERIALIZED VIEW w AS SELECT k FROM v")
         assert con.execute("FROM main.w").fetchall() == []
+
+
+@pytest.mark.parametrize(
+    "instead", ["", "CREATE VIEW v AS SELECT 7 AS s", "CREATE TABLE v (s INT)"]
+)
+def test_a_view_that_plain_duckdb_has_dropped(tmp_path: Path, instead: str) -> None:
+    path = tmp_path / "a.db"
+    with tidewheel.connect(path) as con:
+        con.execute("CREATE TABLE t AS SELECT 1 AS k")
+        con.execute("CREATE MATERIALIZED VIEW v AS SELECT sum(k)::INTEGER AS s FROM t")
+        con.execute("CREATE MATERIALIZED VIEW w AS SELECT s + 1 AS s FROM v")
+    with duckdb.connect(str(path)) as other:
+        other.execute(f"DROP VIEW v; {instead}")
+    with tidewheel.connect(path) as con:
+        assert con.execute("SELECT view_name FROM tidewheel_views()").fetchall() == [("w",)]
+        with pytest.raises(tidewheel.ProgrammingError, match="maintained view"):
+            con.execute("VERIFY VIEW v")
+        con.execute("INSERT INTO t VALUES (4)")
+        if "TABLE" in instead:
+            con.execute("INSERT INTO v VALUES (7)")
+        if instead:
+            assert con.execute("FROM w").fetchall() == [(8,)]
+            assert con.execute("VERIFY VIEW w").fetchall() == []
+
+
+@pytest.mark.parametrize(
+    "again",
+    [
+        "CREATE MATERIALIZED VIEW v AS SELECT sum(k)::INTEGER AS s FROM t",
+        "CREATE MATERIALIZED VIEW x AS SELECT sum(k)::INTEGER AS s FROM t;"
+        "ALTER MATERIALIZED VIEW x RENAME TO v",
+        "CREATE VIEW v AS SELECT sum(k)::INTEGER AS s FROM t",
+        "CREATE VIEW x AS SELECT sum(k)::INTEGER AS s FROM t; ALTER VIEW x RENAME TO v",
+        "BEGIN; CREATE MATERIALIZED VIEW v AS SELECT sum(k)::INTEGER AS s FROM t; COMMIT",
+    ],
+)
+def test_a_view_that_plain_duckdb_has_dropped_is_made_again(tmp_path: Path, again: str) -> None:
+    path = tmp_path / "a.db"
+    with tidewheel.connect(path) as con:
+        con.execute("CREATE TABLE t AS SELECT 1 AS k")
+        con.execute("CREATE MATERIALIZED VIEW v AS SELECT sum(k)::INTEGER AS s FROM t")
+        con.execute("CREATE MATERIALIZED VIEW w AS SELECT s + 1 AS s FROM v")
+    with duckdb.connect(str(path)) as other:
+        other.execute("DROP VIEW v")
+    with tidewheel.connect(path) as con:
+        for _ in con.script(again):
+            pass
+        con.execute("INSERT INTO t VALUES (4)")
+        assert con.execute("FROM w").fetchall() == [(6,)]
+        con.execute("INSERT INTO t VALUES (9)")
+        assert con.execute("FROM w").fetchall() == [(15,)]
+    with tidewheel.connect(path) as con:  # v stands behind w in the catalog now
+        assert con.execute("FROM w").fetchall() == [(15,)]
+        con.execute("INSERT INTO t VALUES (5)")
+        assert con.execute("FROM w").fetchall() == [(20,)]
+        with pytest.raises(tidewheel.ProgrammingError, match="w"):
+            con.execute("DROP TABLE t")
+
+
+def test_a_table_that_plain_duckdb_has_dropped_is_made_again(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    with tidewheel.connect(path) as con:
+        con.execute("CREATE TABLE t AS SELECT 1 AS k; CREATE TABLE u AS SELECT 1 AS k")
+        con.execute("CREATE MATERIALIZED VIEW v AS SELECT count(*) AS n FROM t JOIN u USING (k)")
+    with duckdb.connect(str(path)) as other:
+        other.execute("DROP TABLE t; DROP TABLE u")
+    with tidewheel.connect(path) as con:
+        con.execute("CREATE TABLE u AS SELECT 5 AS k")
+        con.execute("CREATE TABLE t AS SELECT 5 AS k")
+        changes = con.subscribe("v")
+        assert changes.read(0) is not None
+        con.execute("INSERT INTO t VALUES (5)")
+        assert con.execute("FROM v").fetchall() == [(2,)]
+        update = changes.read(0)
+        assert update is not None
+        assert sorted(row[1:] for row in update.rows()) == [(-1, 1), (1, 2)]
