@@ -129,14 +129,18 @@ class Runner:
         own = not session.in_transaction
         session.views.lock_for_write()
         epoch = session.database.epoch
+        copies = statement.words[1:3] == ("FROM", "DATABASE")
         try:
             with recursions(session, statement, given) as (statement, given):
                 outcome = session.views.change(statement, given)
-                if outcome is None:
-                    return self._duckdb(statement, given)
+                done = self._duckdb(statement, given) if outcome is None else (None, -1)
+            if copies:  # COPY makes tables and views, too
+                session.views.load_copied()
+            if outcome is None:
+                return done
         finally:
             session.views.changed_here()
-            if statement.words[1:3] == ("FROM", "DATABASE"):  # COPY makes tables and views, too
+            if copies:
                 session.catalog.changed()
                 session.database.catalog_version += 1
             if own:

@@ -39,8 +39,13 @@ FEW = 1000
 """Rows that are read at once anyway, however they are registered."""
 
 
-def _elsewhere(view: Relation) -> errors.Error:
-    """What is said of a maintained view of a database that is not this session's."""
+def _elsewhere(view: Relation, used: str) -> errors.Error:
+    """What is said of a maintained view that the session has not; `used`: the database in use."""
+    if view.database == used:  # COPY FROM DATABASE … (SCHEMA) leaves the queries behind
+        return errors.NotSupportedError(
+            f"{view.key} was copied without its query, and is not maintained",
+            hint=f"DROP VIEW {view.quoted}, and create it again",
+        )
     return errors.NotSupportedError(
         f"{view.key} is maintained by whoever opens {view.database} as a database of its own",
         hint=f"open it by itself, or run the view's query on the tables of {view.database}",
@@ -137,7 +142,7 @@ class Reading(Homes):
         names = Names(self.host.connection)
         read = names.reads(text, self._keys() | self._foreign)
         for key in sorted(self._foreign & set(read)):
-            raise _elsewhere(read[key])
+            raise _elsewhere(read[key], names.database)
 
     def foreign(self, rows: str) -> errors.Error | None:
         """The error about rows that DuckDB did not find, if a view of another database has them.
@@ -149,7 +154,7 @@ class Reading(Homes):
             for key in sorted(self._maintained_elsewhere(names)):
                 relation = next(r for r in names.relations if r.key == key)
                 if quoted(rows) in names.sql(relation):
-                    return _elsewhere(relation)
+                    return _elsewhere(relation, names.database)
         return None
 
     def prepare(self, text: str) -> None:

@@ -159,7 +159,7 @@ class Registry:
         with self.database.reading:
             if not self.database.loaded:
                 self.database.loaded = True
-                self._load()
+                self._load(self.database.maintainer)
 
     @property
     def _maintainer(self) -> Maintainer:
@@ -184,7 +184,15 @@ class Registry:
         """Does the database have a maintained view?"""
         return bool(self._maintainer.views)
 
-    def _load(self) -> None:
+    def load_copied(self) -> None:
+        """COPY FROM DATABASE may have brought views to the database in use.
+
+        Not those of another database that are kept here as well: both would have the same rows.
+        """
+        here = self.host.in_transaction
+        self._load(self._change_registry() if here else self.database.maintainer)
+
+    def _load(self, registry: Maintainer) -> None:
         con = self.host.connection
         found = con.execute(
             "SELECT count(*) FROM duckdb_tables() WHERE schema_name = ? AND table_name = 'views' "
@@ -195,9 +203,11 @@ class Registry:
             return
         rows = con.execute(f"FROM {SCHEMA}.views ORDER BY position").fetchall()
         names = Names(con)
-        registry = self.database.maintainer
+        tokens = {view.token for view in registry.views.values()}
         for key, sql, position, plain, token, home in rows:
-            self.database.position = position
+            if token in tokens:
+                continue
+            self.database.position = max(position, self.database.position)
             key = key_of(names.database) + key if key.startswith(".") else key
             relation = self._relation(key, names)
             if relation is None or quoted(row_name(token)) not in names.sql(relation):

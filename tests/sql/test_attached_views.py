@@ -215,3 +215,42 @@ def test_views_of_an_attached_file_are_not_kept_here(
         con.execute(f"ATTACH '{tmp_path / 'a.db'}' AS b; BEGIN; {own}")
         with pytest.raises(tidewheel.NotSupportedError, match=r"b\.s\.the v is maintained by who"):
             con.execute(statement)
+
+
+@pytest.mark.parametrize("end", ["COMMIT", "ROLLBACK", ""])
+def test_views_copied_from_a_database(tmp_path: Path, end: str) -> None:
+    with tidewheel.connect(tmp_path / "a.db") as con:
+        con.execute("CREATE TABLE t AS SELECT 1 AS x")
+        con.execute("CREATE MATERIALIZED VIEW v AS SELECT sum(x) AS x FROM t")
+    with tidewheel.connect(tmp_path / "b.db") as con:
+        con.execute(f"ATTACH '{tmp_path / 'a.db'}' AS old")
+        con.execute("BEGIN" if end else "")
+        con.execute("COPY FROM DATABASE old TO b")
+        assert con.execute("FROM v").fetchall() == [(1,)]
+        con.execute(end)
+        if end == "ROLLBACK":
+            assert con.execute("FROM tidewheel_views()").fetchall() == []
+            return
+        con.execute("INSERT INTO t VALUES (4)")
+        assert con.execute("FROM v").fetchall() == [(5,)]
+        assert con.execute("VERIFY VIEW v").fetchall() == []
+        with pytest.raises(tidewheel.NotSupportedError, match=r"old\.main\.v is maintained by who"):
+            con.execute("FROM old.v")
+        con.execute("DROP MATERIALIZED VIEW v")
+
+
+def test_views_copied_without_their_queries(tmp_path: Path) -> None:
+    with tidewheel.connect(tmp_path / "a.db") as con:
+        con.execute("CREATE TABLE t AS SELECT 1 AS x")
+        con.execute("CREATE MATERIALIZED VIEW v AS SELECT sum(x) AS x FROM t")
+        con.execute(f"ATTACH '{tmp_path / 'b.db'}' AS b; COPY FROM DATABASE a TO b (SCHEMA)")
+    with tidewheel.connect(tmp_path / "b.db") as con:
+        with pytest.raises(tidewheel.NotSupportedError, match=r"v was copied without its query"):
+            con.execute("FROM v")
+        con.execute("DROP VIEW v; CREATE MATERIALIZED VIEW v AS SELECT sum(x) AS x FROM t")
+        assert con.execute("FROM v").fetchall() == [(None,)]
+    with tidewheel.connect(tmp_path / "c.db") as con:  # in two steps
+        con.execute(f"ATTACH '{tmp_path / 'a.db'}' AS a")
+        con.execute("COPY FROM DATABASE a TO c (SCHEMA); COPY FROM DATABASE a TO c (DATA)")
+        con.execute("INSERT INTO t VALUES (5)")
+        assert con.execute("FROM v").fetchall() == [(6,)]
