@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
 from collections.abc import Iterator
+from functools import cached_property
 from itertools import islice, pairwise, takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from tidewheel.engine.quoting import literal, quoted
+from tidewheel.engine.quoting import key_of, literal, quoted
+from tidewheel.planner.meaning import DEFAULTS, QUERY, meaning
 
 from ..sql import errors
 from ..sql.statements import split, tokens, words_in
@@ -165,8 +168,33 @@ class Definitions:
         except errors.Error:  # it looks for names elsewhere than this session
             given = []
         listed = "" if given == columns else f" ({', '.join(map(quoted, columns))})"
-        query = sql.strip().rstrip(";")
-        return f"CREATE MATERIALIZED VIEW {_written(name)}{listed} AS {query};"
+        text = sql.strip().rstrip(";")
+        home = self._home(name)
+        written = ".".join(map(quoted, name)) if home else _written(name)
+        made = f"CREATE MATERIALIZED VIEW {written}{listed} AS {text};"
+        before = [f"SET {setting} = {literal(value)};" for setting, value in home.items()]
+        return "\n".join([*before, made, *(f"RESET {setting};" for setting in home)])
+
+    def _home(self, name: Name) -> dict[str, str]:
+        """Where a view was made: its search path and settings, if they are not this session's."""
+        home = self._homes.get(key_of(*name))
+        if home is None:
+            return {}
+        now = DEFAULTS | dict(meaning(self._shell.query(QUERY)[0]))
+        values = DEFAULTS | home["settings"]
+        found = {setting: value for setting, value in values.items() if value != now.get(setting)}
+        path = [[part for part in place if part] for place in home["path"]]
+        if path != [["main"]]:
+            found["search_path"] = ",".join(".".join(map(quoted, place)) for place in path)
+        return found
+
+    @cached_property
+    def _homes(self) -> dict[str, Any]:
+        """By key without the database, as the catalog of views has them."""
+        if not maintained(self._shell):
+            return {}
+        rows = self._shell.query("SELECT key, home FROM __tidewheel.views")
+        return {key.split(".", 1)[1]: json.loads(home) for key, home in rows}
 
 
 def _is(name: Name, wanted: str) -> bool:

@@ -99,3 +99,33 @@ def test_safe_mode_shows_what_is_there(tmp_path: Path) -> None:
         'CREATE MACRO "m"("x") AS (x);',
         "COMMIT;",
     ]
+
+
+def test_views_of_a_dump_mean_what_they_did(tmp_path: Path) -> None:
+    """They look for names where they were made, under the settings of then."""
+    script = """
+CREATE SCHEMA "s.1";
+CREATE TABLE t (a INT, ts TIMESTAMPTZ);
+CREATE TABLE "s.1".t (a INT);
+INSERT INTO t VALUES (7, '2026-05-01 03:00:00+00');
+INSERT INTO "s.1".t VALUES (40), (50);
+SET TimeZone = 'America/New_York';
+SET integer_division = true;
+CREATE MATERIALIZED VIEW v AS SELECT a / 2 AS half, ts::DATE AS day FROM t;
+RESET TimeZone;
+RESET integer_division;
+USE "s.1";
+CREATE MATERIALIZED VIEW v AS SELECT sum(a) AS a FROM t;
+CREATE MATERIALIZED VIEW main.w AS SELECT a + 1 AS a FROM v;
+USE main;
+CREATE MATERIALIZED VIEW x AS SELECT a / 2 AS half FROM t;
+"""
+    seen = '.mode csv\nFROM v; FROM w; FROM x; FROM "s.1".v; SELECT 1 / 2 AS half;\n.dump\n'
+    dump = tmp_path / "dump.sql"
+    first = pipe(f"{script}.output {dump}\n.dump\n.output\n{seen}", home=tmp_path)
+    again = pipe(f".read {dump}\n{seen}", tmp_path / "new.db", home=tmp_path)
+    assert (first.returncode, first.stderr) == (0, "")
+    assert (again.returncode, again.stderr) == (0, "")
+    # (the order of views that do not read one another may be another one)
+    assert sorted(again.stdout.splitlines()) == sorted(first.stdout.splitlines())
+    assert "3,2026-04-30" in again.stdout
