@@ -173,8 +173,10 @@ class Subscription(Iterator[Update], AsyncIterator[Update]):
                     return update
                 if self._closed:
                     raise StopAsyncIteration
+                # before Python 3.12 asyncio.wait_for loses a cancellation that comes with the wake
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(woken.wait(), _POLL)
+                    async with asyncio.timeout(_POLL):
+                        await woken.wait()
             finally:
                 with history.changed:
                     history.waiting.discard(call)

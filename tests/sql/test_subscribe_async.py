@@ -93,6 +93,29 @@ def test_cancelling_leaves_nothing_behind(connection: tidewheel.Connection) -> N
     assert not connection._session.database.history.waiting
 
 
+@pytest.mark.parametrize("turns", range(6))
+def test_cancelling_as_a_commit_wakes_it(connection: tidewheel.Connection, turns: int) -> None:
+    """Whatever the event loop has done of the wake by then, the task ends."""
+    subscription = connection.subscribe("v")
+
+    async def run() -> None:
+        async for _ in subscription:
+            pass
+
+    async def cancelled() -> bool:
+        task = asyncio.create_task(run())
+        await asyncio.sleep(0.02)
+        insert(connection, 1)
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.wait({task}, timeout=0.5)
+        subscription.close()
+        return task.cancelled()
+
+    assert asyncio.run(cancelled())
+
+
 def test_a_thread_follows_while_others_write(connection: tidewheel.Connection) -> None:
     subscription = connection.subscribe("v")
     last: list[tuple[object, ...]] = []
