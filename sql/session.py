@@ -445,11 +445,16 @@ class Session:
                 f"an epoch is a whole number, not {epoch!r}",
                 hint="every Update has its epoch; without one it begins with a snapshot",
             )
-        statement = split(f"SUBSCRIBE TO {view}")[0]
+        statement, *more = split(f"SUBSCRIBE TO {view}")
         with self.guard(statement):
             self.check_open()
             self.make_way()
             named = view_text.parse_subscribe(statement)
+            if more or named.rest:
+                raise errors.ProgrammingError(
+                    f"a view's name alone is expected, not {view!r}",
+                    hint="subscribe(view, epoch); SUBSCRIBE TO view AS OF EPOCH n is a statement",
+                )
             key = self.views.resolve(named.parts, statement, named.name_at)
             return self.views.subscribe(key, epoch)
 

@@ -383,6 +383,8 @@ def test_a_renamed_view_says_so_to_its_subscribers() -> None:
         (("followed", -1), "an epoch is a whole number, not -1"),
         ((5,), "the view is named by a text, not by 5"),
         ((None,), "the view is named by a text, not by None"),
+        (("followed; drop table t",), "a view's name alone is expected"),
+        (("followed as of epoch 3",), "a view's name alone is expected"),
     ],
 )
 def test_what_no_subscription_begins_with(
