@@ -112,7 +112,11 @@ _PAIRS = {
     ("ON", "DUPLICATE"): "INSERT … ON CONFLICT DO UPDATE SET …; excluded.name is the new value",
     ("WITH", "ROLLUP"): "GROUP BY ROLLUP (…)",
     ("WITH", "CUBE"): "GROUP BY CUBE (…)",
+    ("WITH", "TOTALS"): "GROUP BY GROUPING SETS ((…), ())",
     ("WITH", "TIES"): "QUALIFY rank() OVER (ORDER BY …) <= n, in place of FETCH or LIMIT",
+    ("OUTER", "APPLY"): _LATERAL,
+    ("ARRAY", "JOIN"): "CROSS JOIN unnest(list) AS name (value)",
+    **{("LEFT", kind): f"{kind} JOIN, without LEFT" for kind in ("SEMI", "ANTI")},
     (")", "APPEND"): "leave it out: every table may be changed in any way",
 }
 """By two words, the error at either of them."""
