@@ -196,6 +196,7 @@ _EXTENSION = re.compile(r"exists in the (\w+) extension")
 _NO_COMMON_TYPE = re.compile(
     r"Failed to cast value: Unimplemented type for cast \((.*)\)$", re.DOTALL
 )
+_FROM_NULL = re.compile(r'Unimplemented type for cast \((.*) -> "NULL"\)$', re.DOTALL)
 
 
 def _plain(report: Report, names: Iterable[str]) -> tuple[str, str | None]:
@@ -243,6 +244,8 @@ def _plain(report: Report, names: Iterable[str]) -> tuple[str, str | None]:
         hint = _file_hint(_last_quoted(message)) or hint
     if "No magic bytes" in message or "too small to be a Parquet" in message:
         hint = "the file is not a Parquet file; read_csv or read_json may read it"
+    if untyped := _FROM_NULL.match(message):
+        hint = f"give the NULL of the first rows a type: NULL::{untyped[1]}"
     mixed = _NO_COMMON_TYPE.match(message)
     if mixed:
         kinds = mixed[1].replace(" -> ", ", ")

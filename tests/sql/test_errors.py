@@ -312,6 +312,16 @@ def test_a_file_that_another_process_has_open(tmp_path: Path) -> None:
         assert con.execute("SELECT 42").fetchall() == [(42,)]
 
 
+@pytest.mark.parametrize("keyed", ["", "USING KEY (a)"])
+def test_a_null_without_a_type_begins_a_recursion(keyed: str) -> None:
+    step = f"WITH RECURSIVE r(a, b) {keyed} AS (SELECT 1, NULL UNION SELECT a, %s FROM r) FROM r"
+    with tidewheel.connect() as con:
+        for value, kind in (("a", "INTEGER"), ("'x'", "VARCHAR"), ("a::DECIMAL(5, 2)", "DEC")):
+            with pytest.raises(tidewheel.DataError) as caught:
+                con.execute(step % value)
+            assert f"NULL::{kind}" in (caught.value.hint or ""), str(caught.value)
+
+
 def test_a_bad_line_of_a_csv_file(tmp_path: Path) -> None:
     """File, line and cause come first, then what may be done; not a list of all options."""
     file = tmp_path / "bad.csv"
