@@ -160,6 +160,11 @@ class History:
         return found
 
 
+def file_of(name: str) -> str:
+    """The path of a database's file, resolved; "" for one in memory."""
+    return "" if not name or name.startswith(":memory:") else str(Path(name).resolve())
+
+
 class Database:
     """The shared state of one database; `of` finds it by what was passed to `connect`."""
 
@@ -193,7 +198,7 @@ class Database:
         """The database of a path or a named memory; an unnamed memory is nobody else's."""
         if name in ("", ":memory:"):
             return cls(new=True)
-        key = name if name.startswith(":memory:") else str(Path(name).resolve())
+        key = file_of(name) or name
         with cls._guard:
             found = cls._open.get(key)
             if found is None:

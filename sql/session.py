@@ -18,11 +18,11 @@ from ..engine.kernels.connection import Access
 from ..engine.kernels.duckdb import Bound, rows_of, table_of
 from ..engine.operators.budget import BOUNDS, Budget
 from ..planner.context import Context, Parameters, Settings
-from . import errors, hidden, opening, planning, sigint, view_text
+from . import errors, forked, hidden, opening, planning, sigint, view_text
 from . import safe_mode as safe
 from .activity import Activity, Progress
 from .catalog import Catalog
-from .database import Database
+from .database import Database, file_of
 from .known_rows import KnownRows
 from .parameters import distribute
 from .reads import Names
@@ -70,7 +70,9 @@ class Session:
         self.autocommit = True
         """If not, the first statement outside a transaction starts one."""
         self.safe_mode = safe_mode
-        self.closed = False
+        self.closed = self.forked = False
+        self.file = ""
+        """Where it may write to, if that is a file."""
         # The result that keeps the connection busy; what nobody can read any more is not kept.
         self._open: weakref.ref[Result] | None = None
         self._stream: Stream | None = None
@@ -80,6 +82,8 @@ class Session:
         self.behind = WriteBehind(self.finishing)
         self.given: Parameters = None
         self._runner = Runner(self)
+        path = file_of(database)
+        forked.check(path)
         with self.guard(NO_STATEMENT):
             self._duckdb = opening.connect(database, read_only, config, safe_mode, self.settings)
         self.catalog = Catalog(lambda: self.unwritten, self.lock)
@@ -87,6 +91,8 @@ class Session:
         self.views = Views(self, _plan_view)
         self.known_rows = KnownRows(self)
         sigint.hold()
+        if path and not read_only:
+            forked.note(self, path)
 
     @property
     def connection(self) -> duckdb.DuckDBPyConnection:
@@ -409,11 +415,15 @@ class Session:
 
     def check_open(self) -> None:
         """Raise if the connection is closed."""
+        if self.forked:
+            raise forked.error()
         if self.closed:
             raise errors.ProgrammingError("the connection is closed")
 
     def close(self) -> None:
         """Close the connection; an open transaction is rolled back. Safe to call again."""
+        if self.forked:
+            return
         with self.lock:
             if not self.closed:
                 self.closed = True

@@ -1,0 +1,118 @@
+"""A forked child and the databases that its parent has open."""
+
+import os
+import subprocess
+import sys
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import tidewheel
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+
+
+def in_child(run: Callable[[], None]) -> int:
+    """The exit status of a forked child that does `run` and ends as a program does."""
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            run()
+            status = 0
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(status)
+    return os.waitpid(child, 0)[1]
+
+
+def test_a_file_is_not_written_from_both(tmp_path: Path) -> None:
+    path = str(tmp_path / "some.db")
+    with tidewheel.connect(path) as con:
+        con.execute("create table t(a integer)")
+        con.execute("create materialized view v as select count(*) as n from t")
+        for i in range(50):
+            con.execute("insert into t values (?)", [i])  # (some rows may wait to be written)
+        cursor = con.cursor()
+        uses: list[Callable[[], object]] = [
+            lambda: con.execute("insert into t values (99)"),
+            lambda: cursor.execute("from t"),
+            lambda: con.subscribe("v"),
+            lambda: con.close(),
+            lambda: tidewheel.connect(path),
+            lambda: tidewheel.connect(path, read_only=True),
+        ]
+
+        def child() -> None:
+            told = "open in the process that this one was forked from"
+            for use in uses:
+                with pytest.raises(tidewheel.OperationalError, match=told):
+                    use()
+            with tidewheel.connect() as own:
+                assert own.execute("select 1").fetchall() == [(1,)]
+
+        assert in_child(child) == 0
+        con.execute("insert into t values (51)")
+        assert con.execute("from v").fetchall() == [(51,)]
+
+    def later() -> None:
+        with tidewheel.connect(path) as own:
+            own.execute("insert into t values (52)")
+
+    assert in_child(later) == 0  # the parent has closed the file
+    with tidewheel.connect(path) as con:
+        assert con.execute("from v").fetchall() == [(52,)]
+
+
+PROGRAM = """
+import os, sys, tidewheel
+con = tidewheel.connect(sys.argv[1])
+con.execute("create table t(a integer); create materialized view v as select count(*) as n from t")
+for i in range(100):
+    con.execute("insert into t values (?)", [i])
+if os.fork() == 0:
+    try:
+        con.close()
+    finally:
+        sys.exit()  # all objects of the parent are freed
+os.wait()
+con.execute("insert into t select range from range(100000)")
+os._exit(0)  # without an end
+"""
+
+
+def test_a_child_that_ends_leaves_the_file_alone(tmp_path: Path) -> None:
+    path = str(tmp_path / "some.db")
+    subprocess.run([sys.executable, "-c", PROGRAM, path], check=True, timeout=60)
+    with tidewheel.connect(path) as con:
+        assert con.execute("select count(*) from t").fetchall() == [(100_100,)]
+        assert con.execute("from v").fetchall() == [(100_100,)]
+        assert con.execute("verify view v").fetchall() == []
+
+
+def test_a_database_in_memory_is_the_childs_own() -> None:
+    with tidewheel.connect() as con:
+        con.execute("create table t as select range as a from range(10)")
+        con.execute("create materialized view v as select sum(a)::int as s from t")
+
+        def child() -> None:
+            con.execute("insert into t values (5)")
+            assert con.execute("from v").fetchall() == [(50,)]
+
+        assert in_child(child) == 0
+        assert con.execute("from v").fetchall() == [(45,)]
+
+
+def test_what_is_only_read(tmp_path: Path) -> None:
+    path = str(tmp_path / "some.db")
+    with tidewheel.connect(path) as con:
+        con.execute("create table t as select 7 as a")
+    with tidewheel.connect(path, read_only=True) as con:
+
+        def child() -> None:
+            assert con.execute("from t").fetchall() == [(7,)]
+
+        assert in_child(child) == 0
