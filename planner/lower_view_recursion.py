@@ -79,6 +79,7 @@ def _let_rec(low: ViewLowering, node: L.LetRec) -> Stream:
             return _body(low, node, Stream(outer, alone, b.columns))
     watch = Watch(given[0])
     loop = Loop(outer.depth, watch, f"recursion {first}", *_limit(node))
+    loop.slow = node.bindings is not given
     if closed:
         watch.closed = loop
     elif limit is None and all(b.kind == "mutual" for b in node.bindings):

@@ -86,6 +86,8 @@ class MaintainedView:
     last_seconds: float = 0.0
     last_rows: int | None = 0
     """The rows of it that the last epoch changed; None if nobody has looked."""
+    spent: float = 0.0
+    """Seconds that computing it anew took, while its operators wait to be worth it."""
     choice: str = ""
     """Why the last epoch computed it anew; empty if its operators took the change."""
     experience: Experience = field(default_factory=Experience)
@@ -212,7 +214,7 @@ class Maintainer:
             here = run.of(view)
             view.followed_from = here.filling()
             self.shared.begin(here)
-            plan.hydrate(here)
+            plan.hydrate(here, view.spent)
             view.plan = plan
             view.fill_seconds = perf_counter() - started
             view.iterations.add(run.epoch, plan.iterations())
@@ -261,6 +263,10 @@ class Maintainer:
                 left.append(view)
                 choice = said
                 continue
+            if view.plan.worth and view.spent > view.plan.worth and not run.ahead:
+                left.append(view)
+                choice = "its operators are worth it now"
+                continue
             started = perf_counter()
             try:
                 with _Named(view), AtMost(view_choice.most(view)):
@@ -275,6 +281,8 @@ class Maintainer:
             if followed:
                 stepped.append(view.plan)
             view.followed(run.epoch + 1, delta, perf_counter() - started)
+            if view.plan.worth:
+                view.spent += view.last_seconds
             view.iterations.add(run.epoch + 1, view.plan.iterations())
             if view.last_seconds > view_choice.SHORT or view.experience:
                 self._learn(view, mine)

@@ -92,6 +92,8 @@ class Run(Queries, Protocol):
 class Plan(Protocol):
     """How one view is kept up to date."""
 
+    worth: float
+    """After so many seconds of computing anew the view is to be kept by operators; 0: it is."""
     reason: str
     """Empty for an incremental plan, else why the view is recomputed."""
 
@@ -126,8 +128,11 @@ class Plan(Protocol):
     def compared(self, old: pa.Table, new: pa.Table) -> Change | Replaced:
         """`new` − `old` as a delta that no view reads."""
 
-    def hydrate(self, run: Run) -> None:
-        """Compute the view from scratch, forgetting any earlier state."""
+    def hydrate(self, run: Run, spent: float) -> None:
+        """Compute the view from scratch, forgetting any earlier state.
+
+        `spent`: what computing it anew has taken so far, in seconds.
+        """
 
     def step(self, changes: Deltas, run: Run, read: bool = True) -> Change | Replaced:
         """The view's delta for the deltas of what it reads; not `read`: by no other view."""

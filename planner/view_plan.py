@@ -33,6 +33,7 @@ from tidewheel.planner import (  # noqa: F401  (rules)
     lower_view_nodes,
     lower_view_recursion,
     lower_view_window,
+    view_choice,
 )
 from tidewheel.planner.iterations import Iterations
 from tidewheel.planner.lower_view import NoDeltaRule, ViewLowering
@@ -94,6 +95,8 @@ class Incremental:
         self.recursive = list(_recursive(self.circuit))
         ops = [n.op for n in self.circuit.nodes if n is not None]
         self.settles = any(op.settles for op in ops)
+        self.slow = any(isinstance(op, Loop) and op.slow for op in ops)
+        """Does it take many times as long to fill as the query?"""
         self._looking = [op for op in ops if op.looks or isinstance(op, Regroup | Quantiles)]
         self._look()
 
@@ -283,18 +286,21 @@ class ViewPlan:
         self._recompute: Callable[[str], Recompute] = lambda reason: Recompute(sql, reason, scratch)
         self._rows_prefix = rows_prefix
         self._plan: Incremental | Recompute | None = None
-        self.seconds = 0.0
+        self.seconds = self.worth = 0.0
 
-    def hydrate(self, run: Run) -> None:
-        """Compute the view from scratch, forgetting any earlier state."""
+    def hydrate(self, run: Run, spent: float = 0.0) -> None:
+        """See `Plan.hydrate`."""
         with under(self._meaning), run.there(), _out_of_range():
-            self._hydrate(run)
+            self._hydrate(run, spent)
 
-    def _hydrate(self, run: Run) -> None:
+    def _hydrate(self, run: Run, spent: float) -> None:
         started = perf_counter()
+        self.worth = 0.0
         try:
             plan = Incremental(run.bind(self._sql), run, self._rows_prefix)
             self.reason = ""
+            if plan.slow and self._put_off(run, spent):
+                return
             plan.fill(run)
         except (NoDeltaRule, RecursionError, Unkept, Excess) as error:
             deep = isinstance(error, RecursionError)
@@ -307,6 +313,22 @@ class ViewPlan:
             return
         self._plan = plan
         self.seconds = perf_counter() - started
+
+    def _put_off(self, run: Run, spent: float) -> bool:
+        """Is the view computed anew for now? State that takes long to fill has to be worth it.
+
+        With as much time for the one as for the other it is never more than twice the best.
+        """
+        reason = "its operators take long to fill: once changes have taken as long"
+        started = perf_counter()
+        anew = self._recompute(reason)
+        anew.hydrate(run)
+        seconds = perf_counter() - started
+        if seconds < view_choice.AT_ONCE or spent > view_choice.WORTH * seconds:
+            return False
+        self._plan, self.reason = anew, reason
+        self.worth = view_choice.WORTH * seconds
+        return True
 
     def step(self, changes: Deltas, run: Run, read: bool = True) -> Change | Replaced:
         """The view's delta for the deltas of what it reads; not `read`: by no other view."""

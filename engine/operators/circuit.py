@@ -269,6 +269,8 @@ class Loop(Operator):
         self.leaving: list[Node] = []
         self._limit = limit
         self._over = over
+        self.slow = False
+        """Does it take many times as long to fill as its query?"""
         self._variables: list[_Feedback] = []
         self.runs = 0
         self.reached = -1

@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 import tidewheel
+from tidewheel.planner import view_choice
 
 SCHEMA = """
 CREATE TABLE e (a INTEGER, b INTEGER, w INTEGER, s VARCHAR);
@@ -107,6 +108,11 @@ FEW = settings(
 )
 
 
+@pytest.fixture(autouse=True)
+def _filled_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(view_choice, "AT_ONCE", 1e9)
+
+
 def check(name: str, edits: list[str], batch: int, threads: int) -> None:
     """The view equals DuckDB's answer after every `batch` edits."""
     query = VIEWS[name]
@@ -182,3 +188,38 @@ def test_what_is_computed_anew(query: str, reason: str) -> None:
             assert kept == sorted(duck.execute(text).fetchall())
         _, found = con._session.views.circuit("memory.main.kept")
         assert reason in found
+
+
+def test_operators_that_take_long_to_fill(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are filled once that is worth it; readers and subscribers see each change."""
+    monkeypatch.setattr(view_choice, "AT_ONCE", 0)
+    monkeypatch.setattr(view_choice, "WORTH", 1e-9)
+    query = VIEWS["paths"]
+    with tidewheel.connect() as con:
+        con.execute(SCHEMA)
+        con.execute("INSERT INTO e SELECT i, i + 1, 1, 'a' FROM range(9) t(i)")
+        con.execute(f"CREATE MATERIALIZED VIEW kept AS {query}")
+        con.execute("CREATE MATERIALIZED VIEW total AS SELECT count(*) AS n, sum(v) AS s FROM kept")
+        with con.subscribe("kept") as following, con.subscribe("total") as behind:
+            rows = {"kept": Counter[object](), "total": Counter[object]()}
+            reasons = []
+            for i, edit in enumerate(
+                (
+                    "INSERT INTO e VALUES (0, 5, 1, 'b')",
+                    "DELETE FROM e WHERE a = 3",
+                    "INSERT INTO e VALUES (2, 7, 1, 'c'), (8, 3, 1, 'd')",
+                    "UPDATE e SET w = 3 WHERE a < 2",
+                )
+            ):
+                con.execute(edit)
+                assert con.execute("VERIFY VIEW kept").fetchall() == []
+                assert con.execute("VERIFY VIEW total").fetchall() == []
+                for name, subscription in (("kept", following), ("total", behind)):
+                    for _ in range(1 if i else 2):  # the snapshot, and each change
+                        update = subscription.read(10)
+                        assert update is not None
+                        for _, weight, *row in update.rows():
+                            rows[name][tuple(row)] += weight
+                    assert +rows[name] == Counter(con.execute(f"FROM {name}").fetchall())
+                reasons.append(con._session.views.circuit("memory.main.kept")[1])
+        assert [bool(reason) for reason in reasons] == [True, False, False, False]
