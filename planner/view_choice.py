@@ -29,9 +29,9 @@ _SURELY = 8
 """After so many changes in turn that took too long it is not only that state was made for them."""
 _WHOLE = 4
 """For how many of these one counts that changes much of the view: no state helps there."""
-AT_ONCE = 0.2
+AT_ONCE = 0.02
 """Seconds of a query that operators which take long to fill are filled for at once."""
-WORTH = 10
+WORTH = 20
 """Otherwise they are once changes have taken so many times as long as the query."""
 _REST = 64
 """So many changes are computed anew before the operators are tried again, then twice as many."""
