@@ -56,6 +56,8 @@ def _renamed(stream: Stream, columns: tuple[L.Column, ...]) -> Stream:
 
 @lowers(L.LetRec)
 def _let_rec(low: ViewLowering, node: L.LetRec) -> Stream:
+    if node.enough is not None:
+        raise NoDeltaRule("a LIMIT that ends its recursion")
     check_ends(node.bindings)
     given = node.bindings
     closed = all(b.kind == "union_all" and not reads_all(b) for b in given)
@@ -63,8 +65,6 @@ def _let_rec(low: ViewLowering, node: L.LetRec) -> Stream:
     limit = node.limit
     if limit is not None:
         check_limit(node, *limit, low.circuit.depth)
-    if node.enough is not None:
-        raise NoDeltaRule("a LIMIT that ends its recursion")
     outer = low.circuit
     first = node.bindings[0].variable
     if len(node.bindings) == 1 and limit is None:
