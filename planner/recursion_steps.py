@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from typing import Any
 
@@ -115,7 +115,7 @@ def distinct_steps(b: L.Binding) -> list[L.Node]:
     for step in map(_one_term, b.steps):
         if b.kind == "union_all" and _reads_old(step):
             raise NoDeltaRule("a step of UNION ALL that reads recursive tables more than once")
-        whole = _whole(step)
+        whole = reading(step, lambda r: replace(r, part="all"))
         seen.setdefault(_shape(whole), step)
     return list(seen.values())
 
@@ -143,18 +143,24 @@ def _reads_old(node: L.Node) -> bool:
     return any(isinstance(n, L.RecRef) and n.part == "old" for n in every(node))
 
 
-def _whole(node: L.Node) -> L.Node:
-    if isinstance(node, L.RecRef):
-        return replace(node, part="all")
-    changes: dict[str, Any] = {}
-    for f in fields(node):
-        if not f.init:
-            continue
-        value = getattr(node, f.name)
+def reading(node: L.Node, change: Callable[[L.RecRef], L.Node]) -> L.Node:
+    """`node` with `change` made to each recursive table that it reads, nested ones included."""
+
+    def changed(value: Any) -> Any:
         if isinstance(value, L.Node):
-            changes[f.name] = _whole(value)
-        elif isinstance(value, tuple) and value and all(isinstance(v, L.Node) for v in value):
-            changes[f.name] = tuple(_whole(v) for v in value)
+            return reading(value, change)
+        if isinstance(value, L.Binding):
+            anchor = value.anchor and reading(value.anchor, change)
+            return replace(value, anchor=anchor, steps=tuple(map(changed, value.steps)))
+        if isinstance(value, tuple) and value and isinstance(value[0], L.Node | L.Binding):
+            return tuple(map(changed, value))
+        return value
+
+    if isinstance(node, L.RecRef):
+        return change(node)
+    given = {f.name: getattr(node, f.name) for f in fields(node) if f.init}
+    found = {name: changed(value) for name, value in given.items()}
+    changes = {name: value for name, value in found.items() if value is not given[name]}
     return replace(node, **changes) if changes else node
 
 

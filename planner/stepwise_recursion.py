@@ -21,15 +21,14 @@ the one that comes last, which changes do not tell: then the view is computed an
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import reduce
-from typing import Any
 
 from sqlglot import exp
 
 from tidewheel.planner import logical as L
 from tidewheel.planner.lower_view import NoDeltaRule
-from tidewheel.planner.recursion_steps import refusal
+from tidewheel.planner.recursion_steps import reading, refusal
 from tidewheel.planner.rewrites.children import every
 
 
@@ -74,7 +73,11 @@ def step_by_step(node: L.LetRec) -> L.LetRec:
     def union(left: L.Node, right: L.Node, columns: tuple[L.Column, ...] = b.columns) -> L.Node:
         return L.SetOp("union", True, left, right, columns)
 
-    steps = [_reading(step, b.variable, new) for step in b.steps]
+    def read(r: L.RecRef) -> L.Node:
+        mine = r.variable == b.variable and r.part == "delta"
+        return replace(r, variable=new) if mine else r
+
+    steps = [reading(step, read) for step in b.steps]
     gated = not all(_ends(step, new) for step in steps)
     if gated:
         last = L.Project(table(new, "last"), (L.Named(one[0], exp.Literal.number(1)),))
@@ -129,18 +132,3 @@ def _ends(node: L.Node, new: str) -> bool:
         case L.SetOp():
             return side(node.left) or (node.op == "intersect" and side(node.right))
     return False
-
-
-def _reading(node: L.Node, variable: str, new: str) -> L.Node:
-    """A step that reads the last one's rows from `new`."""
-    if isinstance(node, L.RecRef):
-        mine = node.variable == variable and node.part == "delta"
-        return replace(node, variable=new) if mine else node
-    changes: dict[str, Any] = {}
-    for f in fields(node):
-        value = getattr(node, f.name) if f.init else None
-        if isinstance(value, L.Node):
-            changes[f.name] = _reading(value, variable, new)
-        elif isinstance(value, tuple) and value and all(isinstance(v, L.Node) for v in value):
-            changes[f.name] = tuple(_reading(v, variable, new) for v in value)
-    return replace(node, **changes) if changes else node

@@ -83,6 +83,10 @@ VIEWS = {
     "lists": "WITH RECURSIVE t(x, way) USING KEY (x) AS (SELECT 0, [0] UNION "
     "SELECT e.b, min(list_append(way, e.b)) FROM t JOIN e ON e.a = t.x WHERE NOT EXISTS "
     "(FROM recurring.t r WHERE r.x IS NOT DISTINCT FROM e.b) GROUP BY e.b) FROM t",
+    "recursion within": "WITH RECURSIVE t(x, n) USING KEY (x) AS (SELECT 0, 0 UNION SELECT y, "
+    "max(n) + 1 FROM (WITH RECURSIVE i(y, n, k) AS (SELECT x, n, 0 FROM t WHERE n < 4 UNION "
+    "SELECT e.b, n, k + 1 FROM i JOIN e ON e.a = i.y WHERE k < 2) SELECT y, n FROM i WHERE k > 0) "
+    "GROUP BY y) FROM t",
     "in a query": "SELECT n.v, count(d.x), max(d.v) FROM n LEFT JOIN (WITH RECURSIVE d(x, v) "
     "USING KEY (x) AS (SELECT DISTINCT a, 0 FROM e UNION SELECT e.b, max(d.v) + 1 FROM d JOIN e "
     "ON e.a = d.x WHERE d.v < 4 GROUP BY e.b) FROM d) d ON d.x = n.x GROUP BY n.v",
