@@ -180,13 +180,17 @@ class Definitions:
         home = self._homes.get(key_of(*name))
         if home is None:
             return {}
-        now = DEFAULTS | dict(meaning(self._shell.query(QUERY)[0]))
         values = DEFAULTS | home["settings"]
-        found = {setting: value for setting, value in values.items() if value != now.get(setting)}
+        found = {name: value for name, value in values.items() if value != self._now.get(name)}
         path = [[part for part in place if part] for place in home["path"]]
         if path != [["main"]]:
             found["search_path"] = ",".join(".".join(map(quoted, place)) for place in path)
         return found
+
+    @cached_property
+    def _now(self) -> dict[str, str]:
+        """This session's settings."""
+        return DEFAULTS | dict(meaning(self._shell.query(QUERY)[0]))
 
     @cached_property
     def _homes(self) -> dict[str, Any]:

@@ -15,42 +15,44 @@ from tidewheel.planner.rewrites.children import every
 from tidewheel.planner.text import column, to_sql
 
 
-def refusal(b: L.Binding) -> str | None:
-    """Why the changes of a variable can't go round by themselves; None if they can."""
+def check(b: L.Binding) -> None:
+    """NoDeltaRule where the changes of a variable can't go round by themselves."""
     if any((how or "").startswith("arg_") for how in b.merge):
-        return "arg_min or arg_max in a recursive step: of equal ones it takes the first"
+        raise NoDeltaRule(
+            "arg_min or arg_max in a recursive step: of equal ones it takes the first"
+        )
     if b.kind == "using_key":
-        return "USING KEY, where a later row replaces an earlier one"
+        raise NoDeltaRule("USING KEY, where a later row replaces an earlier one")
     if b.by_turns:
-        return "recurring rows in a step whose result depends on when they were found"
+        raise NoDeltaRule("recurring rows in a step whose result depends on when they were found")
     if b.together and b.kind == "union_all":
-        return "a step of UNION ALL that may have rows where the last step has none"
+        raise NoDeltaRule("a step of UNION ALL that may have rows where the last step has none")
     if b.together or (b.kind == "union" and any(_summed(s, b.variable) for s in b.steps)):
-        return "a step of UNION that looks at the rows of the step before it together"
+        raise NoDeltaRule("a step of UNION that looks at the rows of the step before it together")
     if b.kind == "union_all":
-        try:
-            for step in b.steps:
-                _check_linear(step, b.variable)
-        except NoDeltaRule as reason:
-            return str(reason)
-    return None
+        for step in b.steps:
+            _check_linear(step, b.variable)
 
 
 def _summed(node: L.Node, variable: str) -> bool:
     """Does an aggregate stand over the last step's rows? (sqlglot does not know all of them.)"""
     sums = (n for n in every(node) if isinstance(n, L.Aggregate) and n.aggregates)
-    return any(_reads_delta(n, variable) for n in sums)
+    return any((variable, "delta") in _parts(n) for n in sums)
 
 
-def _reads_delta(node: L.Node, variable: str) -> bool:
-    found = (n for n in every(node) if isinstance(n, L.RecRef))
-    return any(n.variable == variable and n.part == "delta" for n in found)
+def _parts(*nodes: L.Node) -> set[tuple[str, L.RecPart]]:
+    """Which parts of which variables plans read."""
+    return {(n.variable, n.part) for n in every(*nodes) if isinstance(n, L.RecRef)}
 
 
 def reads_all(b: L.Binding) -> bool:
     """Does a step read all rows so far (`recurring.t`), besides those of the last step?"""
-    found = (n for s in b.steps for n in every(s) if isinstance(n, L.RecRef))
-    return any(n.variable == b.variable and n.part != "delta" for n in found)
+    return any(v == b.variable and part != "delta" for v, part in _parts(*b.steps))
+
+
+def reads_old(*nodes: L.Node) -> bool:
+    """Does a part of them read all rows but the last step's, as terms but the last one do?"""
+    return any(part == "old" for _, part in _parts(*nodes))
 
 
 def check_ends(bindings: Sequence[L.Binding]) -> None:
@@ -113,7 +115,7 @@ def distinct_steps(b: L.Binding) -> list[L.Node]:
     """Steps up to the parts that they read."""
     seen: dict[str, L.Node] = {}
     for step in map(_one_term, b.steps):
-        if b.kind == "union_all" and _reads_old(step):
+        if b.kind == "union_all" and reads_old(step):
             raise NoDeltaRule("a step of UNION ALL that reads recursive tables more than once")
         whole = reading(step, lambda r: replace(r, part="all"))
         seen.setdefault(_shape(whole), step)
@@ -122,7 +124,7 @@ def distinct_steps(b: L.Binding) -> list[L.Node]:
 
 def _one_term(step: L.Node) -> L.Node:
     """The last of a step's terms, which differ in the parts that they read (docs/recursion.md)."""
-    if not _reads_old(step):
+    if not reads_old(step):
         return step
     if isinstance(step, L.Project | L.Filter):
         return replace(step, input=_one_term(step.input))
@@ -131,16 +133,11 @@ def _one_term(step: L.Node) -> L.Node:
     if (
         isinstance(step, L.SetOp)
         and (step.op, step.all) == ("union", True)
-        and not _reads_old(step.right)
+        and not reads_old(step.right)
     ):
         pairs = zip(step.columns, step.right.schema, strict=True)
         return L.Project(step.right, tuple(L.Named(to, column(c.name)) for to, c in pairs))
     return step
-
-
-def _reads_old(node: L.Node) -> bool:
-    """Does a part of it read all rows but the last step's, as terms but the last one do?"""
-    return any(isinstance(n, L.RecRef) and n.part == "old" for n in every(node))
 
 
 def reading(node: L.Node, change: Callable[[L.RecRef], L.Node]) -> L.Node:

@@ -28,7 +28,7 @@ from sqlglot import exp
 
 from tidewheel.planner import logical as L
 from tidewheel.planner.lower_view import NoDeltaRule
-from tidewheel.planner.recursion_steps import reading, refusal
+from tidewheel.planner.recursion_steps import check, reading, reads_old
 from tidewheel.planner.rewrites.children import every
 
 
@@ -46,13 +46,15 @@ class Replaced(L.Node):
 
 def step_by_step(node: L.LetRec) -> L.LetRec:
     """`node`, with such a recursion as `mutual` tables. Raises NoDeltaRule."""
-    reasons = [reason for reason in map(refusal, node.bindings) if reason is not None]
-    if not reasons:
-        return node
     b = node.bindings[0]
-    old = (n for s in b.steps for n in every(s) if isinstance(n, L.RecRef) and n.part == "old")
-    if len(node.bindings) > 1 or b.kind in ("mutual", "improve") or b.anchor is None or any(old):
-        raise NoDeltaRule(reasons[0])
+    try:
+        for each in node.bindings:
+            check(each)
+        return node
+    except NoDeltaRule:
+        alone = len(node.bindings) == 1 and b.kind not in ("mutual", "improve")
+        if not alone or b.anchor is None or reads_old(*b.steps):
+            raise
     if b.kind == "using_key" and b.every:
         # (tables that stay as they are would end it, where the query goes on)
         raise NoDeltaRule("USING KEY with UNION ALL")

@@ -288,14 +288,13 @@ class ViewPlan:
         self._plan: Incremental | Recompute | None = None
         self.seconds = self.worth = 0.0
 
-    def hydrate(self, run: Run, spent: float = 0.0) -> None:
+    def hydrate(self, run: Run, spent: float) -> None:
         """See `Plan.hydrate`."""
         with under(self._meaning), run.there(), _out_of_range():
             self._hydrate(run, spent)
 
     def _hydrate(self, run: Run, spent: float) -> None:
         started = perf_counter()
-        self.worth = 0.0
         try:
             plan = Incremental(run.bind(self._sql), run, self._rows_prefix)
             self.reason = ""
@@ -315,10 +314,7 @@ class ViewPlan:
         self.seconds = perf_counter() - started
 
     def _put_off(self, run: Run, spent: float) -> bool:
-        """Is the view computed anew for now? State that takes long to fill has to be worth it.
-
-        With as much time for the one as for the other it is never more than twice the best.
-        """
+        """Is the view computed anew for now? State that takes long to fill has to be worth it."""
         reason = "its operators take long to fill: once changes have taken as long"
         started = perf_counter()
         anew = self._recompute(reason)

@@ -52,16 +52,13 @@ class Runner:
         if kind is Kind.SETTING:
             return self._setting(statement, given), -1
         with self.session.guard(statement):
-            if kind is Kind.OURS:
-                found = self._ours(statement)
-                self.session.views.look_again()
-                return found, -1
             if kind is Kind.TRANSACTION:
                 self.transaction(statement)
                 return None, -1
             if kind is Kind.CHANGE or statement.words[0] == "EXECUTE":
                 return self._change(statement, given)
-            outcome = self._other(statement, given)
+            ours = kind is Kind.OURS
+            outcome = (self._ours(statement), -1) if ours else self._other(statement, given)
             self.session.views.look_again()
             return outcome
 

@@ -185,11 +185,9 @@ def attached(views: Views, replaced: bool) -> None:
             registry.remove(key)
         keys = frozenset(registry.views)
         for view in list(registry.views.values()):
-            here = names.at(view.home.path)
-            reads = frozenset(here.reads(view.sql, keys))
+            reads, whole = views.read_by(view, names, keys)
             if reads != view.reads or replaced:
                 views.forget(view.reads | reads if replaced else view.reads ^ reads)
-                whole = not here.lacks(view.sql, keys)
                 registry.views[view.key] = replace(view, reads=reads, whole=whole, plan=None)
         views.database.catalog_version += 1
 

@@ -227,12 +227,19 @@ class Registry:
             return
         names, keys = Names(self.host.connection), self._keys()
         for view in lacking:
-            here = names.at(view.home.path)
-            reads, whole = frozenset(here.reads(view.sql, keys)), not here.lacks(view.sql, keys)
+            reads, whole = self.read_by(view, names, keys)
             if whole or reads != view.reads:
                 made = replace(view, reads=reads, whole=whole, plan=None, read=None)
                 self._maintainer.views[view.key] = made
                 self.database.catalog_version += 1
+
+    @staticmethod
+    def read_by(
+        view: MaintainedView, names: Names, keys: frozenset[str]
+    ) -> tuple[frozenset[str], bool]:
+        """What a view reads by now, and whether all is there that its query names."""
+        here = names.at(view.home.path)
+        return frozenset(here.reads(view.sql, keys)), not here.lacks(view.sql, keys)
 
     def _view(
         self, key: str, sql: str, names: Names, plain: bool, token: str, home: Home

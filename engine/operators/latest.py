@@ -11,7 +11,7 @@ from tidewheel.engine.operators.keyed import Keyed
 from tidewheel.engine.operators.operator import Emission
 from tidewheel.engine.operators.unkept import Unkept
 from tidewheel.engine.state.arrangement import Counters
-from tidewheel.engine.state.delta import Delta, Int64s, Schema, concat
+from tidewheel.engine.state.delta import Delta, Int64s, Schema, concat, unique
 
 
 class Latest(Keyed):
@@ -41,7 +41,7 @@ class Latest(Keyed):
         """The row of each key."""
         of, new = self.input.key.keys(rows.cols, len(rows)), rows.cols[-1] == 1
         found = of[new]
-        if len(np.unique(found)) < len(found):
+        if len(unique(found)) < len(found):
             raise Unkept(
                 "a step of USING KEY with several rows of one key, of which the last counts"
             )

@@ -89,9 +89,11 @@ class NativeLoop(Vertex):
                     break
             schema = reader.schema
             finished = not stopped
+        except RecursionLimitError:
+            raise
         except Exception as error:
             # The statement's alarm may have ended DuckDB's before the clock was looked at here.
-            if isinstance(error, RecursionLimitError) or not (budget.late() and meter.iteration):
+            if not (budget.late() and meter.iteration):
                 raise
             raise meter.error("statement_timeout") from error
         finally:

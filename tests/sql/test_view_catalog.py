@@ -103,17 +103,22 @@ def test_other_schemas() -> None:
         assert con.execute("FROM main.w").fetchall() == []
 
 
-@pytest.mark.parametrize(
-    "instead", ["", "CREATE VIEW v AS SELECT 7 AS s", "CREATE TABLE v (s INT)"]
-)
-def test_a_view_that_plain_duckdb_has_dropped(tmp_path: Path, instead: str) -> None:
-    path = tmp_path / "a.db"
+def _changed_by_duckdb(path: Path, statements: str) -> None:
+    """A file with a view of a table, one of that view, and what plain DuckDB did then."""
     with tidewheel.connect(path) as con:
         con.execute("CREATE TABLE t AS SELECT 1 AS k")
         con.execute("CREATE MATERIALIZED VIEW v AS SELECT sum(k)::INTEGER AS s FROM t")
         con.execute("CREATE MATERIALIZED VIEW w AS SELECT s + 1 AS s FROM v")
     with duckdb.connect(str(path)) as other:
-        other.execute(f"DROP VIEW v; {instead}")
+        other.execute(statements)
+
+
+@pytest.mark.parametrize(
+    "instead", ["", "CREATE VIEW v AS SELECT 7 AS s", "CREATE TABLE v (s INT)"]
+)
+def test_a_view_that_plain_duckdb_has_dropped(tmp_path: Path, instead: str) -> None:
+    path = tmp_path / "a.db"
+    _changed_by_duckdb(path, f"DROP VIEW v; {instead}")
     with tidewheel.connect(path) as con:
         assert con.execute("SELECT view_name FROM tidewheel_views()").fetchall() == [("w",)]
         with pytest.raises(tidewheel.ProgrammingError, match="maintained view"):
@@ -139,12 +144,7 @@ def test_a_view_that_plain_duckdb_has_dropped(tmp_path: Path, instead: str) -> N
 )
 def test_a_view_that_plain_duckdb_has_dropped_is_made_again(tmp_path: Path, again: str) -> None:
     path = tmp_path / "a.db"
-    with tidewheel.connect(path) as con:
-        con.execute("CREATE TABLE t AS SELECT 1 AS k")
-        con.execute("CREATE MATERIALIZED VIEW v AS SELECT sum(k)::INTEGER AS s FROM t")
-        con.execute("CREATE MATERIALIZED VIEW w AS SELECT s + 1 AS s FROM v")
-    with duckdb.connect(str(path)) as other:
-        other.execute("DROP VIEW v")
+    _changed_by_duckdb(path, "DROP VIEW v")
     with tidewheel.connect(path) as con:
         for _ in con.script(again):
             pass
