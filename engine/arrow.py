@@ -128,7 +128,11 @@ def array_from(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
         known = [0 if v is None else v for v in values] if valid is not None else values
         data = pa.py_buffer(np.array(known, kind.to_pandas_dtype()))
         return pa.Array.from_buffers(kind, len(values), [valid, data])
-    elif pa.types.is_temporal(kind) and all(v is None or type(v) is int for v in values):
+    elif (
+        pa.types.is_temporal(kind)
+        and kind.bit_width <= 64  # (an INTERVAL is three numbers)
+        and all(v is None or type(v) is int for v in values)
+    ):
         raw = np.array([0 if v is None else v for v in values], f"i{kind.bit_width // 8}")
         return pa.Array.from_buffers(kind, len(values), [valid, pa.py_buffer(raw)])
     elif pa.types.is_decimal128(kind):

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import decimal
-import math
 import random
-from collections import Counter
 from contextlib import suppress
 from threading import Timer
 from typing import Any
@@ -14,18 +11,9 @@ import duckdb
 import pytest
 
 import tidewheel
-from oracle.random_queries import TABLES, TYPES, Columns, Queries, value
-
-
-def _bag(rows: list[tuple[Any, ...]]) -> Counter[tuple[Any, ...]]:
-    return Counter(tuple(map(_rounded, row)) for row in rows)
-
-
-def _rounded(v: Any) -> Any:
-    """DuckDB's variance of equal rows in another order differs in its last digits."""
-    if isinstance(v, float):
-        return "nan" if math.isnan(v) else float(f"{v:.9g}") + 0.0
-    return v.normalize() + 0 if isinstance(v, decimal.Decimal) else v
+from oracle.counted import bag
+from oracle.random_queries import Queries
+from oracle.random_values import TABLES, TYPES, Columns, value
 
 
 class _NoOracle(Exception):
@@ -76,10 +64,10 @@ class _Pair:
     def one_shot(self) -> None:
         """A query, text and all, and vertex by vertex."""
         query, _ = Queries(self.rng, 3, self.tables).query()
-        wanted = _bag(self.theirs(query))
+        wanted = bag(self.theirs(query))
         for fusion in ("off", "on"):
             self.con.execute(f"SET fusion = '{fusion}'")
-            assert _bag(self.con.execute(query).fetchall()) == wanted, (query, self.done)
+            assert bag(self.con.execute(query).fetchall()) == wanted, (query, self.done)
 
     def create(self) -> None:
         """One more view, over tables and views."""
@@ -129,8 +117,8 @@ class _Pair:
     def compare(self) -> None:
         """Every view holds what its query gives."""
         for name, query in self.views.items():
-            wanted = _bag(self.theirs(query))
-            found = _bag(self.con.execute(f"FROM {name}").fetchall())
+            wanted = bag(self.theirs(query))
+            found = bag(self.con.execute(f"FROM {name}").fetchall())
             assert found == wanted, (name, found - wanted, wanted - found, self.done)
 
 

@@ -40,6 +40,8 @@ QUERIES = [
     "(SELECT DISTINCT [to_days(k % 2 * 30), to_hours(k % 3 * 720)] FROM t)",
     "SELECT count(*) AS n FROM t a JOIN t b ON [to_days(a.k * 30)] = [to_hours(b.k * 720)]",
     "SELECT a.k, b.k AS other FROM t a JOIN t b ON [a.d] = [b.d]",
+    "SELECT a.k, b.k AS other FROM (SELECT k, NULL::INTERVAL AS i FROM t) a "
+    "LEFT JOIN t b ON a.i = to_days(b.k)",
 ]
 CHANGES = [
     "INSERT INTO t VALUES (5, 'mid', [], 'y', 'infinity', 'POINT(5 5)')",

@@ -1,4 +1,4 @@
-"""Random SELECTs: whatever SQL lets one put together, over three small tables.
+"""Random SELECTs: whatever SQL lets one put together, over small tables.
 
 `Queries(rng).query()` gives one whose answer, as a multiset, depends on the rows alone: ORDER BY
 that ends in a LIMIT names all columns, windows that tell ties apart are ordered by all of them.
@@ -13,38 +13,7 @@ import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-Columns = list[tuple[str, str]]
-"""Names and types."""
-
-TABLES: dict[str, Columns] = {
-    "r": [("a", "int"), ("b", "int"), ("s", "text"), ("x", "double")],
-    "t": [("a", "int"), ("c", "int"), ("s", "text"), ("m", "decimal")],
-    "u": [("k", "int"), ("d", "date"), ("f", "bool"), ("b", "int")],
-}
-TYPES = {
-    "int": "INTEGER",
-    "text": "VARCHAR",
-    "double": "DOUBLE",
-    "decimal": "DECIMAL(9, 2)",
-    "date": "DATE",
-    "bool": "BOOLEAN",
-}
-_COMPARED = ("int", "text", "double", "decimal", "date")
-
-
-def value(rng: random.Random, kind: str, null: float = 0.15, most: int = 6) -> str:
-    """A literal, one of `most` + 1 of its type, or NULL."""
-    if rng.random() < null:
-        return "NULL"
-    n = rng.randrange(-1, most)
-    return {
-        "int": str(n),
-        "text": f"'{'abcAB é'[(n + 1) % 7]}{'' if n % 2 else 'b'}{n // 7 if n > 6 else ''}'",
-        "double": f"{n / 4}::DOUBLE",
-        "decimal": f"{n / 4}",
-        "date": f"DATE '2024-02-26' + {n}",
-        "bool": "true" if n % 2 else "false",
-    }[kind]
+from oracle.random_values import COMPARED, KINDS, TABLES, TYPES, Columns, made_of, value
 
 
 @dataclass
@@ -120,6 +89,11 @@ class Queries:
                 (0.5, lambda: f"length({e('text')})::INTEGER"),
                 (0.5, lambda: f"extract(day FROM {e('date')})::INTEGER"),
                 (0.5, lambda: f"least({e('int')}, {e('int')})"),
+                (0.3, lambda: f"len({e('list')})::INTEGER"),
+                (0.3, lambda: f"({e('list')})[1]"),
+                (0.3, lambda: f"({e('row')}).p"),
+                (0.3, lambda: f"({e('map')})['a']"),
+                (0.3, lambda: f"extract(hour FROM {e('zoned')})::INTEGER"),
                 (0.5, lambda: f"({p()})::INTEGER"),
             )
         if kind == "text":
@@ -130,6 +104,9 @@ class Queries:
                 (1, lambda: f"left({e('text')}, 1)"),
                 (0.5, lambda: f"({e('int')})::VARCHAR"),
                 (0.5, lambda: f"concat({e('text')}, {e('int')})"),
+                (0.3, lambda: f"({e('row')}).q"),
+                (0.3, lambda: f"({e('enum')})::VARCHAR"),
+                (0.2, lambda: f"({e('list')})::VARCHAR"),
             )
         if kind == "double":
             return self._one(
@@ -150,12 +127,14 @@ class Queries:
                 (1, lambda: f"({e('date')} + {e('int')})"),
                 (0.5, lambda: f"date_trunc('month', {e('date')})::DATE"),
             )
-        return self._one(*common, (3, p))
+        if kind == "bool":
+            return self._one(*common, (3, p))
+        return self._one(*common, *made_of(kind, e))
 
     def predicate(self, scope: Scope, deep: int = 2) -> str:
         """A condition."""
         rng = self.rng
-        kind = rng.choice(_COMPARED)
+        kind = rng.choice(COMPARED)
         e = lambda: self.expression(kind, scope, deep - 1)  # noqa: E731
         if deep > 0 and self._chance(0.3):
             p = lambda: self.predicate(scope, deep - 1)  # noqa: E731
@@ -255,7 +234,7 @@ class Queries:
         inner = self._inner()
         text, columns = inner._from()
         made = Scope(columns)
-        other = self.rng.choice(_COMPARED)
+        other = self.rng.choice(COMPARED)
         left, given = (
             ", ".join(self.expression(k, s, 0) for k in (kind, other))
             for s in (Scope(scope.columns), made)
@@ -278,8 +257,8 @@ class Queries:
             return f"(SELECT count(*)::INTEGER FROM {text}{where})"
         if kind == "bool":
             return f"(SELECT bool_or({self.predicate(plain, 0)}) FROM {text}{where})"
-        which = self.rng.choice(["min", "max"])
-        return f"(SELECT {which}({self.expression(kind, plain, 0)}) FROM {text}{where})"
+        end = self._end(kind, lambda k: self.expression(k, plain, 0))
+        return f"(SELECT {end} FROM {text}{where})"
 
     # -- FROM ---------------------------------------------------------------------------------
 
@@ -372,7 +351,7 @@ class Queries:
     def _kinds(self, wanted: Sequence[str] | None) -> list[str]:
         if wanted is not None:
             return list(wanted)
-        return [self.rng.choice(list(TYPES)) for _ in range(self.rng.randrange(1, 4))]
+        return [self.rng.choice(KINDS) for _ in range(self.rng.randrange(1, 4))]
 
     def _labelled(self, items: Sequence[tuple[str, str]]) -> tuple[str, Columns]:
         text = ", ".join(f"{e} AS c{i}" for i, (e, _) in enumerate(items))
@@ -425,7 +404,17 @@ class Queries:
             )
         if kind == "bool":
             return f"{self.rng.choice(['bool_and', 'bool_or'])}({self.predicate(scope, 1)})"
-        return f"{self.rng.choice(['min', 'max'])}({e('date')})"
+        if kind == "list" and self._chance(0.5):
+            x = e("int")
+            return f"list({distinct}{x} ORDER BY {x})"
+        if kind == "huge" and self._chance(0.5):
+            return f"sum({distinct}{e('huge')})"
+        return self._end(kind, e)
+
+    def _end(self, kind: str, e: Callable[[str], str]) -> str:
+        """The least or greatest value of a type. (DuckDB has none of maps.)"""
+        which = self.rng.choice(["min", "max"])
+        return f"MAP {{'n': {which}({e('int')})}}" if kind == "map" else f"{which}({e(kind)})"
 
     def _statistic(self, e: Callable[[str], str]) -> str:
         """A function of how integers lie together."""
@@ -490,7 +479,7 @@ class Queries:
             )
         if kind == "bool":
             return f"bool_or({self.predicate(Scope(scope.columns), 0)}) OVER ({partition.strip()})"
-        which = self.rng.choice(["min", "max", "first_value"])
+        which = self.rng.choice(["min", "max", "first_value"][2 * (kind == "map") :])
         frame = (
             f" ROWS BETWEEN {self.rng.randrange(1, 3)} PRECEDING AND CURRENT ROW"
             if self._chance(0.4)
