@@ -98,6 +98,8 @@ class MaintainedView:
     """Of the last time that it was filled again, after an epoch that failed, its `epochs`."""
     read: tuple[object, pa.Table] | None = None
     """Of a cold view, its rows when it was read, and the state of the database then."""
+    read_seconds: float = 0.0
+    """How long it took to compute them."""
     pinned: pa.Table | None = None
     """Its rows of the last epoch for other readers, while the next one is being made."""
     iterations: History = field(default_factory=History)

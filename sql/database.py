@@ -14,6 +14,7 @@ from weakref import WeakSet, WeakValueDictionary
 
 from tidewheel.planner.maintain import Maintainer
 from tidewheel.sql.errors import OperationalError
+from tidewheel.sql.kept_rows import KeptRows, mark
 
 if TYPE_CHECKING:
     from tidewheel.planner.maintain import Found
@@ -23,9 +24,16 @@ LOCK_TIMEOUT = 60.0
 
 
 class WriteLock:
-    """One writer at a time, first come first served; owned by a session, not by a thread."""
+    """One writer at a time, first come first served; owned by a session, not by a thread.
 
-    def __init__(self) -> None:
+    `mark` tells the state of the database's file, None while that does not matter.
+    """
+
+    def __init__(self, mark: Callable[[], object] = lambda: None) -> None:
+        self._mark = mark
+        self.undisturbed = True
+        """Has the file changed in our writers' turns only? (Others of this process may have it.)"""
+        self._seen: object = mark()
         self._condition = threading.Condition()
         self._owner: object | None = None
         self._thread = 0
@@ -47,7 +55,7 @@ class WriteLock:
         with self._condition:
             self.turns += 1
             if self._owner is None and not self._queue:
-                self._owner, self._thread = owner, threading.get_ident()
+                self._begin(owner)
                 return
             if self._thread == threading.get_ident() and self._owner is not None:
                 raise OperationalError(
@@ -64,7 +72,7 @@ class WriteLock:
                             f"waited {timeout:g} s for another connection's transaction to end",
                             hint="commit or roll back that transaction",
                         )
-                self._owner, self._thread = owner, threading.get_ident()
+                self._begin(owner)
             finally:
                 self._queue.remove(ticket)
                 self._condition.notify_all()
@@ -74,14 +82,27 @@ class WriteLock:
         with self._condition:
             if self._owner is not None or self._queue:
                 return False
-            self._owner, self._thread = owner, threading.get_ident()
+            self._begin(owner)
             return True
+
+    def _begin(self, owner: object) -> None:
+        self.look()
+        self._owner, self._thread = owner, threading.get_ident()
+
+    def look(self) -> None:
+        """Has somebody else written to the file? Call between two turns."""
+        self.undisturbed = self.undisturbed and self._mark() == self._seen
+
+    def start(self) -> None:
+        """The file is as it is: from now on it is looked at."""
+        self.undisturbed, self._seen = True, self._mark()
 
     def release(self, owner: object) -> None:
         """Give it up; no error if `owner` does not have it."""
         with self._condition:
             if self._owner is owner:
                 self._owner, self._thread = None, 0
+                self._seen = self._mark()
                 self.turns += 1
                 self.ended += 1
                 self._condition.notify_all()
@@ -171,13 +192,15 @@ class Database:
     _open: ClassVar[WeakValueDictionary[str, Database]] = WeakValueDictionary()
     _guard: ClassVar[threading.Lock] = threading.Lock()
 
-    def __init__(self, new: bool = False) -> None:
+    def __init__(self, new: bool = False, file: str = "") -> None:
+        self.kept = KeptRows(file) if file else None
+        """Of a file, the rows of views that an earlier process left."""
         self.maintainer = Maintainer()
         self.history = History()
         self.epoch = 0
         self.loaded = new
         self._shared = not new
-        self.writer = WriteLock()
+        self.writer = WriteLock(lambda: mark(file) if file and self.maintainer.views else None)
         self.reading = threading.RLock()
         """Held while a statement takes its snapshot and while an epoch is published."""
         self.catalog_version = 0
@@ -198,11 +221,12 @@ class Database:
         """The database of a path or a named memory; an unnamed memory is nobody else's."""
         if name in ("", ":memory:"):
             return cls(new=True)
-        key = file_of(name) or name
+        file = file_of(name)
+        key = file or name
         with cls._guard:
             found = cls._open.get(key)
             if found is None:
-                found = cls._open[key] = cls()
+                found = cls._open[key] = cls(file=file)
             return found
 
     def enter(self, session: object) -> None:
@@ -233,6 +257,10 @@ class Database:
     def has_others(self) -> bool:
         """May somebody read while one session writes?"""
         return len(self._sessions) > 1
+
+    def is_last(self, session: object) -> bool:
+        """Is it the only one here?"""
+        return set(self._sessions) == {session}
 
     def leave(self, session: object) -> None:
         """The last one out takes the views' state along: the file may change behind our back."""

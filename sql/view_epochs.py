@@ -8,6 +8,7 @@ and always right).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import duckdb
@@ -22,6 +23,7 @@ from tidewheel.engine.state.memory import Excess
 from tidewheel.planner import maintain, recompute
 from tidewheel.sql import errors, view_text
 from tidewheel.sql.capture import Capture, Outcome, TableInfo, together
+from tidewheel.sql.keeping import keep
 from tidewheel.sql.maintenance import Maintenance
 from tidewheel.sql.statements import Kind, Statement, kind_of, tokens
 from tidewheel.sql.view_reading import Reading
@@ -453,6 +455,9 @@ class Epochs(Reading):
 
     def close(self) -> None:
         """The connection has ended."""
+        if self.host.file and self.database.is_last(self):
+            with suppress(duckdb.Error, errors.Error, OSError):
+                keep(self)
         self.release()
         self._own_rows.clear()
         self._registered.clear()

@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice, pairwise
+from time import perf_counter
 from typing import TYPE_CHECKING
 
 import duckdb
@@ -318,7 +319,7 @@ class Reading(Homes):
             # read again after a change.
             state = self.database.state
             if view.read is None:
-                view.read = state, self._run(view)
+                view.read = state, self._first(view, state)
             if view.read[0] == state:
                 return view.read[1]
             view.read = None
@@ -329,6 +330,29 @@ class Reading(Homes):
             return view.plan.rows()
         except Unsound:
             return self._mended(view)
+
+    def is_closed(self, view: MaintainedView, outside: str) -> bool:
+        """Does a view's query, with its plain views and macros, name only what the catalog has?
+
+        And call none of the functions that a query lists, `outside`.
+        """
+        names, keys = self._names().at(view.home.path), self._keys()
+        if names.lacks(view.sql, keys):
+            return False
+        called = {w for text in names.texts(view.sql, keys) for _, w in functions.calls(text)}
+        return called.isdisjoint(word for (word,) in self.host.rows(outside))
+
+    def _first(self, view: MaintainedView, state: object) -> pa.Table:
+        """The rows of a cold view: those of an earlier process, or what its query gives."""
+        kept = self.database.kept
+        found = None if kept is None else kept.rows(view, state)
+        if found is not None:
+            view.read_seconds = found.seconds
+            return found.rows
+        started = perf_counter()
+        rows = self._run(view)
+        view.read_seconds = perf_counter() - started
+        return rows
 
     def _mended(self, view: MaintainedView) -> pa.Table:
         """The rows of a view whose changes did not add up: it is filled again from its tables."""

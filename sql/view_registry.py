@@ -65,6 +65,8 @@ class Host(Protocol):
 
     catalog: Catalog
     database: Database
+    file: str
+    """Where it may write to, if that is a file."""
     in_transaction: bool
     interrupted: threading.Event
     limit: TimeLimit
@@ -160,6 +162,10 @@ class Registry:
             if not self.database.loaded:
                 self.database.loaded = True
                 self._load(self.database.maintainer)
+                self.database.writer.start()
+                if self.database.kept is not None and self.database.maintainer.views:
+                    own = key_of(self._names().database)
+                    self.database.kept.open(f"{own}.", self.database.state)
 
     @property
     def _maintainer(self) -> Maintainer:

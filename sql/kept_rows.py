@@ -1,0 +1,167 @@
+"""The rows of maintained views, kept beside a database's file for who opens it next.
+
+What took long to compute is written to `FILE.tidewheel` when a process closes its last connection
+to the file. It holds as long as the file is what it was then: DuckDB's headers, which each
+checkpoint changes, and no commit waits in the write-ahead log. Whoever wrote to the file meanwhile,
+by whichever program, or was killed, has changed one of them; then the rows are computed. The
+headers are read by the descriptor that DuckDB has: to close another one would end its lock.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import duckdb
+
+from tidewheel.engine.arrow import pa
+
+if TYPE_CHECKING:
+    from tidewheel.planner.maintain import MaintainedView
+
+_MAGIC: Final = b"twviews1"
+_HEADERS: Final = 3 * 4096
+"""Bytes of DuckDB's headers: the main one, and two that checkpoints write in turns."""
+_ALIGNED: Final = 64
+
+
+def mark(file: str) -> object:
+    """What any commit to a file changes; quick, and for one process only."""
+    return _stat(file), _stat(f"{file}.wal")
+
+
+def fingerprint(file: str) -> list[Any] | None:
+    """The state of a file that this process has open, the same for all processes.
+
+    None where it can't be told: commits wait in the write-ahead log, or the system does not list
+    descriptors in /proc.
+    """
+    wal = _stat(f"{file}.wal")
+    if wal is not None and wal[1]:
+        return None
+    with suppress(OSError):
+        for name in os.listdir("/proc/self/fd"):
+            with suppress(OSError):
+                if os.readlink(f"/proc/self/fd/{name}") == file:
+                    headers = os.pread(int(name), _HEADERS, 0)
+                    return [hashlib.sha256(headers).hexdigest(), *(_stat(file) or ())]
+    return None
+
+
+def _stat(path: str) -> tuple[int, int] | None:
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size
+
+
+@dataclass(frozen=True)
+class Kept:
+    """Rows of a view, and the seconds that they took to compute."""
+
+    view: MaintainedView
+    rows: pa.Table
+    seconds: float
+
+
+class KeptRows:
+    """What is kept for one file. Hold its write lock, or have nobody else use it, to write."""
+
+    def __init__(self, file: str) -> None:
+        self.file = file
+        self.path = f"{file}.tidewheel"
+        self.prefix = ""
+        """What the keys of the file's own tables begin with."""
+        self._state: object = None
+        self._found: Mapping[str, Mapping[str, Any]] = {}
+
+    def open(self, prefix: str, state: object) -> None:
+        """Look for rows that hold in the database's `state`, which is that of the file."""
+        self.prefix, self._state, self._found = prefix, state, {}
+        with suppress(OSError, ValueError, KeyError, TypeError):
+            found = self._index()
+            now = fingerprint(self.file)
+            if now is not None and found["file"] == now and found["by"] == _by():
+                self._found = found["views"]
+
+    def _index(self) -> dict[str, Any]:
+        with open(self.path, "rb") as kept:
+            kept.seek(-16, os.SEEK_END)
+            end = kept.tell()
+            at, magic = kept.read(8), kept.read(8)
+            if magic != _MAGIC:
+                raise ValueError("another file, or one that was not written to its end")
+            start = int.from_bytes(at, "little")
+            kept.seek(start)
+            found: dict[str, Any] = json.loads(kept.read(end - start))
+            return found
+
+    def any(self, state: object) -> bool:
+        """Is there something that holds in a state of the database?"""
+        return bool(self._found) and state == self._state
+
+    def holds(self, view: MaintainedView, state: object) -> bool:
+        """Are there rows for a view, in a state of the database?"""
+        entry = self._found.get(view.token)
+        return entry is not None and state == self._state and entry["sql"] == view.sql
+
+    def rows(self, view: MaintainedView, state: object) -> Kept | None:
+        """The rows of a view, if there are any; they stay in the file, mapped into memory."""
+        if not self.holds(view, state):
+            return None
+        entry = self._found[view.token]
+        try:
+            whole = pa.memory_map(self.path).read_buffer()
+            stream = whole.slice(entry["at"], entry["bytes"])
+            return Kept(view, pa.ipc.open_stream(stream).read_all(), entry["seconds"])
+        except (OSError, pa.ArrowException):
+            self._found = {}
+            return None
+
+    def write(self, now: list[Any], some: Sequence[Kept]) -> None:
+        """Write rows that hold for the file as it is `now`; in the end all of them, or nothing."""
+        made = f"{self.path}.new"
+        mode = os.stat(self.file).st_mode & 0o777
+        views: dict[str, dict[str, Any]] = {}
+        try:
+            descriptor = os.open(made, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
+            with open(descriptor, "wb") as out:
+                for kept in some:
+                    out.write(bytes(-out.tell() % _ALIGNED))
+                    at = out.tell()
+                    with pa.ipc.new_stream(out, kept.rows.schema) as stream:
+                        stream.write_table(kept.rows)
+                    size = out.tell() - at
+                    view = kept.view
+                    views[view.token] = {
+                        "at": at, "bytes": size, "sql": view.sql, "seconds": kept.seconds,
+                    }  # fmt: skip
+                index = {"file": now, "by": _by(), "views": views}
+                start = out.tell()
+                out.write(json.dumps(index).encode())
+                out.write(start.to_bytes(8, "little") + _MAGIC)
+                out.flush()
+                os.fsync(out.fileno())  # else a power cut may leave a file with holes
+            os.replace(made, self.path)
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(made)
+            raise
+
+    def forget(self) -> None:
+        """Nothing is kept that holds: take the file away."""
+        with suppress(OSError):
+            os.unlink(self.path)
+
+
+def _by() -> list[str]:
+    """Who computed the rows: another version may give others."""
+    from tidewheel import __version__
+
+    return [__version__, duckdb.__version__]
