@@ -213,6 +213,8 @@ class Database:
         """Per table, how many writers had ended when rows of it were last removed or changed."""
         self.lapsed: set[str] = set()
         """Views that an epoch emptied by failing: they were filled before."""
+        self.attached: set[str] = set()
+        """Files that it may write to beside its own."""
         self.remembered: dict[tuple[str, str], tuple[int, int]] = {}
         """What `planner.rewrites.measured` knows of columns."""
 

@@ -1,5 +1,7 @@
 """A forked child has its parent's connections to files, and both would write to one.
 
+A file is the database that was opened, or one that was attached to it.
+
 Neither would know of what the other one wrote, and either might write over it. So such connections
 are of no use in the child, and are never ended there (DuckDB writes to the file at the end of the
 last one). A database in memory is the child's own from then on, and what is only read harms nobody.
@@ -13,24 +15,30 @@ from typing import TYPE_CHECKING, Final
 from weakref import WeakSet
 
 from . import errors
+from .database import file_of
 
 if TYPE_CHECKING:
     from .session import Session
 
-_writing: Final[WeakSet[Session]] = WeakSet()
+_sessions: Final[WeakSet[Session]] = WeakSet()
 _taken: Final[set[str]] = set()
-"""Files that the parent had open when this process was made."""
+"""Files, and named memories they were attached to, that the parent had when this process was made."""
 
 
-def note(session: Session, path: str) -> None:
-    """A session that may write to a file has been made: `path`, resolved."""
-    session.file = path
-    _writing.add(session)
+def note(session: Session) -> None:
+    """A session has been made."""
+    _sessions.add(session)
 
 
-def check(path: str) -> None:
-    """Raise if the parent has the file: DuckDB would give its connection once more."""
-    if path in _taken:
+def attached(session: Session) -> None:
+    """After ATTACH and DETACH: which files the database may write to beside its own."""
+    found = session.rows("SELECT path FROM duckdb_databases() WHERE NOT (readonly OR internal)")
+    session.database.attached = {file_of(path) for (path,) in found if path} - {session.file}
+
+
+def check(name: str) -> None:
+    """Raise if the parent has what `connect` names: DuckDB would give its connection once more."""
+    if name in _taken:
         raise error()
 
 
@@ -45,11 +53,11 @@ def error() -> errors.Error:
 def _in_child() -> None:
     import ctypes
 
-    for session in list(_writing):
-        if not session.closed:
+    for session in list(_sessions):
+        if not session.closed and (session.writes or session.database.attached):
             session.forked = True
             session.lock = threading.RLock()  # a thread of the parent may have held it
-            _taken.add(session.file)
+            _taken.update({session.file, *session.database.attached} - {""})
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(session))  # it is never freed
 
 

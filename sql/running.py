@@ -15,7 +15,7 @@ from tidewheel.engine.arrow import pa
 
 from ..planner import direct
 from ..planner.context import Parameters
-from . import errors, functions, hidden, opening, plain_view, planning, settings, view_text
+from . import errors, forked, functions, hidden, opening, plain_view, planning, settings, view_text
 from .planning import Plans
 from .recursion_beforehand import recursions
 from .result import Result, Stream, TableStream
@@ -182,7 +182,10 @@ class Runner:
                 return result, count
         if statement.words[:2] in (("EXPORT", "DATABASE"), ("IMPORT", "DATABASE")):
             return self._transfer(statement, given)
-        return self._ddl(statement, given)
+        found = self._ddl(statement, given)
+        if statement.words[0] in ("ATTACH", "DETACH"):
+            forked.attached(session)
+        return found
 
     def _refuse_analyzed(self, statement: Statement) -> None:
         """EXPLAIN ANALYZE runs what it explains; what that does to views only some paths know."""

@@ -71,8 +71,11 @@ class Session:
         """If not, the first statement outside a transaction starts one."""
         self.safe_mode = safe_mode
         self.closed = self.forked = False
-        self.file = ""
-        """Where it may write to, if that is a file."""
+        path = file_of(database)
+        self.file = path or (database if database != ":memory:" else "")
+        """What others reach the database by: the path of its file, or the name of a memory."""
+        self.writes = bool(path) and not read_only
+        """May it write to that file?"""
         # The result that keeps the connection busy; what nobody can read any more is not kept.
         self._open: weakref.ref[Result] | None = None
         self._stream: Stream | None = None
@@ -82,8 +85,7 @@ class Session:
         self.behind = WriteBehind(self.finishing)
         self.given: Parameters = None
         self._runner = Runner(self)
-        path = file_of(database)
-        forked.check(path)
+        forked.check(self.file)
         with self.guard(NO_STATEMENT):
             self._duckdb = opening.connect(database, read_only, config, safe_mode, self.settings)
         self.catalog = Catalog(lambda: self.unwritten, self.lock)
@@ -91,8 +93,7 @@ class Session:
         self.views = Views(self, _plan_view)
         self.known_rows = KnownRows(self)
         sigint.hold()
-        if path and not read_only:
-            forked.note(self, path)
+        forked.note(self)
 
     @property
     def connection(self) -> duckdb.DuckDBPyConnection:

@@ -106,6 +106,37 @@ def test_a_database_in_memory_is_the_childs_own() -> None:
         assert con.execute("from v").fetchall() == [(45,)]
 
 
+def test_a_file_that_is_attached(tmp_path: Path) -> None:
+    path, main = str(tmp_path / "some.db"), str(tmp_path / "main.db")
+    told = "open in the process that this one was forked from"
+    tidewheel.connect(main).close()
+    for name, read_only in ((":memory:", False), (":memory:shared", False), (main, True)):
+        with tidewheel.connect(name, read_only=read_only) as con:
+            con.execute(f"attach '{path}' as other (read_write)")
+            con.execute("create or replace table other.t as select 1 as a")
+            uses: list[Callable[[], object]] = [
+                lambda con=con: con.execute("insert into other.t values (2)"),  # type: ignore[misc]
+                lambda: tidewheel.connect(path),
+            ]
+            if name != ":memory:":
+                uses.append(lambda n=name, r=read_only: tidewheel.connect(n, read_only=r))  # type: ignore[misc]
+
+            def child(uses: list[Callable[[], object]] = uses) -> None:
+                for use in uses:
+                    with pytest.raises(tidewheel.OperationalError, match=told):
+                        use()
+
+            assert in_child(child) == 0
+            con.execute("insert into other.t values (3)")
+            con.execute("detach other")
+
+            def later(con: tidewheel.Connection = con) -> None:
+                assert con.execute("select 7").fetchall() == [(7,)]
+                tidewheel.connect(path).close()
+
+            assert in_child(later) == 0
+
+
 def test_what_is_only_read(tmp_path: Path) -> None:
     path = str(tmp_path / "some.db")
     with tidewheel.connect(path) as con:
