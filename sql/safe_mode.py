@@ -2,7 +2,9 @@
 
 DuckDB enforces it: external access is off for the life of the process's database and the
 configuration is locked, so no text that gets past `check` opens a file. `check` comes first to say
-it plainly, and to cover what is ours: settings, Spark, and the tables in which views are kept.
+it plainly, and to cover what is ours: settings, Spark, and the tables in which views are kept. What
+changes those must name them; `query_table` and `query` compute the name of what they read, and that
+is no more than `tidewheel_views()` tells.
 """
 
 from __future__ import annotations

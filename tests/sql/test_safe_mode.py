@@ -264,6 +264,32 @@ def test_a_planted_view_is_not_run(folder: Path) -> None:
     assert SECRET not in outcome.stdout + outcome.stderr
 
 
+INSIDE = """
+delete from "__TideWheel".views
+create trigger x after insert on t for each row delete from __tidewheel.views
+from query('delete from __tide' || 'wheel.views returning *')
+from query('update __tide' || 'wheel.views set position = 7')
+delete from query_table('__tide' || 'wheel.views')
+insert into query_table('__tide' || 'wheel.views') values (1)
+copy from database memory to memory
+from json_execute_serialized_sql(json_serialize_sql('drop table __tide' || 'wheel.views'))
+alter schema __tidewheel rename to x
+drop schema main cascade
+"""
+
+
+@pytest.mark.parametrize("sql", lines(INSIDE))
+def test_what_views_are_made_of_is_not_changed(safe: tidewheel.Connection, sql: str) -> None:
+    safe.execute("create materialized view v as select sum(a)::int as s from t")
+    kept = "from query_table('__tide' || 'wheel.views')"
+    before = safe.execute(kept).fetchall()
+    assert len(before) == 1
+    attack(safe, sql)
+    assert safe.execute(kept).fetchall() == before
+    safe.execute("insert into t values (2)")
+    assert safe.execute("from v").fetchall() == [(3,)]
+
+
 def test_the_engine_works(safe: tidewheel.Connection) -> None:
     safe.execute("create table e(a int, b int); insert into e values (1, 2), (2, 3), (3, 4)")
     reach = (
