@@ -197,7 +197,8 @@ class Definitions:
         """By key without the database, as the catalog of views has them."""
         if not maintained(self._shell):
             return {}
-        rows = self._shell.query("SELECT key, home FROM __tidewheel.views")
+        ((here,),) = self._shell.query("SELECT current_database()")
+        rows = self._shell.query(f"SELECT key, home FROM {quoted(here)}.__tidewheel.views")
         return {key.split(".", 1)[1]: json.loads(home) for key, home in rows}
 
 

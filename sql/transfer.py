@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 
 from ..planner.plans import Home
+from .reads import Names
 from .statements import Statement, split, tokens
-from .view_registry import SCHEMA, row_name
+from .view_registry import SCHEMA, kept_in, row_name
 from .view_text import is_name, unquoted
 
 if TYPE_CHECKING:
@@ -35,11 +36,10 @@ def finish_export(views: Views, statement: Statement) -> None:
     if not schema.is_file() or SCHEMA not in schema.read_text():
         (folder / FILE).unlink(missing_ok=True)  # of an earlier export to the same place
         return
-    parts = list(tokens(statement.text))
-    database = parts[2].text + "." if statement.words[3:4] == ("TO",) else ""
-    found = views.host.connection.execute(
-        f"SELECT token, sql, plain, home FROM {database}{SCHEMA}.views"
-    ).fetchall()
+    con = views.host.connection
+    named = statement.words[3:4] == ("TO",)
+    database = unquoted(list(tokens(statement.text))[2]) if named else Names(con).database
+    found = con.execute(f"SELECT token, sql, plain, home FROM {kept_in(database)}").fetchall()
     ours = {row_name(token): tuple(rest) for token, *rest in found}
     kept, moved = _divided(split(schema.read_text()), ours)
     _write(schema, kept)

@@ -17,7 +17,7 @@ from tidewheel.sql.maintenance import Maintenance
 from tidewheel.sql.reads import Names, Relation
 from tidewheel.sql.statements import Statement
 from tidewheel.sql.view_checks import Checks, check_columns, check_types, named_query, of_itself
-from tidewheel.sql.view_registry import CATALOG, SCHEMA, row_name, rows_relation
+from tidewheel.sql.view_registry import SCHEMA, catalog, kept_in, row_name, rows_relation
 
 if TYPE_CHECKING:
     from tidewheel.planner import logical as L
@@ -96,7 +96,7 @@ class Creation(Checks):
             kept = names.find([names.database, SCHEMA, "views"]) is not None
             come: list[Relation] = []
             if not kept:
-                self._do(CATALOG)
+                self._do(catalog(names.database))
                 come.append(Relation(names.database, SCHEMA, "views", "table", False))
             if relation is None:
                 self._hides(names, key)
@@ -128,7 +128,7 @@ class Creation(Checks):
             kept_as = [self._stored(key), sql, self.database.position, plain is not None, token]
             self._do(
                 f"CREATE VIEW {target} AS {select}; "
-                f"INSERT OR REPLACE INTO {SCHEMA}.views VALUES (?, ?, ?, ?, ?, ?)",
+                f"INSERT OR REPLACE INTO {kept_in(names.database)} VALUES (?, ?, ?, ?, ?, ?)",
                 [*kept_as, self._kept(key, home)],
             )
             view = self._view(key, sql, names, plain is not None, token, home)

@@ -41,13 +41,24 @@ if TYPE_CHECKING:
     from tidewheel.sql.write_behind import WriteBehind
 
 SCHEMA = "__tidewheel"
-CATALOG = f"""
-CREATE SCHEMA IF NOT EXISTS {SCHEMA};
-CREATE TABLE IF NOT EXISTS {SCHEMA}.views
+
+
+def kept_in(database: str) -> str:
+    """The table of views of a database, which is named: one may be called as the schema is."""
+    return f"{quoted(database)}.{SCHEMA}.views"
+
+
+def catalog(database: str) -> str:
+    """SQL that makes that table.
+
+    In it the database is named by '': its file may be renamed, or attached by a name.
+    """
+    return f"""
+CREATE SCHEMA IF NOT EXISTS {quoted(database)}.{SCHEMA};
+CREATE TABLE IF NOT EXISTS {kept_in(database)}
     (key VARCHAR PRIMARY KEY, sql VARCHAR NOT NULL, position INTEGER NOT NULL, plain BOOLEAN,
      token VARCHAR, home VARCHAR)
 """
-# The database that holds the table is named by '': its file may be renamed, or attached by a name.
 
 
 def row_name(token: str) -> str:
@@ -207,8 +218,8 @@ class Registry:
         ).fetchall()
         if not found[0][0]:
             return
-        rows = con.execute(f"FROM {SCHEMA}.views ORDER BY position").fetchall()
         names = Names(con)
+        rows = con.execute(f"FROM {kept_in(names.database)} ORDER BY position").fetchall()
         tokens = {view.token for view in registry.views.values()}
         for key, sql, position, plain, token, home in rows:
             if token in tokens:
@@ -270,8 +281,7 @@ class Registry:
 
     def _catalog_of(self, relation: Relation | None) -> str:
         """The catalog that has a view: the one of its database, be that in use or not."""
-        database = "" if relation is None else f"{quoted(relation.database)}."
-        return f"{database}{SCHEMA}.views"
+        return kept_in((relation or Names(self.host.connection)).database)
 
     def _names(self) -> Names:
         """The catalog, read once for each version of it; not within what changes it."""

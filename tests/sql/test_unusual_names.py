@@ -52,6 +52,26 @@ def test_in_a_file_whose_name_has_dots(tmp_path: Path) -> None:
         assert con.execute("FROM tidewheel_views()").fetchall() == []
 
 
+def test_in_a_file_whose_name_is_that_of_our_schema(tmp_path: Path) -> None:
+    path = tmp_path / "__tidewheel.db"
+    with tidewheel.connect(path) as con:
+        con.execute("create table t as select 1 as a")
+        con.execute("create materialized view v as select count(*)::int as n from t")
+        con.execute("create materialized view w as from t; alter view w rename to x")
+        con.execute("drop materialized view x")
+        con.execute(f"export database '{tmp_path / 'one'}'")
+        con.execute(f"export database __tidewheel to '{tmp_path / 'two'}'")
+    with tidewheel.connect(path) as con:
+        con.execute("insert into t values (2)")
+        assert con.execute("from v").fetchall() == [(2,)]
+    for folder in ("one", "two"):
+        with tidewheel.connect() as con:
+            con.execute(f"import database '{tmp_path / folder}'")
+            con.execute("attach ':memory:' as __tidewheel")
+            con.execute("create materialized view y as from v")
+            assert con.execute("from y").fetchall() == [(1,)]
+
+
 @pytest.mark.parametrize(
     "ddl",
     [
