@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import re
 import threading
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -128,7 +128,10 @@ class Runner:
         epoch = session.database.epoch
         copies = statement.words[1:3] == ("FROM", "DATABASE")
         try:
-            with recursions(session, statement, given) as (statement, given):
+            with (
+                self._copying(statement) if copies else nullcontext(),
+                recursions(session, statement, given) as (statement, given),
+            ):
                 outcome = session.views.change(statement, given)
                 done = self._duckdb(statement, given) if outcome is None else (None, -1)
             if copies:  # COPY makes tables and views, too
@@ -151,6 +154,11 @@ class Runner:
             rows = told(rows, session.database.maintainer, session.database.epoch)
         count = rows.num_rows if statement.kind is Kind.CHANGE else -1
         return self._complete(rows, statement), count
+
+    def _copying(self, statement: Statement) -> AbstractContextManager[None]:
+        from . import transfer
+
+        return transfer.views_of_both(self.session.views, statement)
 
     def _other(self, statement: Statement, given: Parameters) -> tuple[Result | None, int]:
         """DDL and all the rest."""

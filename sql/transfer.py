@@ -1,4 +1,4 @@
-"""EXPORT DATABASE and IMPORT DATABASE where there are maintained views.
+"""EXPORT DATABASE, IMPORT DATABASE and COPY FROM DATABASE where there are maintained views.
 
 DuckDB writes what it knows: the tables, and of a maintained view one over rows that only this
 process has, which no IMPORT could make. So the views that are ours, and the views and macros that
@@ -9,7 +9,8 @@ behind what it reads. IMPORT makes them once the tables are there, in the same t
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -17,10 +18,11 @@ from typing import TYPE_CHECKING, Any
 
 import duckdb
 
+from ..engine.quoting import key_of, quoted
 from ..planner.plans import Home
 from .reads import Names
 from .statements import Statement, split, tokens
-from .view_registry import SCHEMA, kept_in, row_name
+from .view_registry import SCHEMA, catalog, kept_in, row_name
 from .view_text import is_name, unquoted
 
 if TYPE_CHECKING:
@@ -99,6 +101,44 @@ def _divided(
     return kept, [moved[i].made for i in order]
 
 
+@contextmanager
+def views_of_both(views: Views, statement: Statement) -> Iterator[None]:
+    """Around COPY FROM DATABASE a TO b: DuckDB copies a's table of views, b may have its own.
+
+    Those of b stay. `(DATA)` brings the queries of views that `(SCHEMA)` has brought.
+    """
+    con = views.host.connection
+    parts = list(tokens(statement.text))
+    names = Names(con)
+    source, target = (unquoted(t) for t in (*parts[3:4], *parts[5:6])) if parts[5:] else ("", "")
+    found, kept = (names.find([name, SCHEMA, "views"]) for name in (source, target))
+    data = [t.text.upper() for t in parts[7:8]] == ["DATA"]
+    if found is None or (kept is None and not data):
+        yield
+        return
+    with views.implicitly():
+        stay: list[tuple[Any, ...]] = []
+        if kept is not None:
+            rows = con.execute(f"SELECT key, token, row FROM {kept_in(target)} row").fetchall()
+            made = {relation.key: names.sql(relation) for relation in names.relations}
+            stay = [
+                tuple(row.values())
+                for key, token, row in rows
+                if quoted(row_name(token)) in made.get(key_of(target) + key, "")
+            ]
+        if kept is None:
+            con.execute(catalog(target)).fetchall()
+        elif data:
+            con.execute(f"DELETE FROM {kept_in(target)}").fetchall()
+        else:
+            con.execute(f"DROP SCHEMA {quoted(target)}.{SCHEMA} CASCADE").fetchall()
+        yield
+        for row in stay:
+            con.execute(
+                f"INSERT OR REPLACE INTO {kept_in(target)} VALUES (?, ?, ?, ?, ?, ?)", row
+            ).fetchall()
+
+
 def _queries(statement: Statement) -> bool:
     """Does it make a view, or a macro that may read one? (Tables can call all other macros.)"""
     if statement.words[:2] == ("CREATE", "MACRO"):
@@ -134,7 +174,7 @@ def _write(file: Path, statements: Sequence[str]) -> None:
 
 def _path(statement: Statement, connection: duckdb.DuckDBPyConnection) -> Path:
     """The file or folder that a statement names."""
-    quoted = (t.text for t in tokens(statement.text) if t.kind in ("string", "dollar"))
-    text = next(text for text in quoted if not text.startswith('"'))
+    texts = (t.text for t in tokens(statement.text) if t.kind in ("string", "dollar"))
+    text = next(text for text in texts if not text.startswith('"'))
     ((path,),) = connection.execute(f"SELECT {text}").fetchall()
     return Path(path).expanduser()

@@ -468,7 +468,7 @@ class Epochs(Reading):
 
 
 class _Implicit:
-    """A transaction around a block in autocommit mode; within a user's transaction, nothing."""
+    """A transaction around a block in autocommit mode; within another one, nothing."""
 
     def __init__(self, views: Epochs) -> None:
         self._views = views
@@ -477,7 +477,7 @@ class _Implicit:
     def __enter__(self) -> None:
         views = self._views
         views.lock_for_write()
-        self._mine = not views.host.in_transaction
+        self._mine = not (views.host.in_transaction or views.implicit)
         if self._mine:
             try:
                 views.host.connection.begin()

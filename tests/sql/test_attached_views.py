@@ -254,3 +254,48 @@ def test_views_copied_without_their_queries(tmp_path: Path) -> None:
         con.execute("COPY FROM DATABASE a TO c (SCHEMA); COPY FROM DATABASE a TO c (DATA)")
         con.execute("INSERT INTO t VALUES (5)")
         assert con.execute("FROM v").fetchall() == [(6,)]
+
+
+@pytest.mark.parametrize("used", ["a", "b", "memory"])
+@pytest.mark.parametrize("kind", ["(DATA)", "(SCHEMA)", ""])
+def test_a_copy_to_where_views_are(tmp_path: Path, kind: str, used: str) -> None:
+    """The table of views is one that both have."""
+    same = kind == "(DATA)"
+    for name in "ab":
+        suffix = "" if same else name
+        with tidewheel.connect(tmp_path / f"{name}.db") as con:
+            con.execute(f"CREATE TABLE t{suffix} AS SELECT '{name}' AS x")
+            con.execute(f"CREATE MATERIALIZED VIEW v{suffix} AS SELECT max(x) AS x FROM t{suffix}")
+    with tidewheel.connect() as con:
+        con.execute(f"ATTACH '{tmp_path / 'a.db'}' AS a; ATTACH '{tmp_path / 'b.db'}' AS b")
+        con.execute(f"USE {used}")
+        con.execute(f"BEGIN; COPY FROM DATABASE a TO b {kind}; ROLLBACK")
+        con.execute(f"COPY FROM DATABASE a TO b {kind}")
+        if not kind:
+            with pytest.raises(tidewheel.Error, match="already exists"):
+                con.execute("COPY FROM DATABASE a TO b")
+    with tidewheel.connect(tmp_path / "b.db") as con:
+        if same:
+            assert sorted(con.execute("FROM t").fetchall()) == [("a",), ("b",)]
+            con.execute("INSERT INTO t VALUES ('c')")
+            assert con.execute("FROM v").fetchall() == [("c",)]
+            return
+        assert con.execute("FROM vb").fetchall() == [("b",)]
+        con.execute("INSERT INTO tb VALUES ('c')")
+        assert con.execute("FROM vb").fetchall() == [("c",)]
+        if not kind:
+            con.execute("INSERT INTO ta VALUES ('c')")
+            assert con.execute("FROM va").fetchall() == [("c",)]
+
+
+def test_rows_copied_to_where_no_views_are(tmp_path: Path) -> None:
+    with tidewheel.connect(tmp_path / "a.db") as con:
+        con.execute("CREATE TABLE t AS SELECT 1 AS x")
+        con.execute("CREATE MATERIALIZED VIEW v AS SELECT sum(x) AS x FROM t")
+        con.execute(f"ATTACH '{tmp_path / 'b.db'}' AS b; CREATE TABLE b.t AS SELECT 2 AS x")
+        con.execute("COPY FROM DATABASE a TO b (DATA)")
+        assert sorted(con.execute("FROM b.t").fetchall()) == [(1,), (2,)]
+    with tidewheel.connect(tmp_path / "b.db") as con:
+        con.execute("CREATE MATERIALIZED VIEW v AS SELECT count(*)::INT AS n FROM t")
+        con.execute("INSERT INTO t VALUES (3)")
+        assert con.execute("FROM v").fetchall() == [(3,)]
