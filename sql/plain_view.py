@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from tidewheel.engine.arrow import empty, pa
 
-from . import errors, view_text
+from . import errors, foreign_views, view_text
 from .reads import Names
 from .search_path import lowered
 from .statements import Statement, makes_temporary, mentions_recursion, split
@@ -30,13 +30,16 @@ def handled(statement: Statement, views: Views) -> bool:
     if verb == "CREATE":
         return _create(statement, views)
     maintained = statement.words[:2] == ("ALTER", "MATERIALIZED")
-    if not (views.any or maintained):
+    if not (views.any or verb == "ALTER"):
         return False
     if verb == "DROP":
         parsed = view_text.parse_drop(statement, plain=True)
     else:
         parsed = view_text.parse_altered(statement)
     known = views.registered(parsed.parts)
+    if known is None and verb == "ALTER":
+        there = Names(views.host.connection).find(list(parsed.parts))
+        foreign_views.refuse(views, there, statement, parsed.name_at)
     if known is None and maintained:
         if parsed.if_exists:
             return True

@@ -235,7 +235,7 @@ class Runner:
                 describe = recursion.Describer(session.connection, given)
                 text = recursion.for_duckdb(statement.text, describe)
             statement = dataclasses.replace(statement, text=text)
-        if statement.words[0] != "USE":  # the way out of a database that is gone
+        if statement.words[0] not in ("USE", "DROP"):  # the way out of a database that is gone
             with session.database.reading:
                 session.views.prepare(statement.text)
         listing = _listing(statement)

@@ -20,7 +20,7 @@ from tidewheel.engine.kernels.duckdb import table_of
 from tidewheel.engine.operators.unsound import Unsound
 from tidewheel.engine.quoting import parts_of_key, quoted
 from tidewheel.planner.maintain import MaintainedView
-from tidewheel.sql import errors, functions, introspection, run_texts, view_text
+from tidewheel.sql import errors, foreign_views, functions, introspection, run_texts, view_text
 from tidewheel.sql.maintenance import Maintenance
 from tidewheel.sql.reads import Names, Relation
 from tidewheel.sql.reserved import RESERVED
@@ -38,19 +38,6 @@ _CHANGES = {"INSERT", "UPDATE", "DELETE", "MERGE"}
 _QUERIES = {"SELECT", "FROM", "WITH"}
 FEW = 1000
 """Rows that are read at once anyway, however they are registered."""
-
-
-def _elsewhere(view: Relation, used: str) -> errors.Error:
-    """What is said of a maintained view that the session has not; `used`: the database in use."""
-    if view.database == used:  # COPY FROM DATABASE … (SCHEMA) leaves the queries behind
-        return errors.NotSupportedError(
-            f"{view.key} was copied without its query, and is not maintained",
-            hint=f"DROP VIEW {view.quoted}, and create it again",
-        )
-    return errors.NotSupportedError(
-        f"{view.key} is maintained by whoever opens {view.database} as a database of its own",
-        hint=f"open it by itself, or run the view's query on the tables of {view.database}",
-    )
 
 
 class Reading(Homes):
@@ -134,16 +121,14 @@ class Reading(Homes):
     def _maintained_elsewhere(self, names: Names) -> frozenset[str]:
         """Maintained views of attached databases: those of a copied file name the same rows."""
         ours = self._keys()  # whose queries DuckDB need not write
-        own = row_name("")
-        views = (r for r in names.relations if r.kind == "view" and r.key not in ours)
-        views = (r for r in views if not r.name.startswith(own))
-        return frozenset(r.key for r in views if row_name("") in names.sql(r))
+        others = (r for r in names.relations if r.key not in ours)
+        return frozenset(r.key for r in others if foreign_views.is_one(r, names))
 
     def _refuse_foreign(self, text: str) -> None:
         names = Names(self.host.connection)
         read = names.reads(text, self._keys() | self._foreign)
         for key in sorted(self._foreign & set(read)):
-            raise _elsewhere(read[key], names.database)
+            raise foreign_views.error(self.host.connection, read[key], names)
 
     def foreign(self, rows: str) -> errors.Error | None:
         """The error about rows that DuckDB did not find, if a view of another database has them.
@@ -155,7 +140,7 @@ class Reading(Homes):
             for key in sorted(self._maintained_elsewhere(names)):
                 relation = next(r for r in names.relations if r.key == key)
                 if quoted(rows) in names.sql(relation):
-                    return _elsewhere(relation, names.database)
+                    return foreign_views.error(apart, relation, names)
         return None
 
     def prepare(self, text: str) -> None:

@@ -363,6 +363,9 @@ class Registry:
         relation = Names(self.host.connection).find(list(parts))
         known = None if relation is None else self._maintainer.views.get(relation.key)
         if relation is None or known is None or known.plain:
+            from . import foreign_views
+
+            foreign_views.refuse(self, relation, statement, position)
             there = None if relation is None else f"{parts[-1]} is a {relation.kind}"
             raise errors.ProgrammingError(
                 f"there is no maintained view {'.'.join(parts)}"

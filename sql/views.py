@@ -16,7 +16,7 @@ from tidewheel.engine.arrow import pa
 from tidewheel.engine.quoting import key_of, parts_of_key, quoted
 from tidewheel.planner import meaning, recompute
 from tidewheel.planner.maintain import MaintainedView
-from tidewheel.sql import errors, view_ddl, view_text
+from tidewheel.sql import errors, foreign_views, view_ddl, view_text
 from tidewheel.sql.maintenance import Maintenance
 from tidewheel.sql.opening import default_threads
 from tidewheel.sql.reads import Names
@@ -44,6 +44,7 @@ class Views(Drafts):
             if relation is None or known is None or (known.plain and not plain):
                 if parsed.if_exists and relation is None:
                     return
+                foreign_views.refuse(self, relation, statement, parsed.name_at)
                 raise errors.ProgrammingError(
                     f"there is no maintained view {'.'.join(parsed.parts)}"
                     if relation is None

@@ -217,6 +217,32 @@ def test_views_of_an_attached_file_are_not_kept_here(
             con.execute(statement)
 
 
+@pytest.mark.parametrize("used", ["memory", "b"])
+@pytest.mark.parametrize("own", ["", "CREATE MATERIALIZED VIEW x AS SELECT 1 AS a"])
+def test_statements_about_a_view_of_an_attached_file(tmp_path: Path, own: str, used: str) -> None:
+    with tidewheel.connect(tmp_path / "b.db") as con:
+        con.execute("CREATE TABLE t AS SELECT 1 AS x; CREATE MATERIALIZED VIEW v AS FROM t")
+    with tidewheel.connect() as con:
+        con.execute(f"ATTACH '{tmp_path / 'b.db'}' AS b; USE {used}; {own}")
+        for statement in (
+            "VERIFY VIEW b.v",
+            "SUBSCRIBE TO b.v",
+            "DROP MATERIALIZED VIEW b.v",
+            "ALTER VIEW b.v RENAME TO w",
+            "ALTER MATERIALIZED VIEW b.v RENAME TO w",
+            "COMMENT ON MATERIALIZED VIEW b.v IS 'x'",
+        ):
+            with pytest.raises(tidewheel.NotSupportedError) as caught:
+                con.execute(statement)
+            assert caught.value.message.startswith("b.main.v is maintained by whoever opens b")
+            assert caught.value.column == statement.index("b.v") + 1
+    with tidewheel.connect(tmp_path / "b.db") as con:
+        assert con.execute("VERIFY VIEW v").fetchall() == []
+    with tidewheel.connect() as con:
+        con.execute(f"ATTACH '{tmp_path / 'b.db'}' AS b; USE {used}; {own}")
+        con.execute("DROP VIEW b.v")
+
+
 @pytest.mark.parametrize("end", ["COMMIT", "ROLLBACK", ""])
 def test_views_copied_from_a_database(tmp_path: Path, end: str) -> None:
     with tidewheel.connect(tmp_path / "a.db") as con:
