@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -291,3 +291,10 @@ class Database:
         """Count an epoch and show it to subscribers. Call with `reading` held, after the commit."""
         self.epoch += 1
         self.history.append(self.epoch, dict(deltas))
+
+    def break_off(self, keys: Collection[str]) -> None:
+        """Who follows these views is told that it can't go on, in an epoch of its own."""
+        if keys:
+            with self.reading:
+                self.history.broken.update(dict.fromkeys(keys, self.epoch))
+                self.publish({})

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _sessions: Final[WeakSet[Session]] = WeakSet()
 _taken: Final[set[str]] = set()
-"""Files, and named memories they were attached to, that the parent had when this process was made."""
+"""What the parent had when this process was made: files, and memories that they are attached to."""
 
 
 def note(session: Session) -> None:

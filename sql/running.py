@@ -77,12 +77,11 @@ class Runner:
             return result
         else:
             named = view_text.parse_subscribe(statement)
-            key = session.views.resolve(named.parts, statement, named.name_at)
             start = int(named.rest[0]) if named.rest else None
             try:
-                return self._followed(session.views.subscribe(key, start))
+                return self._followed(session.views.subscribe(named, statement, start))
             except errors.ProgrammingError as error:
-                if named.rest:  # the epoch, which stands at the end
+                if named.rest and error.line is None:  # the epoch, which stands at the end
                     last = list(tokens(statement.text))[-1]
                     error.replace(statement.script, statement.start + last.start, len(last.text))
                 raise

@@ -451,7 +451,9 @@ class Session:
         """Follow a maintained view, from a snapshot or behind an epoch that is still kept."""
         if not isinstance(view, str):
             raise errors.ProgrammingError(f"the view is named by a text, not by {view!r}")
-        if epoch is not None and (not isinstance(epoch, int) or epoch < 0):
+        if epoch is not None and (
+            isinstance(epoch, bool) or not isinstance(epoch, int) or epoch < 0
+        ):
             raise errors.ProgrammingError(
                 f"an epoch is a whole number, not {epoch!r}",
                 hint="every Update has its epoch; without one it begins with a snapshot",
@@ -466,8 +468,7 @@ class Session:
                     f"a view's name alone is expected, not {view!r}",
                     hint="subscribe(view, epoch); SUBSCRIBE TO view AS OF EPOCH n is a statement",
                 )
-            key = self.views.resolve(named.parts, statement, named.name_at)
-            return self.views.subscribe(key, epoch)
+            return self.views.subscribe(named, statement, epoch)
 
 
 def _query(sql: str) -> Statement:

@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from math import isnan
 from time import monotonic
 from typing import Any
 
@@ -57,8 +58,9 @@ class Subscription(Iterator[Update], AsyncIterator[Update]):
     """The epochs of one view, in order, each once; iterate it, or ``async for`` over it.
 
     `read(timeout)` gives the next update, or None after `timeout` seconds. `close()` (from any
-    thread) ends the iteration. Closing the connection does not, lest it looked as if nothing more
-    had changed: whoever reads on gets `ProgrammingError`, as from its cursors.
+    thread) ends the iteration; `interrupt()` does not, which is for statements. Closing the
+    connection does not, lest it looked as if nothing more had changed: whoever reads on gets
+    `ProgrammingError`, as from its cursors.
     """
 
     def __init__(
@@ -93,6 +95,8 @@ class Subscription(Iterator[Update], AsyncIterator[Update]):
         if self._ready:
             self._check_open()
             return self._ready.popleft()
+        if timeout is not None and isnan(timeout):
+            raise errors.ProgrammingError(f"a timeout is a number of seconds, not {timeout}")
         until = None if timeout is None else monotonic() + timeout
         changed = self._database.history.changed
         with changed:

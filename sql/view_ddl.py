@@ -170,7 +170,7 @@ def attached(views: Views, replaced: bool) -> None:
 
     What those views hold is forgotten; if a database was `replaced`, what all views hold. They are
     filled again when they are read, if they can be. Views of a database that was detached went
-    with it.
+    with it. Who follows one of them is told: other rows may come, by no epoch.
     """
     with views.writing():
         names = Names(views.host.connection)
@@ -178,18 +178,20 @@ def attached(views: Views, replaced: bool) -> None:
         rows = views.host.rows("SELECT database_name FROM duckdb_databases()")
         there = tuple(f"{key_of(name)}." for (name,) in rows)
         left = {relation.key for relation in names.relations}
+        gone = set[str]()
         for key in [
             k for k in registry.views if not k.startswith(there) or (replaced and k not in left)
         ]:
-            views.forget([key])
+            gone |= {key} | views.forget([key])
             registry.remove(key)
         keys = frozenset(registry.views)
         for view in list(registry.views.values()):
             reads, whole = views.read_by(view, names, keys)
             if reads != view.reads or replaced:
-                views.forget(view.reads | reads if replaced else view.reads ^ reads)
+                gone |= views.forget(view.reads | reads if replaced else view.reads ^ reads)
                 registry.views[view.key] = replace(view, reads=reads, whole=whole, plan=None)
         views.database.catalog_version += 1
+        views.database.break_off(gone)
 
 
 def affected(views: Views, statement: Statement) -> list[str]:

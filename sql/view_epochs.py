@@ -367,10 +367,12 @@ class Epochs(Reading):
                 view.too_short = limit.milliseconds or 0
             self._forget({*self._maintainer.readers(changed), *self._anew})
 
-    def forget(self, changed: Iterable[str]) -> None:
+    def forget(self, changed: Iterable[str]) -> set[str]:
         """What views hold that read these is no more: it is filled again when it is wanted."""
+        keys = set(self._maintainer.readers(changed))
         with self.database.reading:
-            self._forget(set(self._maintainer.readers(changed)))
+            self._forget(keys)
+        return keys
 
     def recover(self) -> None:
         """Fill the views that a failed epoch emptied, before a change that they must take part in.
@@ -395,9 +397,7 @@ class Epochs(Reading):
             except (errors.Error, duckdb.Error):
                 if self.host.interrupted.is_set():
                     raise  # the next change goes on from here
-                with self.database.reading:
-                    self.database.history.broken[key] = self.database.epoch
-                    self.database.publish({})
+                self.database.break_off([key])
         lapsed.clear()
 
     def _refill(self) -> dict[str, Change]:

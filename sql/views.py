@@ -109,12 +109,18 @@ class Views(Drafts):
         """A database was attached or detached."""
         view_ddl.attached(self, replaced="REPLACE" in statement.words[:3])
 
-    def subscribe(self, key: str, epoch: int | None) -> Subscription:
+    def subscribe(
+        self, named: view_text.ViewName, statement: Statement, epoch: int | None
+    ) -> Subscription:
         """Follow a view: from a snapshot now, or behind `epoch` if that is still kept."""
+        key = self.resolve(named.parts, statement, named.name_at)
         if self.host.in_transaction and not self._maintainer.views[key].hot:
             raise errors.OperationalError(  # nobody else may ever see what it would be filled with
                 "the view is not filled yet, and an open transaction may see other rows",
                 hint="subscribe when the transaction has ended",
+                text=statement.script,
+                position=named.name_at,
+                length=named.name_length,
             )
         with self.writing(), self.database.reading:
             if not self.host.in_transaction:

@@ -239,8 +239,7 @@ def test_statements_about_a_view_of_an_attached_file(tmp_path: Path, own: str, u
     with tidewheel.connect(tmp_path / "b.db") as con:
         assert con.execute("VERIFY VIEW v").fetchall() == []
     with tidewheel.connect() as con:
-        con.execute(f"ATTACH '{tmp_path / 'b.db'}' AS b; USE {used}; {own}")
-        con.execute("DROP VIEW b.v")
+        con.execute(f"ATTACH '{tmp_path / 'b.db'}' AS b; {own}; USE {used}; DROP VIEW b.v")
 
 
 @pytest.mark.parametrize("end", ["COMMIT", "ROLLBACK", ""])
@@ -325,3 +324,38 @@ def test_rows_copied_to_where_no_views_are(tmp_path: Path) -> None:
         con.execute("CREATE MATERIALIZED VIEW v AS SELECT count(*)::INT AS n FROM t")
         con.execute("INSERT INTO t VALUES (3)")
         assert con.execute("FROM v").fetchall() == [(3,)]
+
+
+@pytest.mark.parametrize("behind", ["", "INSERT INTO own VALUES (2)"])
+def test_who_follows_a_view_hears_of_a_detach_at_once(tmp_path: Path, behind: str) -> None:
+    """It may be attached again with other rows, which no epoch has brought."""
+    attach = f"ATTACH '{tmp_path / 'other.db'}' AS q"
+    with tidewheel.connect() as con:
+        con.execute(f"CREATE TABLE own (x INTEGER); {attach}; CREATE TABLE q.t AS SELECT 1 AS x")
+        con.execute("CREATE MATERIALIZED VIEW v AS FROM q.t")
+        con.execute("CREATE MATERIALIZED VIEW untouched AS FROM own")
+        con.execute("USE q; CREATE MATERIALIZED VIEW its AS FROM t; USE memory")
+        followed = [con.subscribe(name) for name in ("v", "q.its")]
+        for subscription in followed:
+            assert subscription.read(0) is not None
+        others = con.subscribe("untouched")
+        assert others.read(0) is not None
+        con.execute("DETACH q")
+        con.execute(behind)
+        for subscription in followed:
+            with pytest.raises(tidewheel.OperationalError, match="dropped or made anew"):
+                subscription.read()
+        with duckdb.connect(str(tmp_path / "other.db")) as other:
+            other.execute("INSERT INTO t VALUES (77)")
+        con.execute(attach)
+        with pytest.raises(tidewheel.OperationalError, match="dropped or made anew"):
+            followed[0].read()
+        anew = con.subscribe("v")
+        update = anew.read(0)
+        assert update is not None
+        assert sorted(x for _, _, x in update.rows()) == [1, 77]
+        con.execute("INSERT INTO q.t VALUES (3); INSERT INTO own VALUES (5)")
+        rows = []
+        while (update := others.read(0)) is not None:
+            rows += [x for _, _, x in update.rows()]
+        assert rows == ([2, 5] if behind else [5])

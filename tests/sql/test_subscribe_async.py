@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -196,3 +197,37 @@ def test_what_nobody_follows_is_kept_for_a_short_while(connection: tidewheel.Con
     resumed.close()
     insert(connection, 2)
     assert history._bytes <= history.unread_bytes
+
+
+def test_an_interrupt_is_for_statements(connection: tidewheel.Connection) -> None:
+    subscription = connection.subscribe("v")
+    assert subscription.read(0) is not None
+    seen: list[Any] = []
+    reader = threading.Thread(target=lambda: seen.append(subscription.read()))
+    reader.start()
+    connection.interrupt()
+    insert(connection, 1)
+    reader.join(60)
+    assert not seen[0].snapshot
+
+
+def test_what_is_no_timeout_and_no_epoch(connection: tidewheel.Connection) -> None:
+    subscription = connection.subscribe("v")
+    assert subscription.read(0) is not None
+    assert subscription.read(-1) is None
+    with pytest.raises(tidewheel.ProgrammingError, match="number of seconds, not nan"):
+        subscription.read(float("nan"))
+    with pytest.raises(tidewheel.ProgrammingError, match="whole number, not True"):
+        connection.subscribe("v", True)
+
+
+@pytest.mark.parametrize("epoch", ["", " as of epoch 1"])
+def test_an_error_has_its_place(connection: tidewheel.Connection, epoch: str) -> None:
+    connection.execute("begin; create materialized view cold as from t")
+    with pytest.raises(tidewheel.OperationalError, match="not filled yet") as caught:
+        connection.execute(f"subscribe to cold{epoch}")
+    assert (caught.value.column, caught.value.length) == (14, 4)
+    connection.rollback()
+    with pytest.raises(tidewheel.ProgrammingError, match="no maintained view cold") as missing:
+        connection.execute(f"subscribe to cold{epoch}")
+    assert (missing.value.column, missing.value.length) == (14, 4)
