@@ -28,7 +28,7 @@ import duckdb
 
 from tidewheel.engine.arrow import array_from, array_of, pa
 from tidewheel.engine.kernels.duckdb import execute, executed
-from tidewheel.engine.quoting import quoted
+from tidewheel.engine.quoting import literal, quoted
 from tidewheel.sql.capture_text import Text, cut_apart, named_parameters, used
 from tidewheel.sql.statements import tokens, words_in
 from tidewheel.sql.view_text import unquoted
@@ -67,6 +67,8 @@ class TableInfo:
     """Do views read it? If not it is known for its triggers, which may write what views read."""
     alike: tuple[int, ...] = ()
     """Columns whose values may be equal and not the same, as -0.0 and 0.0, a month and 30 days."""
+    keeps_text: list[bool] = field(default_factory=list)
+    """Does a default tell the statement that runs? Empty: nobody has asked yet."""
 
     @property
     def known(self) -> Schema:
@@ -193,7 +195,8 @@ class Capture:
         if target_info.name.lower().endswith('."excluded"'):  # RETURNING gives no columns of that
             return self._compare(text, params, [target])
         # (it tells the text that runs, which is to be this one; to look for words takes longer)
-        if "current_query" in text.lower() and "current_query" in words_in(text):
+        told = "current_query" in text.lower() and "current_query" in words_in(text)
+        if told or self._keeps_text(target_info):
             return self._compare(text, params, [target])
         named, values = named_parameters(text, params)
         cut = cut_apart(named)
@@ -213,6 +216,13 @@ class Capture:
             if kind == "copy":
                 return self._appended(text, params, target, target_info)
         return self._compare(text, params, [target])
+
+    def _keeps_text(self, info: TableInfo) -> bool:
+        if not info.keeps_text:
+            asked = f"SELECT dflt_value FROM pragma_table_info({literal(info.name)})"
+            defaults = [text for (text,) in self.connection.execute(asked).fetchall() if text]
+            info.keeps_text.append(any("current_query" in words_in(text) for text in defaults))
+        return info.keeps_text[0]
 
     def _volatile(self, cut: Text) -> bool:
         """May the rows that it selects be others when it is run again?"""

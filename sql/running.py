@@ -13,6 +13,7 @@ import duckdb
 
 from tidewheel.engine.arrow import pa
 
+from ..engine.kernels import duckdb as kernel
 from ..planner import direct
 from ..planner.context import Parameters
 from . import errors, forked, functions, hidden, opening, plain_view, planning, settings, view_text
@@ -55,7 +56,10 @@ class Runner:
             if kind is Kind.TRANSACTION:
                 self.transaction(statement)
                 return None, -1
-            if kind is Kind.CHANGE or statement.words[0] == "EXECUTE":
+            executes = statement.words[0] == "EXECUTE"
+            if executes and self.session.views.kind_when_executed(statement) is Kind.QUERY:
+                return self._prepared_query(statement, given), -1
+            if kind is Kind.CHANGE or executes:
                 return self._change(statement, given)
             ours = kind is Kind.OURS
             outcome = (self._ours(statement), -1) if ours else self._other(statement, given)
@@ -182,7 +186,12 @@ class Runner:
             text = view_text.without_materialized(statement.text)
             statement = dataclasses.replace(statement, text=text)
         if _is_table_as(statement) or statement.words[0] in ("DESCRIBE", "DESC", "SUMMARIZE"):
-            with recursions(self.session, statement, given) as (statement, given):
+            # what it reads of views and of tables is of one epoch
+            alone = _is_table_as(statement) and session.views.needed(statement.text)
+            with (
+                session.views.writing() if alone else nullcontext(),
+                recursions(self.session, statement, given) as (statement, given),
+            ):
                 result, count = self._ddl(statement, given)
                 if result is not None:
                     result.buffer()  # it reads what is there for this block alone
@@ -288,6 +297,15 @@ class Runner:
                     with session.guard(statement, written):
                         stream = execute.start(plan, context, ask=draft is None)
         return Result(stream, lambda: session.guard(statement, written), session.lock, read)
+
+    def _prepared_query(self, statement: Statement, given: Parameters) -> Result:
+        """EXECUTE of a query, which waits for no writer."""
+        session = self.session
+        with session.database.reading:
+            session.views.prepare(statement.text)
+            connection = session.connection
+            kernel.execute(connection, statement.text, given)
+        return self._complete(kernel.executed(connection), statement)
 
     def _explain(self, statement: Statement, given: Parameters) -> Result:
         session = self.session

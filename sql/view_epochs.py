@@ -28,7 +28,7 @@ from tidewheel.sql.maintenance import Maintenance
 from tidewheel.sql.statements import Kind, Statement, kind_of, tokens
 from tidewheel.sql.view_reading import Reading
 from tidewheel.sql.view_registry import row_name
-from tidewheel.sql.view_text import unquoted
+from tidewheel.sql.view_text import prepared_name
 from tidewheel.sql.watched import table_info
 
 if TYPE_CHECKING:
@@ -63,7 +63,8 @@ class Epochs(Reading):
         watched = self.watched_tables()
         if not watched or (key is not None and key not in watched):
             return None
-        if kind == "other" and not parts and not self._writes_when_executed(statement):
+        executed = self.kind_when_executed(statement) if kind == "other" and not parts else kind
+        if executed in (None, Kind.QUERY):
             return None
         con = self.host.connection
         capture = Capture(con, watched, con.cursor, self._behind)
@@ -91,18 +92,19 @@ class Epochs(Reading):
         if delta.num_rows:
             self._changes.setdefault(key, []).append(delta)
 
-    def _writes_when_executed(self, statement: Statement) -> bool:
+    def kind_when_executed(self, statement: Statement) -> Kind | None:
+        """Of what an EXECUTE runs; None if that is not known."""
         body = list(tokens(self.executed(statement.text)))[3:]  # behind PREPARE name AS
-        return bool(body) and kind_of(body) is not Kind.QUERY
+        return kind_of(body) if body else None
 
     def note_prepare(self, statement: Statement) -> None:
         """After PREPARE name AS …: remember what EXECUTE name will read and write."""
         if statement.words[0] == "PREPARE":
             name = list(tokens(statement.text))[1]
-            self._prepared[unquoted(name).lower()] = statement.text
+            self._prepared[prepared_name(name)] = statement.text
         elif statement.words[0] == "DEALLOCATE":
             *_, name = tokens(statement.text)
-            self._prepared.pop(unquoted(name).lower(), None)
+            self._prepared.pop(prepared_name(name), None)
 
     def target_key(self, statement: Statement) -> str | None:
         """The key of the table that DML writes, if it is known."""

@@ -85,7 +85,7 @@ class Reading(Homes):
         if not parts or parts[0].text.upper() not in ("EXECUTE", "EXPLAIN"):
             return ""
         names = [b for a, b in pairwise(parts) if a.text.upper() == "EXECUTE"]
-        return self._prepared.get(view_text.unquoted(names[0]).lower(), "") if names else ""
+        return self._prepared.get(view_text.prepared_name(names[0]), "") if names else ""
 
     def _word_index(self) -> dict[str, frozenset[str]]:
         """Per name in lower case, the views that a text with this name may read."""

@@ -127,6 +127,11 @@ def unquoted(token: Token) -> str:
     return text[1:-1].replace(quote * 2, quote) if quote in "\"'" else text
 
 
+def prepared_name(token: Token) -> str:
+    """The name of a prepared statement: the same in any case of ASCII's letters alone."""
+    return "".join(c.lower() if c.isascii() else c for c in unquoted(token))
+
+
 def names_of(parts: Iterable[Token]) -> frozenset[str]:
     """Words and names in lower case, those in quotes of either kind without them."""
     return frozenset(unquoted(token).lower() for token in parts)

@@ -251,6 +251,32 @@ def test_a_statement_that_keeps_its_own_text() -> None:
         assert con.execute("FROM v").fetchall() == [(statement,)]
 
 
+def test_a_default_that_keeps_the_text() -> None:
+    statements = [
+        "INSERT INTO log (a) VALUES (1)",
+        "INSERT INTO log (a) SELECT 2 RETURNING a",
+        "INSERT INTO log BY NAME SELECT ? AS a",
+        "UPDATE log SET q = DEFAULT WHERE a = 2",
+    ]
+    with tidewheel.connect() as con, duckdb.connect() as plain:
+        for connection in (con, plain):
+            connection.execute("CREATE TABLE log (a INT, q VARCHAR DEFAULT current_query())")
+        con.execute("CREATE MATERIALIZED VIEW v AS FROM log; FROM v")
+        for statement in statements:
+            con.execute(statement, [3] if "?" in statement else None)
+            plain.execute(statement, [3] if "?" in statement else None)
+        found = plain.execute("FROM log ORDER BY a").fetchall()
+        assert con.execute("FROM log ORDER BY a").fetchall() == found
+        assert con.execute("FROM v ORDER BY a").fetchall() == found
+        con.execute("ALTER TABLE log ALTER q SET DEFAULT 'x'; INSERT INTO log (a) VALUES (7)")
+        con.execute("ALTER TABLE log ALTER q SET DEFAULT (upper(current_query()))")
+        con.execute("INSERT INTO log (a) VALUES (8)")
+        assert con.execute("SELECT q FROM v WHERE a > 6 ORDER BY a").fetchall() == [
+            ("x",),
+            ("INSERT INTO LOG (A) VALUES (8)",),
+        ]
+
+
 @pytest.mark.parametrize("gap", ["-- a\n", "--\r\n", "/* b */", "\u200b"])
 def test_comments_between_all_words(gap: str) -> None:
     words = ["UPDATE", "t", "SET", "a", "=", "5"]

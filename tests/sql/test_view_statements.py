@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 import pytest
@@ -66,6 +67,59 @@ def test_prepared_statements_in_every_spelling(name: str, prepared: str) -> None
         assert con.execute(f"EXECUTE {name}").fetchall() == [(2,)]
         con.execute("INSERT INTO t VALUES (6)")
         assert con.execute(f"EXECUTE {name}").fetchall() == [(3,)]
+
+
+def test_prepared_statements_whose_names_differ_in_case() -> None:
+    """Of letters outside ASCII both cases are names, for DuckDB."""
+    with tidewheel.connect() as con:
+        con.execute("CREATE TABLE t (a INTEGER)")
+        con.execute("CREATE MATERIALIZED VIEW v AS SELECT count(*) AS n FROM t")
+        con.execute('PREPARE "pÉ" AS INSERT INTO t VALUES (1)')
+        con.execute('PREPARE "pé" AS SELECT * FROM v; EXECUTE "PÉ"')
+        assert con.execute('EXECUTE "Pé"').fetchall() == [(1,)]
+        con.execute('DEALLOCATE "pé"; EXECUTE "pÉ"')
+        assert con.execute("FROM v").fetchall() == [(2,)]
+
+
+def test_a_prepared_query_waits_for_no_writer(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    with tidewheel.connect(path) as con, tidewheel.connect(path) as other:
+        con.execute("CREATE TABLE t (a INTEGER)")
+        con.execute("CREATE MATERIALIZED VIEW v AS SELECT count(*) AS n FROM t")
+        other.execute("PREPARE q AS SELECT *, (SELECT count(*) FROM t) FROM v WHERE n < $1")
+        con.execute("BEGIN; INSERT INTO t VALUES (1)")
+        # (a writer of this thread would be refused)
+        assert other.execute("EXECUTE q(5)").fetchall() == [(0, 0)]
+        con.execute("COMMIT")
+        assert other.execute("EXECUTE q(5)").fetchall() == [(1, 1)]
+        other.execute("BEGIN; EXECUTE q(5)")
+        con.execute("INSERT INTO t VALUES (2)")
+        assert other.execute("EXECUTE q(5)").fetchall() == [(1, 1)]
+        other.execute("COMMIT")
+        assert other.execute("EXECUTE q(5)").fetchall() == [(2, 2)]
+
+
+def test_a_table_made_of_a_view_and_a_table_is_of_one_epoch(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    with tidewheel.connect(path) as con:
+        con.execute("CREATE TABLE t (a INTEGER)")
+        con.execute("CREATE MATERIALIZED VIEW v AS SELECT count(*) AS n FROM t")
+        ended = threading.Event()
+
+        def write() -> None:
+            with tidewheel.connect(path) as other:
+                while not ended.is_set():
+                    other.execute("INSERT INTO t VALUES (1)")
+
+        writer = threading.Thread(target=write)
+        writer.start()
+        try:
+            for i in range(40):
+                con.execute(f"CREATE TABLE x{i} AS SELECT n, (SELECT count(*) FROM t) AS m FROM v")
+                assert con.execute(f"SELECT n - m FROM x{i}").fetchall() == [(0,)]
+        finally:
+            ended.set()
+            writer.join()
 
 
 def test_prepared_statements_in_parentheses() -> None:
