@@ -345,13 +345,15 @@ class Names:
         texts = self._followed(text, frozenset())[2]
         return self._alike & {r.key for each, names in texts for r in names.mentioned(each)}
 
-    def lacks(self, text: str, stop: frozenset[str]) -> bool:
-        """May a query depend on a relation that is not there?"""
-        return any(
+    def reads_and_whole(self, text: str, stop: frozenset[str]) -> tuple[dict[str, Relation], bool]:
+        """What a query `reads`, and whether all relations are there that it may depend on."""
+        found, _, texts = self._followed(text, stop)
+        lacking = any(
             names.find(parts) is None and not names._is_own(parts)
-            for each, names in self._followed(text, stop)[2]
+            for each, names in texts
             for parts in relations_in(each)
         )
+        return found, not lacking
 
     def unlisted(self, text: str) -> str | None:
         """The first relation that a query depends on which is none of `relations`.

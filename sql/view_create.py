@@ -131,7 +131,8 @@ class Creation(Checks):
                 f"INSERT OR REPLACE INTO {kept_in(names.database)} VALUES (?, ?, ?, ?, ?, ?)",
                 [*kept_as, self._kept(key, home)],
             )
-            view = self._view(key, sql, names, plain is not None, token, home)
+            reads = frozenset(names.reads(sql, self._keys()))
+            view = self._view(key, sql, reads, plain is not None, token, home)
             self._change_registry().add(view)
             if not self.host.in_transaction and plain is None:
                 # in a transaction of the user's the view stays cold until it is committed

@@ -232,17 +232,20 @@ class Registry:
             found = json.loads(home)
             path = tuple((d or names.database, s) for d, s in found["path"])
             made_at = Home(path, tuple(found["settings"].items()))
-            registry.add(self._view(key, sql, names, plain, token, made_at))
+            registry.add(self._view(key, sql, frozenset(), plain, token, made_at))
             registry.views[key].whole = False
-        self.look_again()
+        self.look_again(names)
         self.database.catalog_version += 1
 
-    def look_again(self) -> None:
-        """What views read that name things which were not there: another program dropped them."""
+    def look_again(self, names: Names | None = None) -> None:
+        """What views read that name things which were not there: another program dropped them.
+
+        Or of which nobody has looked what they read. `names`: the catalog, if it is known.
+        """
         lacking = [view for view in self._maintainer.views.values() if not view.whole]
         if not lacking:
             return
-        names, keys = Names(self.host.connection), self._keys()
+        names, keys = names or Names(self.host.connection), self._keys()
         for view in lacking:
             reads, whole = self.read_by(view, names, keys)
             if whole or reads != view.reads:
@@ -255,13 +258,12 @@ class Registry:
         view: MaintainedView, names: Names, keys: frozenset[str]
     ) -> tuple[frozenset[str], bool]:
         """What a view reads by now, and whether all is there that its query names."""
-        here = names.at(view.home.path)
-        return frozenset(here.reads(view.sql, keys)), not here.lacks(view.sql, keys)
+        reads, whole = names.at(view.home.path).reads_and_whole(view.sql, keys)
+        return frozenset(reads), whole
 
     def _view(
-        self, key: str, sql: str, names: Names, plain: bool, token: str, home: Home
+        self, key: str, sql: str, reads: frozenset[str], plain: bool, token: str, home: Home
     ) -> MaintainedView:
-        reads = frozenset(names.at(home.path).reads(sql, self._keys()))
         plan = partial(self._make_plan, sql, home.meaning, self._scratch)
         return MaintainedView(key, sql, reads, plan, token, home, plain)
 
@@ -321,7 +323,8 @@ class Registry:
         registry = self._change_registry()
         old = registry.views[key]
         names = Names(self.host.connection)
-        registry.views[key] = self._view(key, sql, names, old.plain, old.token, old.home)
+        reads = frozenset(names.at(old.home.path).reads(sql, self._keys()))
+        registry.views[key] = self._view(key, sql, reads, old.plain, old.token, old.home)
 
     def make_anew(self, keys: Iterable[str]) -> None:
         """Forget what views hold; those that were filled are filled again at the commit."""
