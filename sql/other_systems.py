@@ -14,6 +14,7 @@ _NOW = "now(), or current_date"
 _TURNS = "leave it out: writers take turns by themselves, and readers never wait"
 _TREE = "WITH RECURSIVE name AS (anchor UNION step) SELECT … FROM name"
 _LATERAL = "CROSS JOIN LATERAL (…), or LEFT JOIN LATERAL (…) ON true"
+_ONE_PARTNER = "LEFT JOIN (SELECT DISTINCT ON (key) * FROM other ORDER BY key, …) AS o USING (key)"
 _JSON = "json_group_array(…) makes one of many rows, json_object(…) one of a row"
 
 _WINDOW = "time_bucket(INTERVAL 1 HOUR, ts) is the window of a row: group by it"
@@ -117,6 +118,8 @@ _PAIRS = {
     ("OUTER", "APPLY"): _LATERAL,
     ("ARRAY", "JOIN"): "CROSS JOIN unnest(list) AS name (value)",
     **{("LEFT", kind): f"{kind} JOIN, without LEFT" for kind in ("SEMI", "ANTI")},
+    **{("ANY", word): _ONE_PARTNER for word in ("LEFT", "INNER", "JOIN")},
+    **{(word, "ANY"): _ONE_PARTNER for word in ("LEFT", "INNER")},
     (")", "APPEND"): "leave it out: every table may be changed in any way",
 }
 """By two words, the error at either of them."""
