@@ -19,7 +19,7 @@ import duckdb
 
 from . import csv_errors, error_place, errors, other_systems, syntax_errors
 from .cures import cure
-from .statements import Statement, tokens
+from .statements import Statement, mentions_recursion, tokens
 
 _KINDS: dict[str, type[errors.Error]] = {
     "Parser": errors.ProgrammingError,
@@ -132,6 +132,12 @@ def translate(
         words = [t for t in islice(tokens(statement.text), 8) if t.text.upper() not in _IF]
         if position is None and known.word is not None and known.word < len(words):
             position, length = words[known.word].start, len(words[known.word].text)
+    if report.kind == "Conversion" and position is None and mentions_recursion(statement.text):
+        from .step_types import misfit  # it is rare
+
+        if (step := misfit(statement.text, str(error))) is not None:
+            position, length, cast_it = step
+            hint = hint or cast_it
     if report.kind in ("Parser", "Catalog"):
         hint = (
             other_systems.elsewhere([t.text.upper() for t in islice(tokens(statement.text), 5)])

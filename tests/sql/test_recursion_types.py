@@ -180,3 +180,29 @@ def test_rows_of_many_columns(n: int) -> None:
         names = ", ".join(f"c{i}" for i in range(n))
         query = f"WITH RECURSIVE r({names}) AS (SELECT {zeros}, 0 UNION SELECT {zeros}, NULL FROM r UNION SELECT NULL, {zeros} FROM r) SELECT count(*) FROM r"
         assert con.execute(query).fetchall() == [(3,)]
+
+
+@pytest.mark.parametrize(
+    ("query", "item"),
+    [
+        ("WITH RECURSIVE r (n) AS (SELECT 1 UNION SELECT [n] FROM r) FROM r", "[n]"),
+        ("WITH RECURSIVE r (n) AS (SELECT 1 UNION ALL SELECT n || 'x' FROM r) FROM r", "n || 'x'"),
+        (
+            "WITH RECURSIVE r (n, m) AS (SELECT 1, [1] UNION ALL SELECT n + 1, (n) FROM r "
+            "WHERE n < 5) SELECT m FROM r",
+            "(n)",
+        ),
+        (
+            "WITH RECURSIVE r AS (SELECT 1 AS n UNION SELECT DISTINCT [x.n] FROM r x) FROM r",
+            "[x.n]",
+        ),
+    ],
+)
+def test_a_step_that_does_not_fit_its_first_rows_has_a_place(query: str, item: str) -> None:
+    with tidewheel.connect() as con:
+        with pytest.raises(tidewheel.DataError) as caught:
+            con.execute(query).fetchall()
+        assert "first rows of r" in str(caught.value.hint)
+        column, length = caught.value.column, caught.value.length
+        assert column is not None
+        assert query[column - 1 : column - 1 + length] == item
