@@ -6,7 +6,7 @@ import datetime
 import decimal
 import sys
 import uuid
-from collections.abc import Mapping, Set
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import duckdb
@@ -58,11 +58,16 @@ def adapt(value: Any) -> Any:
             if value.dtype.kind not in "mM":
                 return adapt(value.tolist())
             return adapt(list(value) if value.ndim else value[()])
-    if isinstance(value, tuple(_TAKEN)) or kind.__module__.split(".")[0] in ("pandas", "duckdb"):
+    module = kind.__module__.split(".")[0]
+    # (pandas.NA; Timestamp, Timedelta and NaT are Python's as well)
+    missing = module == "pandas" and kind.__name__ == "NAType"
+    if isinstance(value, tuple(_TAKEN)) or module == "duckdb" or missing:
         return value
     cure = "text"
-    if isinstance(value, (Set, Mapping)):
-        cure = "a list" if isinstance(value, Set) else "a dict"
+    if isinstance(value, Mapping):
+        cure = "a dict"
+    elif isinstance(value, Iterable):
+        cure = "a list"
     raise errors.ProgrammingError(
         f"a value of type {kind.__qualname__} cannot be a parameter", hint=f"pass {cure}"
     )

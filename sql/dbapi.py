@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import weakref
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Self
 
 from . import errors
@@ -21,7 +23,7 @@ class Connection:
 
     Several threads may share it: one statement runs at a time, the others wait. A cursor belongs
     to one thread at a time. `close()` rolls an open transaction back; so does the end of a ``with``
-    block, which closes it.
+    block, which closes it, and so it is if nobody has the connection any more, nor a cursor of it.
     """
 
     Warning = errors.Warning
@@ -209,4 +211,20 @@ def connect(
     chosen = {**(config or {}), **settings}
     connection = Connection(Session(os.fspath(database), read_only, chosen, safe_mode))
     connection.autocommit = autocommit
+    weakref.finalize(connection, _forgotten, connection._session).atexit = False
     return connection
+
+
+def _forgotten(session: Session) -> None:
+    """Roll back what a connection has left open that nobody can reach any more.
+
+    Who still reads a result of it goes on. Not waited for: this may be called anywhere.
+    """
+    if session.closed or session.forked or not session.in_transaction:
+        return
+    if session.lock.acquire(blocking=False):
+        try:
+            with suppress(Exception):
+                session.end_transaction("ROLLBACK")
+        finally:
+            session.lock.release()

@@ -29,7 +29,9 @@ def distribute(statements: Sequence[Statement], given: Parameters) -> list[Param
     if given is not None and (not isinstance(given, Sequence) or isinstance(given, (str, bytes))):
         raise errors.ProgrammingError(
             f"parameters are a sequence or a mapping, not {type(given).__name__}",
-            hint="one value is given as [value]",
+            hint="give list(values)"
+            if isinstance(given, Iterable) and not isinstance(given, (str, bytes))
+            else "one value is given as [value]",
         )
     values = [] if given is None else list(given)
     used = 0

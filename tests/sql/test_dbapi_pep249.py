@@ -108,6 +108,26 @@ def test_with_closes_and_rolls_back(tmp_path: Path) -> None:
         two.close()  # the block may have done so itself
 
 
+def test_a_connection_that_is_forgotten_rolls_back(tmp_path: Path) -> None:
+    """It kept others from writing for good."""
+    with tidewheel.connect(tmp_path / "a.db") as con:
+        con.execute("create table t(a int)")
+        con.execute("create materialized view v as select count(*)::int as n from t")
+        forgotten = tidewheel.connect(tmp_path / "a.db")
+        forgotten.begin()
+        cursor = forgotten.execute("insert into t values (1)")
+        rows = forgotten.execute("from range(100000)").to_arrow_reader()
+        del forgotten
+        gc.collect()
+        with pytest.raises(tidewheel.OperationalError, match="open transaction"):
+            con.execute("insert into t values (2)")
+        del cursor
+        gc.collect()
+        con.execute("insert into t values (3)")
+        assert con.execute("select a, n from t, v").fetchall() == [(3, 1)]
+        assert rows.read_all().num_rows == 100_000
+
+
 def test_a_cursor_keeps_its_connection() -> None:
     cursor = tidewheel.connect().execute("from range(3)")
     gc.collect()

@@ -163,6 +163,13 @@ def test_names_of_fields_are_quoted_as_duckdb_does(connection: tidewheel.Connect
         (2**128, tidewheel.DataError, "128 bits"),
         (-(2**127) - 1, tidewheel.DataError, "128 bits"),
         ({1}, tidewheel.ProgrammingError, "set cannot be a parameter"),
+        (
+            pd.Series([1]),
+            tidewheel.ProgrammingError,
+            "Series cannot be a parameter\nHint: pass a list",
+        ),
+        (pd.Interval(0, 1), tidewheel.ProgrammingError, "Interval cannot be a parameter"),
+        (range(3), tidewheel.ProgrammingError, "range cannot be a parameter\nHint: pass a list"),
         (object(), tidewheel.ProgrammingError, "object cannot be a parameter"),
         (pathlib.Path("x"), tidewheel.ProgrammingError, "Hint: pass text"),
         ([{"a": {1}}], tidewheel.ProgrammingError, "set cannot be a parameter"),
