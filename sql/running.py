@@ -186,8 +186,9 @@ class Runner:
             text = view_text.without_materialized(statement.text)
             statement = dataclasses.replace(statement, text=text)
         if _is_table_as(statement) or statement.words[0] in ("DESCRIBE", "DESC", "SUMMARIZE"):
-            # what it reads of views and of tables is of one epoch
-            alone = _is_table_as(statement) and session.views.needed(statement.text)
+            # what it reads of views and of tables is of one epoch, as in a transaction anyway
+            alone = _is_table_as(statement) and not session.in_transaction
+            alone = alone and bool(session.views.needed(statement.text))
             with (
                 session.views.writing() if alone else nullcontext(),
                 recursions(self.session, statement, given) as (statement, given),
