@@ -57,8 +57,11 @@ class Runner:
                 self.transaction(statement)
                 return None, -1
             executes = statement.words[0] == "EXECUTE"
-            if executes and self.session.views.kind_when_executed(statement) is Kind.QUERY:
+            prepared = self.session.views.prepared(statement) if executes else None
+            if prepared is not None and prepared.kind is Kind.QUERY:
                 return self._prepared_query(statement, given), -1
+            if prepared is not None and prepared.kind is Kind.CHANGE:
+                return self._prepared_change(statement, given, prepared.rows)
             if kind is Kind.CHANGE or executes:
                 return self._change(statement, given)
             ours = kind is Kind.OURS
@@ -307,6 +310,17 @@ class Runner:
             connection = session.connection
             kernel.execute(connection, statement.text, given)
         return self._complete(kernel.executed(connection), statement)
+
+    def _prepared_change(
+        self, statement: Statement, given: Parameters, returning: bool
+    ) -> tuple[Result | None, int]:
+        """EXECUTE of a change, which gives the rows that RETURNING has, or one with their count."""
+        statement = dataclasses.replace(statement, kind=Kind.CHANGE)
+        result, count = self._change(statement, given)
+        if result is not None and not returning:
+            ((first, *_), _) = result.peek(1)
+            count = int(first.column(0)[0].as_py())
+        return result, count
 
     def _explain(self, statement: Statement, given: Parameters) -> Result:
         session = self.session

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import duckdb
@@ -25,7 +26,7 @@ from tidewheel.sql import errors, view_text
 from tidewheel.sql.capture import Capture, Outcome, TableInfo, together
 from tidewheel.sql.keeping import keep
 from tidewheel.sql.maintenance import Maintenance
-from tidewheel.sql.statements import Kind, Statement, kind_of, tokens
+from tidewheel.sql.statements import Kind, Statement, split, tokens
 from tidewheel.sql.view_reading import Reading
 from tidewheel.sql.view_registry import row_name
 from tidewheel.sql.view_text import prepared_name
@@ -63,9 +64,10 @@ class Epochs(Reading):
         watched = self.watched_tables()
         if not watched or (key is not None and key not in watched):
             return None
-        executed = self.kind_when_executed(statement) if kind == "other" and not parts else kind
-        if executed in (None, Kind.QUERY):
-            return None
+        if kind == "other" and not parts:
+            executed = self.prepared(statement)
+            if executed is None or executed.kind is Kind.QUERY:
+                return None
         con = self.host.connection
         capture = Capture(con, watched, con.cursor, self._behind)
         touched = frozenset(self._changes)
@@ -92,10 +94,11 @@ class Epochs(Reading):
         if delta.num_rows:
             self._changes.setdefault(key, []).append(delta)
 
-    def kind_when_executed(self, statement: Statement) -> Kind | None:
-        """Of what an EXECUTE runs; None if that is not known."""
-        body = list(tokens(self.executed(statement.text)))[3:]  # behind PREPARE name AS
-        return kind_of(body) if body else None
+    def prepared(self, statement: Statement) -> Statement | None:
+        """What an EXECUTE runs, if that is known."""
+        text = self.executed(statement.text)
+        body = list(islice(tokens(text), 4))[3:]  # behind PREPARE name AS
+        return split(text[body[0].start :])[0] if body and body[0].kind != "end" else None
 
     def note_prepare(self, statement: Statement) -> None:
         """After PREPARE name AS …: remember what EXECUTE name will read and write."""

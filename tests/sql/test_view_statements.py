@@ -81,6 +81,18 @@ def test_prepared_statements_whose_names_differ_in_case() -> None:
         assert con.execute("FROM v").fetchall() == [(2,)]
 
 
+@pytest.mark.parametrize("view", ["", "CREATE MATERIALIZED VIEW v AS FROM t"])
+def test_what_a_prepared_change_says(view: str) -> None:
+    with tidewheel.connect() as con:
+        con.execute(f"CREATE TABLE t (a INTEGER); {view}")
+        con.execute("PREPARE i AS INSERT INTO t SELECT range FROM range($1)")
+        con.execute("PREPARE r AS DELETE FROM t WHERE a > 0 RETURNING a")
+        cursor = con.execute("EXECUTE i(3)")
+        assert (cursor.rowcount, cursor.fetchall()) == (3, [(3,)])
+        cursor.execute("EXECUTE r")
+        assert (cursor.rowcount, sorted(cursor.fetchall())) == (2, [(1,), (2,)])
+
+
 def test_a_prepared_query_waits_for_no_writer(tmp_path: Path) -> None:
     path = tmp_path / "a.db"
     with tidewheel.connect(path) as con, tidewheel.connect(path) as other:
