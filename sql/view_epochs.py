@@ -460,7 +460,7 @@ class Epochs(Reading):
 
     def close(self) -> None:
         """The connection has ended."""
-        if self.host.file and self.database.is_last(self):
+        if self.host.writes and self.database.is_last(self):
             with suppress(duckdb.Error, errors.Error, OSError):
                 keep(self)
         self.release()

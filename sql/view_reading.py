@@ -322,7 +322,7 @@ class Reading(Homes):
         And call none of the functions that a query lists, `outside`.
         """
         names, keys = self._names().at(view.home.path), self._keys()
-        if names.lacks(view.sql, keys):
+        if not names.reads_and_whole(view.sql, keys)[1]:
             return False
         called = {w for text in names.texts(view.sql, keys) for _, w in functions.calls(text)}
         return called.isdisjoint(word for (word,) in self.host.rows(outside))

@@ -76,8 +76,8 @@ class Host(Protocol):
 
     catalog: Catalog
     database: Database
-    file: str
-    """Where it may write to, if that is a file."""
+    writes: bool
+    """May it write to a file?"""
     in_transaction: bool
     interrupted: threading.Event
     limit: TimeLimit
