@@ -32,6 +32,7 @@ from .bind_scope import NotTaken, Relation, deduplicated
 from .bind_settled import outer_columns, outer_names, settled
 from .bind_types import function_name
 from .bind_unpivot import as_item, unpivoted
+from .bind_values import as_selects, reads_rows
 
 if TYPE_CHECKING:
     from .bind_select import SelectBinder
@@ -112,7 +113,7 @@ class Items:
                 return self._subquery(copy)
             raise NotTaken("LATERAL")
         if isinstance(item, exp.Values):
-            return self._opaque(item, "VALUES")
+            return self._values(item)
         if isinstance(item, exp.Unnest):
             return self._opaque(item, "UNNEST in FROM")
         raise NotTaken(f"{type(item).__name__} in FROM")
@@ -180,6 +181,16 @@ class Items:
     def _subquery(self, item: exp.Subquery) -> From:
         query = self.binder.query(item.this, self.around)
         query.columns = self.binder.named(item.this, query.columns)
+        return self._correlated(query, *alias_of_item(item))
+
+    def _values(self, item: exp.Values) -> From:
+        """VALUES: with subqueries in them they are a SELECT for each row."""
+        whole = self._opaque(item, "VALUES")
+        if not reads_rows(item):
+            return whole
+        query = self.binder.query(as_selects(item), self.around)
+        if [c.type for c in query.columns] != [c.type for c in whole[0].schema]:
+            return whole
         return self._correlated(query, *alias_of_item(item))
 
     def _correlated(self, query: BoundQuery, alias: str, renamed: Sequence[str]) -> From:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from functools import partial, reduce
+from functools import partial
 
 import duckdb
 import sqlglot
@@ -29,7 +29,7 @@ from tidewheel.planner.logical import (
     PlanError,
     Project,
 )
-from tidewheel.planner.text import alias_of, column, shallow, to_sql, typed_nulls
+from tidewheel.planner.text import column, shallow, to_sql, typed_nulls
 
 from . import join_parentheses, reads
 from .bind_catalog import Catalog
@@ -44,6 +44,7 @@ from .bind_select import SelectBinder
 from .bind_set import SetOperations
 from .bind_star import PLAIN
 from .bind_types import Oracle, first_line, may_name
+from .bind_values import AT_THE_END, all_of, as_selects, reads_rows
 from .parse_trees import same_query
 from .pivot_statement import as_select, has_pivot
 from .statements import mentions_recursion, words_in
@@ -111,6 +112,8 @@ def _parsed(text: str, oracle: Oracle) -> exp.Query | str:
         return f"sqlglot cannot parse it: {str(error).splitlines()[0]}"
     if len(trees) == 1 and has_pivot(trees[0]) and (select := as_select(text)) is not None:
         return _parsed(select, oracle)
+    if len(trees) == 1 and isinstance(trees[0], exp.Values):
+        trees = [all_of(trees[0], trees[0])]
     if len(trees) != 1 or not isinstance(trees[0], exp.Query):
         return "not a SELECT"
     tree = _without_places(trees[0])
@@ -181,8 +184,10 @@ class Binder:
                     return SelectBinder(self, outer, late).bind(select)
                 if isinstance(tree, exp.SetOperation):
                     return SetOperations(self, outer).bind(tree)
-                if isinstance(tree, exp.Values) and outer is not None:
-                    return self.query(_selects(tree), outer, for_exists, late)
+                if isinstance(tree, exp.Values) and (outer is not None or reads_rows(tree)):
+                    return self.query(as_selects(tree), outer, for_exists, late)
+                if isinstance(tree, exp.Values):
+                    return self.query(all_of(tree, tree), outer, for_exists, late)
                 raise NotTaken(f"{type(tree).__name__} as a query")
             except (NotTaken, PlanError) as error:
                 reason = _NO_PLAN if isinstance(error, PlanError) else str(error)
@@ -374,22 +379,10 @@ def _unwrapped(tree: exp.Expr) -> exp.Expr:
     while isinstance(tree, (exp.Subquery, exp.Paren)):
         if any(tree.args.get(k) for k in ("with_", "sample", "pivots")):
             raise NotTaken("a query in parentheses with clauses of its own")
-        if any(tree.args.get(k) for k in _AT_THE_END):
-            return _all_of(tree.this, tree)
+        if any(tree.args.get(k) for k in AT_THE_END):
+            return all_of(tree.this, tree)
         tree = tree.this
     return tree
-
-
-_AT_THE_END = ("order", "limit", "offset")
-
-
-def _selects(values: exp.Values) -> exp.Query:
-    """VALUES that read the row around: a SELECT for each row."""
-    rows = [e.expressions if isinstance(e, exp.Tuple) else [e] for e in values.expressions]
-    each: list[exp.Query] = [
-        exp.select(*(alias_of(v.copy(), f"col{i}") for i, v in enumerate(row))) for row in rows
-    ]
-    return reduce(lambda a, b: exp.Union(this=a, expression=b, distinct=False), each)
 
 
 def _by_expression(tree: exp.Expr) -> exp.Expr:
@@ -399,19 +392,9 @@ def _by_expression(tree: exp.Expr) -> exp.Expr:
     if order is None or all(isinstance(o.this, plain) for o in order.expressions):
         return tree
     bare = tree.copy()
-    for key in _AT_THE_END:
+    for key in AT_THE_END:
         bare.set(key, None)
-    return _all_of(bare, tree)
-
-
-def _all_of(query: exp.Expr, clauses: exp.Expr) -> exp.Select:
-    """All rows of a query, with the ORDER BY, LIMIT and OFFSET of another tree."""
-    rows = exp.From(this=exp.Subquery(this=query.copy()))
-    whole = exp.Select(expressions=[exp.Star()], from_=rows)
-    for key in _AT_THE_END:
-        part = clauses.args.get(key)
-        whole.set(key, part and part.copy())
-    return whole
+    return all_of(bare, tree)
 
 
 def _relabelled(columns: Sequence[Column], labels: Sequence[str]) -> tuple[Column, ...]:
