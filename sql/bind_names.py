@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from tidewheel.planner.text import conjunction, paired, to_sql
+from tidewheel.planner.text import conjunction, identifier, paired, to_sql
 
 from .bind_scope import NotTaken, parts_of
 from .bind_types import Oracle, function_name, is_volatile
@@ -21,6 +21,7 @@ _BY_NAME = {"alias", "struct_pack", "struct_insert", "struct_update"}
 _WRAPPERS = (exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)
 
 Lookup = Callable[[list[str], exp.Column], exp.Expr]
+Labels = Callable[[list[str]], "str | None"]
 OnSubquery = Callable[[exp.Expr, Callable[[exp.Expr], exp.Expr]], exp.Expr]
 
 
@@ -62,9 +63,10 @@ def resolve(
     lookup: Lookup,
     on_subquery: OnSubquery,
     windows: dict[str, exp.Window],
+    labels: Labels,
 ) -> exp.Expr:
     """`expression` with every column looked up, every subquery handed to `on_subquery`, and named
-    windows written out."""
+    windows written out. `labels`: the name of the column that a reference means."""
 
     def walk(node: exp.Expr, hidden: frozenset[str]) -> exp.Expr:
         def inner(child: exp.Expr) -> exp.Expr:
@@ -100,6 +102,8 @@ def resolve(
                 }
             )
         called = function_name(node)
+        if called == "struct_pack":
+            node = _with_names(node, hidden, labels)
         if called in _BY_NAME and not _all_named(node):
             raise NotTaken(f"{called} asks for the names of its arguments")
         if called == "bitstring_agg" and len(node.expressions) == 1:
@@ -177,6 +181,28 @@ def _all_named(node: exp.Expr) -> bool:
         return False
     fields = node.expressions[node.name.lower() != "struct_pack" :]
     return all(isinstance(f, exp.PropertyEQ) for f in fields)
+
+
+def _with_names(node: exp.Expr, hidden: frozenset[str], labels: Labels) -> exp.Expr:
+    """``struct_pack(a, t.b)`` with the names that it takes from its columns: a and b.
+
+    Not of aliases, nor of names in other letters: whose letters DuckDB takes depends on GROUP BY.
+    """
+
+    def field(value: exp.Expr) -> exp.Expr:
+        bare = value
+        while isinstance(bare, exp.Paren):
+            bare = bare.this
+        if isinstance(bare, exp.Identifier):  # of a lambda
+            return exp.PropertyEQ(this=bare.copy(), expression=bare)
+        if not isinstance(bare, exp.Column) or isinstance(bare.this, exp.Star):
+            return value
+        parts = parts_of(bare)
+        if parts[0].lower() not in hidden and labels(parts) != parts[-1]:
+            raise NotTaken("struct_pack names a field after an alias, or in other letters")
+        return exp.PropertyEQ(this=identifier(parts[-1]), expression=bare)
+
+    return exp.Anonymous(this="struct_pack", expressions=[field(f) for f in node.expressions])
 
 
 def _written_out(node: exp.Window, windows: dict[str, exp.Window]) -> exp.Window:

@@ -138,6 +138,15 @@ class Scope:
         found = self.find(parts) if others else None
         return next((v.label for v in others if column(v.column.name) == found), written)
 
+    def label_around(self, parts: list[str]) -> str | None:
+        """The name of the column here, or in a SELECT around, that a reference means, if one."""
+        scope: Scope | None = self
+        while scope is not None:
+            if scope.find(parts) is not None:
+                return scope.label(parts)
+            scope = scope.parent
+        return None
+
     def row(self, parts: Sequence[str]) -> exp.Expr | None:
         """A FROM item's row as a STRUCT: what its name means where no column is called so.
 

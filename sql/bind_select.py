@@ -175,7 +175,7 @@ class SelectBinder:
                 raise NotTaken("a subquery in the condition of an outer join")
             return value
 
-        return resolve(expression, lookup, subquery, self._windows)
+        return resolve(expression, lookup, subquery, self._windows, scope.label_around)
 
     def beside_sides(
         self, left: Node, right: Node, conditions: Sequence[exp.Expr]
@@ -238,7 +238,11 @@ class SelectBinder:
             return found
 
         return resolve(
-            expression, lookup, lambda n, w: self._forms.bound(n, w, self.scope), self._windows
+            expression,
+            lookup,
+            lambda n, w: self._forms.bound(n, w, self.scope),
+            self._windows,
+            self.scope.label_around,
         )
 
     # -- the clauses

@@ -35,9 +35,9 @@ def follow(query: str, setup: Sequence[str], rng: random.Random, incremental: bo
             )
             for each in (duck, con, plain):
                 each.execute(change)
-            right = Counter(duck.execute(query).fetchall())
-            assert Counter(con.execute("FROM v").fetchall()) == right, change
-            assert Counter(plain.execute(query).fetchall()) == right, change
+            right = Counter(map(repr, duck.execute(query).fetchall()))
+            assert Counter(map(repr, con.execute("FROM v").fetchall())) == right, change
+            assert Counter(map(repr, plain.execute(query).fetchall())) == right, change
 
 
 def same_columns(query: str, setup: Sequence[str]) -> None:

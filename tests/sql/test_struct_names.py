@@ -1,0 +1,49 @@
+"""struct_pack without names, which takes those of its columns: as maintained views and by operators."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+import tidewheel
+from two_tables import follow, same_columns
+
+SETUP = (
+    "CREATE TABLE l (a INTEGER, b INTEGER)",
+    "INSERT INTO l VALUES (1, 2), (1, 2), (2, 1), (3, 3), (NULL, NULL), (NULL, 5), (6, NULL)",
+    "CREATE TABLE r (c INTEGER, d INTEGER)",
+    "INSERT INTO r VALUES (2, 3), (2, 3), (3, 2), (4, 1), (NULL, NULL), (NULL, 5), (6, NULL)",
+)
+QUERIES = """
+SELECT struct_pack(a, (b)) AS s FROM l
+SELECT struct_pack(l.a, r.d, k := c) AS s FROM l LEFT JOIN r ON a = c
+SELECT to_json(struct_pack(a, n)) AS j FROM (SELECT a, count(*) AS n FROM l GROUP BY a)
+SELECT a, list(struct_pack(b, a) ORDER BY b) AS rows FROM l GROUP BY a
+SELECT a, (SELECT max(struct_pack(l.b, r.d)) FROM r WHERE c = l.a) AS s FROM l
+SELECT list_transform([1, 2], lambda x: struct_pack(x, a)) AS s FROM l
+""".strip().splitlines()
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_names_of_columns(query: str) -> None:
+    follow(query, SETUP, random.Random(len(query)))
+    same_columns(query, SETUP)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT a, struct_pack(A) AS s FROM l GROUP BY a",
+        "SELECT a AS z, struct_pack(z, b) AS s FROM l",
+    ],
+)
+def test_names_that_depend_on_where_they_stand(query: str) -> None:
+    """The letters of the first are those that are written; without GROUP BY, those of the table."""
+    follow(query, SETUP, random.Random(len(query)), incremental=False)
+    same_columns(query, SETUP)
+    with tidewheel.connect(threads=1) as con:
+        con.execute(SETUP[0])
+        con.execute(f"CREATE MATERIALIZED VIEW v AS {query}")
+        (reason,) = con.execute("SELECT reason FROM tidewheel_views()").fetchone() or ()
+        assert reason == "struct_pack names a field after an alias, or in other letters"
