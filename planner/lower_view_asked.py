@@ -22,7 +22,15 @@ from tidewheel.engine.state.delta import Delta, Schema
 from tidewheel.planner import logical as L
 from tidewheel.planner.first_rows import END, of_first_rows, taken, unordered
 from tidewheel.planner.lower_view import NoDeltaRule, Stream, ViewLowering, extended
-from tidewheel.planner.order_of_rows import DRAWN, by_place, by_ties, call_of, name, ordered_by
+from tidewheel.planner.order_of_rows import (
+    DRAWN,
+    by_place,
+    by_ties,
+    call_of,
+    depends,
+    name,
+    ordered_by,
+)
 from tidewheel.planner.text import OWN, column, identifier, to_sql
 from tidewheel.planner.view_kernels import INPUT, group_kernel
 from tidewheel.planner.view_statements import as_delta
@@ -41,12 +49,12 @@ def asked(low: ViewLowering, node: L.Aggregate) -> Stream:
     lost = any(_drawn(c) or _distinct(c) for c in calls)
     found = None if lost else in_place(low, node, source)
     if found is None:
-        raise _depends(calls)
+        raise NoDeltaRule(depends(calls))
     first = L.Named(source.schema[0], column(source.schema[0].name))
     touched = low.flush(extended(source, node.keys or [first]))
     keys = touched.arrow if node.keys else Schema([], [])
     if found.schema.types[: len(node.keys)] != keys.types:
-        raise _depends(calls)
+        raise NoDeltaRule(depends(calls))
     op = Asked(keys, found.ask, found.schema, "groups of a table")
     op.detail = found.text
     placed = low.circuit.add(op, touched.placed)
@@ -244,12 +252,7 @@ def settled_in_place(
 def settled(calls: Sequence[exp.Expr]) -> None:
     """Refuse aggregates that follow the order of rows that have none."""
     if any(map(by_place, calls)):
-        raise _depends(calls)
-
-
-def _depends(calls: Sequence[exp.Expr]) -> NoDeltaRule:
-    text = next(to_sql(c) for c in calls if by_place(c)).split("(")[0].lower()
-    return NoDeltaRule(f"{text} without ORDER BY depends on the order of the rows")
+        raise NoDeltaRule(depends(calls))
 
 
 def _drawn(expression: exp.Expr) -> bool:

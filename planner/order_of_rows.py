@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from sqlglot import exp
@@ -12,6 +13,10 @@ _KINDS = (
     exp.First, exp.Last, exp.ArrayAgg, exp.GroupConcat, exp.AnyValue, exp.Mode, exp.ApproxQuantile,
     exp.ApproxTopK,
 )  # fmt: skip
+OF_MACROS: Final = exp.ArrayAgg, exp.GroupConcat
+"""Those of them that json_group_array, json_group_object and their like stand for."""
+WRITTEN: Final = "written"
+"""In the meta of such a call: the macro that was called."""
 NAMES: Final = frozenset({
     "list", "array_agg", "string_agg", "group_concat", "listagg", "first", "last", "arbitrary",
     "any_value", "mode", "approx_quantile", "approx_top_k", "reservoir_quantile",
@@ -33,6 +38,16 @@ def by_place(expression: exp.Expr) -> bool:
     """Is it such an aggregate, without an order of its own?"""
     call = call_of(expression)
     return (isinstance(call, _KINDS) or name(call) in NAMES) and call.find(exp.Order) is None
+
+
+def depends(calls: Sequence[exp.Expr]) -> str:
+    """Why those of `calls` that go by place are not kept, by the name that their author knows."""
+    call = next(call_of(c) for c in calls if by_place(c))
+    if call._meta and WRITTEN in call._meta:  # a macro, in which no ORDER BY can be written
+        return f"{call._meta[WRITTEN]} depends on the order of the rows"
+    text = to_sql(call).split("(")[0].lower()
+    text = "string_agg" if isinstance(call, exp.GroupConcat) else text
+    return f"{text} without ORDER BY depends on the order of the rows"
 
 
 BY_ROW: Final = frozenset({

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 
 from sqlglot import exp
 
+from tidewheel.planner.order_of_rows import OF_MACROS, WRITTEN
 from tidewheel.planner.text import identifier, to_sql
 
 from . import functions, introspection
@@ -149,6 +150,9 @@ def _value(call: exp.Anonymous, macro: Macro, parse: Parse) -> exp.Expr:
     select = _body(f"SELECT {macro.text}", macro, parse)
     if len(select.expressions) != 1 or select.expressions[0].find(exp.Columns, exp.Alias):
         raise NotTaken(f"it calls the macro {macro.name}, which is no plain expression")
+    called = call._meta[WRITTEN] if call._meta and WRITTEN in call._meta else macro.name
+    for aggregate in select.find_all(*OF_MACROS, exp.Anonymous):
+        aggregate.meta[WRITTEN] = called
     select = _filled(select, _arguments(call, macro), macro)
     new: exp.Expr = exp.Paren(this=select.expressions[0])
     # the name of a column that is nothing but a call is the call's text

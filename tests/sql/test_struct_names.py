@@ -1,4 +1,4 @@
-"""struct_pack without names, which takes those of its columns: as maintained views and by operators."""
+"""struct_pack without names, which takes those of its columns: by operators and in views."""
 
 from __future__ import annotations
 
