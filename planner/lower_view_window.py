@@ -31,7 +31,7 @@ from tidewheel.planner.lower_view_following import (
     without_ties,
 )
 from tidewheel.planner.lower_view_nodes import linear
-from tidewheel.planner.order_of_rows import window_by_place
+from tidewheel.planner.order_of_rows import open_order, window_by_place
 from tidewheel.planner.rewrites.dense_ranks import at_most
 from tidewheel.planner.text import OWN, identifier, to_sql, written
 from tidewheel.planner.view_answers import by_kernel, by_tables
@@ -44,8 +44,7 @@ from tidewheel.planner.window_reach import by_rows, current_rows, mirrored
 def _window(low: ViewLowering, node: L.Window) -> Stream:
     for open_ in (w for e in node.exprs for w in e.expr.find_all(exp.Window)):
         if window_by_place(open_):
-            text = to_sql(open_).split("(")[0].lower()
-            raise NoDeltaRule(f"{text} over rows whose order is open")
+            raise NoDeltaRule(open_order(open_))
     stream = low(node.input)
     waiting = [current_rows(e) for e in node.exprs]
     if not low.circuit.depth:

@@ -16,7 +16,7 @@ _KINDS = (
 OF_MACROS: Final = exp.ArrayAgg, exp.GroupConcat
 """Those of them that json_group_array, json_group_object and their like stand for."""
 WRITTEN: Final = "written"
-"""In the meta of such a call: the macro that was called."""
+"""In the meta of such a call: the macro that was called, or what else it stands for."""
 NAMES: Final = frozenset({
     "list", "array_agg", "string_agg", "group_concat", "listagg", "first", "last", "arbitrary",
     "any_value", "mode", "approx_quantile", "approx_top_k", "reservoir_quantile",
@@ -76,6 +76,14 @@ def window_by_place(window: exp.Window) -> bool:
     if call.find(exp.Order) is not None:
         return False
     return by_place(call) or name(call) in BY_ROW
+
+
+def open_order(window: exp.Window) -> str:
+    """Why such a one is not kept: it may stand for the LIMIT of a correlated subquery."""
+    call = call_of(window.this)
+    if call._meta and WRITTEN in call._meta:
+        return f"{call._meta[WRITTEN]} without ORDER BY depends on the order of the rows"
+    return f"{to_sql(window).split('(')[0].lower()} over rows whose order is open"
 
 
 def by_ties(expression: exp.Expr) -> bool:

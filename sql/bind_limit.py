@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 from sqlglot import exp
 
@@ -18,10 +19,13 @@ from tidewheel.planner.logical import (
     Window,
     references,
 )
+from tidewheel.planner.order_of_rows import WRITTEN
 from tidewheel.planner.text import column, to_sql
 
 from .bind_scope import Names, NotTaken
 from .bind_types import Oracle, is_volatile
+
+Query = TypeVar("Query", bound=exp.Query)
 
 
 def is_all(key: exp.Expr, keys: Sequence[exp.Expr]) -> bool:
@@ -66,6 +70,14 @@ def lets_one_through(tree: exp.Expr) -> bool:
     count = limit.expression
     whole = isinstance(count, exp.Literal) and count.is_int and int(count.name) > 0
     return whole and not limit.args.get("limit_options")
+
+
+def without_limit(tree: Query) -> Query:
+    """A query without the LIMIT that it has rows without, and with."""
+    if lets_one_through(tree):
+        tree = tree.copy()
+        tree.set("limit", None)
+    return tree
 
 
 def limited(
@@ -117,6 +129,7 @@ def row_numbers(
             for k in order
         ]
         call.set("order", exp.Order(expressions=items))
+    call.this.meta[WRITTEN] = "LIMIT"
     return column(place.name), Window(node, (Named(place, call),))
 
 

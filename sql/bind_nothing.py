@@ -13,15 +13,19 @@ from .bind_names import waits
 from .bind_scope import NotTaken
 from .bind_types import function_name
 
-_ZERO_ON_NOTHING = {"count", "count_star", "approx_count_distinct"}
+_ZERO_ON_NOTHING = {"count", "count_star", "approx_count_distinct", "regr_count", "entropy"}
 # count_if is 0 over an empty table, but DuckDB's join for such a subquery leaves it NULL
 _NULL_ON_NOTHING = {
-    "count_if", "countif",
-    "sum", "avg", "mean", "min", "max", "first", "last", "any_value", "list", "array_agg",
-    "string_agg", "group_concat", "listagg", "bool_and", "bool_or", "bit_and", "bit_or",
-    "bit_xor", "product", "median", "mode", "stddev", "stddev_samp", "stddev_pop", "variance",
-    "var_samp", "var_pop", "arg_min", "arg_max", "min_by", "max_by", "quantile_cont",
-    "quantile_disc", "fsum", "corr", "covar_pop", "covar_samp",
+    "any_value", "approx_quantile", "approx_top_k", "arbitrary", "arg_max", "arg_max_null",
+    "arg_max_nulls_last", "arg_min", "arg_min_null", "arg_min_nulls_last", "argmax", "argmin",
+    "array_agg", "avg", "bit_and", "bit_or", "bit_xor", "bitstring_agg", "bool_and", "bool_or",
+    "corr", "count_if", "countif", "covar_pop", "covar_samp", "favg", "first", "fsum",
+    "group_concat", "histogram", "histogram_exact", "kahan_sum", "kurtosis", "kurtosis_pop",
+    "last", "list", "listagg", "mad", "max", "max_by", "mean", "median", "min", "min_by", "mode",
+    "product", "quantile", "quantile_cont", "quantile_disc", "regr_avgx", "regr_avgy",
+    "regr_intercept", "regr_r2", "regr_slope", "regr_sxx", "regr_sxy", "regr_syy",
+    "reservoir_quantile", "sem", "skewness", "stddev", "stddev_pop", "stddev_samp", "string_agg",
+    "sum", "sum_no_overflow", "sumkahan", "var_pop", "var_samp", "variance",
 }  # fmt: skip
 
 

@@ -56,11 +56,9 @@ class SetOperations:
         met = outer_columns(outer, outer_names(left) | outer_names(right))
         keys: list[list[Column]] = [[], []]
         if met:
-            for side in (left, right):
-                if side.empty is not None:
-                    raise NotTaken("an aggregate as a side of a correlated set operation")
-                if not outer_names(side) and reads_tables(side.node):
-                    raise NotTaken("a correlated set operation with a side that is not")
+            alone = any(not outer_names(s) and reads_tables(s.node) for s in (left, right))
+            if alone and not self._binder.all_pairs and isinstance(tree, exp.Union):
+                raise NotTaken("a correlated UNION with a side that is not")
             left, keys[0] = settled(left, met, self._names)
             right, keys[1] = settled(right, met, self._names)
         if chain is None:

@@ -13,6 +13,7 @@ from .bind_limit import is_all
 from .bind_names import Aggregates
 from .bind_own_rows import OwnRows, operand, reads_values_alone
 from .bind_quantified import VALUE, Quantified, values_of
+from .bind_query import BoundQuery
 from .bind_scope import NotTaken, Scope
 from .bind_types import is_volatile
 
@@ -84,20 +85,14 @@ class SubqueryForms:
             met = _of_one_group(node.this, self._aggregates, exp.true())
             if met is not None:
                 return walk(exp.Coalesce(this=met, expressions=[exp.false()]))
-            try:
-                query = self._binder.query(node.this, scope, for_exists=True)
-            except NotTaken:
-                if (either := self._either(node, node.this, scope)) is None:
-                    raise
-                return walk(either)
+            query = self._query(node, node.this, scope)
+            if not isinstance(query, BoundQuery):
+                return walk(query)
             return self._subqueries.add("exists", query, (), node.this)
         if isinstance(node, exp.In):
-            try:
-                query = self._binder.query(node.args["query"], scope)
-            except NotTaken:
-                if (either := self._either(node, node.args["query"], scope)) is None:
-                    raise
-                return walk(either)
+            query = self._query(node, node.args["query"], scope)
+            if not isinstance(query, BoundQuery):
+                return walk(query)
             operands = node.this.expressions if isinstance(node.this, exp.Tuple) else [node.this]
             bound = [walk(o) for o in operands]
             if len(bound) != len(query.columns):
@@ -111,6 +106,19 @@ class SubqueryForms:
         if len(query.columns) != 1:
             raise NotTaken("a scalar subquery with several columns")
         return self._subqueries.add("scalar", query, (), node)
+
+    def _query(self, node: exp.Expr, query: exp.Expr, scope: Scope) -> BoundQuery | exp.Expr:
+        """The query of EXISTS or IN, or what these are where it is not bound as a whole."""
+        exists = isinstance(node, exp.Exists)
+        try:
+            with self._binder.pairs(_sides(query) is None):
+                return self._binder.query(query, scope, for_exists=exists)
+        except NotTaken:
+            if _sides(query) is None:
+                raise
+            if (either := self._either(node, query, scope)) is not None:
+                return either
+        return self._binder.query(query, scope, for_exists=exists)
 
     def _either(self, node: exp.Expr, query: exp.Expr, scope: Scope) -> exp.Expr | None:
         """EXISTS or IN over a UNION as one over either side: these may read the row around, or not.

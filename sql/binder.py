@@ -34,7 +34,7 @@ from tidewheel.planner.text import column, shallow, to_sql, typed_nulls
 from . import join_parentheses, reads
 from .bind_catalog import Catalog
 from .bind_collations import handed_on
-from .bind_limit import lets_one_through, with_constants
+from .bind_limit import with_constants, without_limit
 from .bind_macros import expanded
 from .bind_names import Aggregates
 from .bind_parameters import by_name, marked, unmarked
@@ -152,6 +152,7 @@ class Binder:
         self.first_row_of_many = bool(
             meaning.changed(oracle.meaning, ("scalar_subquery_error_on_multiple_rows",))
         )
+        self.all_pairs = True
         self._catalog = Catalog(oracle)
         self._aggregates = Aggregates(oracle)
         self._aliases = 0
@@ -181,9 +182,11 @@ class Binder:
             try:
                 if isinstance(tree, exp.Select):
                     select = self._for_exists(tree) if for_exists else tree
-                    return SelectBinder(self, outer, late).bind(select)
+                    with self.pairs(True):
+                        return SelectBinder(self, outer, late).bind(select)
                 if isinstance(tree, exp.SetOperation):
-                    return SetOperations(self, outer).bind(tree)
+                    rows = without_limit(tree) if for_exists else tree
+                    return SetOperations(self, outer).bind(rows)
                 if isinstance(tree, exp.Values) and (outer is not None or reads_rows(tree)):
                     return self.query(as_selects(tree), outer, for_exists, late)
                 if isinstance(tree, exp.Values):
@@ -198,11 +201,18 @@ class Binder:
                     raise NotTaken(reason) from None
                 return BoundQuery(block, block.columns)
 
+    @contextmanager
+    def pairs(self, allowed: bool) -> Iterator[None]:
+        """May a side of a UNION stand beside each row around, though it does not read it?"""
+        before, self.all_pairs = self.all_pairs, allowed
+        try:
+            yield
+        finally:
+            self.all_pairs = before
+
     def _for_exists(self, select: exp.Select) -> exp.Select:
         """EXISTS asks for rows, not for what is in them."""
-        if lets_one_through(select):
-            select = select.copy()
-            select.set("limit", None)
+        select = without_limit(select)
         keeps = ("group", "having", "qualify", "distinct", "limit", "offset", "sample")
         if any(select.args.get(k) for k in keeps):
             return select
