@@ -26,7 +26,7 @@ class HavingNames:
 
     def is_alias(self, node: exp.Column) -> bool:
         """Is the alias meant by a name that stands in HAVING?"""
-        for part in _around(node):
+        for part in parts_around(node):
             if part is not node and self._select.aggregates.is_unit(part):
                 return False
             if to_sql(bare(self._select.clause(part))) in self._keys():
@@ -48,7 +48,7 @@ class HavingNames:
         return self._known
 
 
-def _around(node: exp.Expr) -> Iterator[exp.Expr]:
+def parts_around(node: exp.Expr) -> Iterator[exp.Expr]:
     """A node and the expressions around it, as far as HAVING goes."""
     at: exp.Expr | None = node
     while at is not None and not isinstance(at, (exp.Having, exp.Query)):

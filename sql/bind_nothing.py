@@ -10,6 +10,7 @@ from tidewheel.planner.logical import Named
 from tidewheel.planner.text import substituted
 
 from .bind_names import waits
+from .bind_one_group import OneGroup
 from .bind_scope import NotTaken
 from .bind_types import function_name
 
@@ -39,7 +40,7 @@ def on_nothing(
     values.update(keys)
     found = [_folded(substituted(e, values)) for e in expressions]
     if any(map(waits, found)):
-        raise NotTaken("a subquery beside a correlated aggregate of all rows")
+        raise OneGroup("a subquery beside a correlated aggregate of all rows")
     return found
 
 

@@ -29,6 +29,7 @@ from .bind_names import (
     waits,
 )
 from .bind_nothing import on_nothing
+from .bind_one_group import OneGroup
 from .bind_order import Ordering
 from .bind_prefix import Prefix, runs
 from .bind_query import BoundQuery, names_of
@@ -114,7 +115,7 @@ class SelectBinder:
         if aggregated or clauses.having:
             if self._correlation and group is None and not one_row:
                 if clauses.having:
-                    raise NotTaken("a correlated subquery with HAVING and no GROUP BY")
+                    raise OneGroup("a correlated subquery with HAVING and no GROUP BY")
                 raise NotTaken("a correlated aggregate of all rows that need not give one row")
             empty = self._aggregate(group, carried, before)
         else:

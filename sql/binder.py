@@ -37,6 +37,7 @@ from .bind_collations import handed_on
 from .bind_limit import with_constants, without_limit
 from .bind_macros import expanded
 from .bind_names import Aggregates
+from .bind_one_group import OneGroup, from_one_group
 from .bind_parameters import by_name, marked, unmarked
 from .bind_query import BoundQuery
 from .bind_scope import FURTHER_OUT, Cte, Names, NotTaken, Scope, deduplicated
@@ -183,7 +184,7 @@ class Binder:
                 if isinstance(tree, exp.Select):
                     select = self._for_exists(tree) if for_exists else tree
                     with self.pairs(True):
-                        return SelectBinder(self, outer, late).bind(select)
+                        return self._select(select, outer, late)
                 if isinstance(tree, exp.SetOperation):
                     rows = without_limit(tree) if for_exists else tree
                     return SetOperations(self, outer).bind(rows)
@@ -197,9 +198,18 @@ class Binder:
                 plain = tree.copy()
                 try:
                     block = self.block(plain, reason)
-                except duckdb.Error:
+                except (NotTaken, duckdb.Error):
                     raise NotTaken(reason) from None
                 return BoundQuery(block, block.columns)
+
+    def _select(self, select: exp.Select, outer: Scope | None, late: bool) -> BoundQuery:
+        try:
+            return SelectBinder(self, outer, late).bind(select)
+        except OneGroup as error:
+            if (rows := from_one_group(select, self._aggregates)) is not None:
+                with suppress(NotTaken):
+                    return SelectBinder(self, outer, late).bind(rows)
+            raise NotTaken(str(error)) from None
 
     @contextmanager
     def pairs(self, allowed: bool) -> Iterator[None]:

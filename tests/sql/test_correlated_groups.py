@@ -1,0 +1,52 @@
+"""Correlated subqueries of one group with HAVING, or with subqueries beside their aggregates."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from two_tables import follow
+
+SETUP = (
+    "CREATE TABLE l (a INTEGER, b INTEGER)",
+    "INSERT INTO l VALUES (1, 2), (1, 2), (2, 1), (3, 3), (NULL, NULL), (NULL, 5), (6, NULL)",
+    "CREATE TABLE r (c INTEGER, d INTEGER)",
+    "INSERT INTO r VALUES (2, 3), (2, 3), (3, 2), (4, 1), (NULL, NULL), (NULL, 5), (6, NULL)",
+)
+QUERIES = """
+SELECT * FROM l, LATERAL (SELECT sum(d) s FROM r WHERE r.c = l.a HAVING sum(d) > 2) q
+SELECT * FROM l, LATERAL (SELECT sum(d) s, count(*) FROM r WHERE r.c = l.a HAVING s > 2) q
+SELECT * FROM l, LATERAL (SELECT sum(d) s FROM r WHERE r.c = l.a HAVING count(*) = 0) q
+SELECT * FROM l, LATERAL (SELECT 7 s FROM r WHERE r.c = l.a HAVING count(*) < 2) q
+SELECT * FROM l LEFT JOIN LATERAL (SELECT sum(d) s, max(d) m FROM r WHERE r.c = l.a HAVING sum(d) > 2) q ON true
+SELECT * FROM l LEFT JOIN LATERAL (SELECT sum(d) s, max(d) m FROM r WHERE r.d > l.b HAVING count(*) > 2) q ON q.s > l.a
+SELECT * FROM l, LATERAL (SELECT max(d) AS d FROM r WHERE r.c = l.a HAVING max(d) > 2) q
+SELECT * FROM l, LATERAL (SELECT count(*) AS n FROM r WHERE r.c = l.a HAVING n > l.b) q
+SELECT * FROM l, LATERAL (SELECT count(*) AS n FROM r WHERE r.c = l.a HAVING count(*) > (SELECT min(c) FROM r)) q
+SELECT * FROM l, LATERAL (SELECT max(d), min(d) FROM r WHERE r.c = l.a HAVING count(*) > 1 LIMIT 1) q
+SELECT * FROM l WHERE b IN (SELECT max(d) FROM r WHERE r.c = l.a HAVING count(*) > 1)
+SELECT * FROM l WHERE b NOT IN (SELECT max(d) FROM r WHERE r.c = l.a HAVING count(*) < 2)
+SELECT *, b IN (SELECT max(d) FROM r WHERE r.c = l.a HAVING count(*) < 2) FROM l
+SELECT *, b > ALL (SELECT max(d) FROM r WHERE r.c = l.a HAVING count(*) < 2) FROM l
+SELECT * FROM l, LATERAL (SELECT max(d) m FROM r WHERE r.c = l.a HAVING count(*) > 1 UNION ALL SELECT min(d) FROM r WHERE r.c = l.a) q
+SELECT * FROM l, LATERAL (SELECT * FROM (SELECT max(d) m FROM r WHERE r.c = l.a HAVING count(*) > 0) k WHERE m > 1) q
+SELECT a, (SELECT count(*) FROM (SELECT max(d) m FROM r WHERE r.c = l.a HAVING count(*) > 0) k) q FROM l
+SELECT * FROM l, LATERAL (SELECT sum(d) s FROM r WHERE r.c = l.a HAVING s > 2 ORDER BY s) q
+SELECT a, (SELECT count(*) + (SELECT max(k.d) FROM r k WHERE k.c = l.b) FROM r WHERE r.c = l.a) q FROM l
+SELECT a, (SELECT count(*) + (SELECT max(d) FROM r) FROM r WHERE r.c = l.a) q FROM l
+SELECT a, (SELECT sum(d) * 100.0 / (SELECT sum(d) FROM r) FROM r WHERE r.c = l.a) q FROM l
+WITH w AS (SELECT c, max(d) m FROM r GROUP BY c) SELECT a, (SELECT sum(m) - (SELECT max(m) FROM w WHERE w.c > l.a) FROM w WHERE w.c = l.a) FROM l
+SELECT a, (WITH w AS (SELECT d FROM r WHERE r.c = l.a) SELECT (SELECT max(d) FROM w) - (SELECT min(d) FROM w)) FROM l
+SELECT a, (WITH w AS (SELECT d FROM r WHERE r.c = l.a) SELECT count(*) - (SELECT min(d) FROM w) FROM w) FROM l
+SELECT a, (WITH w AS (SELECT d FROM r WHERE r.c = l.a) SELECT count(*) FROM w WHERE d > (SELECT avg(d) FROM w)) FROM l
+SELECT a, (SELECT max(d) IN (SELECT d FROM r k WHERE k.c = l.b) FROM r WHERE r.c = l.a) q FROM l
+SELECT a, (SELECT count(*) > 0 AND EXISTS (SELECT 1 FROM r k WHERE k.c = l.b) FROM r WHERE r.c = l.a) q FROM l
+SELECT * FROM l, LATERAL (SELECT count(*) n, max(d) - (SELECT min(d) FROM r) AS m, l.a + 1 AS k FROM r WHERE r.c = l.a) q
+SELECT * FROM l, LATERAL (SELECT count(*) FILTER (d > 2), (SELECT min(d) FROM r), max(d) FROM r WHERE r.c = l.a) q
+""".strip().splitlines()  # noqa: E501
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_one_group_or_none(query: str) -> None:
+    follow(query, SETUP, random.Random(len(query)))
