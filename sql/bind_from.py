@@ -132,8 +132,8 @@ class FromBinder(Items):
         if not read:
             return left, list(conditions)
         known = self._known(left, right) if last else []
-        if not known and reads_tables(left[0]):
-            raise NotTaken("an outer join that reads the SELECT around as its left side does not")
+        if not last and reads_tables(left[0]):  # WHERE may say more than can be told here
+            raise NotTaken("an outer join that reads the SELECT around, below another join")
         read = read.union(*map(references, known)) - here
         outer = outer_columns(self.select.scope.parent, read)
         node, met = with_outer(left[0], known, outer, self.binder.names)
