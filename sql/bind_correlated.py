@@ -13,7 +13,7 @@ from tidewheel.planner.text import column, substituted
 
 from .bind_clauses import Clauses
 from .bind_names import Aggregates
-from .bind_prefix import Prefix, prefix
+from .bind_prefix import Prefix, prefix, put_together
 from .bind_query import names_of, with_outer
 from .bind_scope import NotTaken, Scope
 
@@ -76,7 +76,9 @@ class Correlation:
         self.conditions = [exp.NullSafeEQ(this=met[n].copy(), expression=column(n)) for n in outer]
         return joined, tuple(outer)
 
-    def before(self, node: Node, clauses: Clauses) -> tuple[Prefix | None, tuple[str, ...]]:
+    def before(
+        self, node: Node, clauses: Clauses, aggregates: Aggregates
+    ) -> tuple[Prefix | None, tuple[str, ...]]:
         """What the one condition is where it compares with a value: see `bind_prefix`."""
         mine = names_of(node)
         read = set().union(*map(references, clauses.exprs())) - mine
@@ -88,6 +90,8 @@ class Correlation:
             return None, ()
         found = prefix(self.conditions[0], node, [known[n] for n in names], self._binder)
         if found is None:
+            return None, ()
+        if found.unequal and not put_together(clauses.exprs(), node, aggregates, self._binder):
             return None, ()
         self.conditions = [
             exp.NullSafeEQ(this=column(c.name), expression=column(n))

@@ -103,7 +103,7 @@ class SelectBinder:
         whole = grouped or limits(select) or any(map(self._reads_outer, clauses.exprs()))
         before = None
         if one_row and all(runs(e, self.aggregates) for e in clauses.exprs()):
-            before, around = self._correlation.before(self._node, clauses)
+            before, around = self._correlation.before(self._node, clauses, self.aggregates)
         carried: Carried = []
         if before is None:
             self._node, around = self._correlation.meet(self._node, clauses, whole)
