@@ -17,7 +17,7 @@ from itertools import islice
 
 import duckdb
 
-from . import csv_errors, error_place, errors, other_systems, syntax_errors
+from . import csv_errors, error_place, error_words, errors, other_systems, syntax_errors
 from .cures import cure
 from .statements import Statement, mentions_recursion, tokens
 
@@ -246,6 +246,7 @@ def _plain(report: Report, names: Iterable[str]) -> tuple[str, str | None]:
         message, hint = "the index has no name", "CREATE INDEX name ON table (column)"
     elif extension := _EXTENSION.search(message):
         hint = f"INSTALL {extension[1]}; LOAD {extension[1]}"
+    hint = error_words.cure(message) or hint
     if "found that match the pattern" in message:
         hint = _file_hint(_last_quoted(message)) or hint
     if "No magic bytes" in message or "too small to be a Parquet" in message:

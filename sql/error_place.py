@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
+from . import error_words
 from .errors import Error
 from .statements import Statement, Token
 from .statements import tokens as _tokens
@@ -35,6 +36,8 @@ def search(parts: list[Token], message: str, name: str | None = None) -> tuple[i
         return _first([at for at in range(len(parts)) if _lacks_list(parts, at)], parts)
     if message.startswith(_NO_INDEX_NAME):
         return _first([i for i, t in enumerate(parts) if t.text.upper() == "ON"], parts)
+    if (words := error_words.place(parts, message)) is not None:
+        return words
     for start, word in BEFORE_NAME.items():
         if message.startswith(start):
             return _view(parts, word)
