@@ -12,6 +12,7 @@ from sqlglot import exp
 from tidewheel.planner.logical import (
     AsofJoin,
     Block,
+    EquiKey,
     Filter,
     Join,
     JoinKind,
@@ -199,11 +200,27 @@ class FromBinder(Items):
     def _asof(
         self, left: Node, right: Node, kind: JoinKind, conditions: Sequence[exp.Expr]
     ) -> Node:
-        keys, rest = split_conditions(conditions, names_of(left), names_of(right))
-        if kind not in ("inner", "left") or len(rest) != 1:
+        if kind not in ("inner", "left"):
             # DuckDB 2.0: a prepared ASOF RIGHT JOIN breaks at its second run.
             raise NotTaken(f"ASOF {kind.upper()} JOIN")
-        return AsofJoin(left, right, kind, tuple(keys), rest[0])
+        here, there = names_of(left), names_of(right)
+        of_left = [c for c in conditions if _all_of(c, here)]
+        of_right = [c for c in conditions if _all_of(c, there)]
+        rest = [c for c in conditions if not any(c is o for o in (*of_left, *of_right))]
+        keys, compared = split_conditions(rest, here, there)
+        if len(compared) != 1:
+            raise NotTaken("an ASOF join by more than one comparison of both sides")
+        for condition in of_right:  # a partner is the nearest of those for which they hold
+            right = Filter(right, condition)
+        for condition in of_left:
+            if kind == "inner":
+                left = Filter(left, condition)
+            else:  # of a row for which it does not hold there is none
+                met = self.binder.names.fresh("met", "BOOLEAN")
+                kept = (Named(c, column(c.name)) for c in right.schema)
+                right = Project(right, (*kept, Named(met, exp.true())))
+                keys.append(EquiKey(condition, column(met.name)))
+        return AsofJoin(left, right, kind, tuple(keys), compared[0])
 
     def _using(
         self, left: From, right: From, using: Sequence[str], kind: JoinKind, asof: bool

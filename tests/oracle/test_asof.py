@@ -39,6 +39,10 @@ QUERIES = {
     "JOIN c ON c.k = b.k",
     "filtered": "SELECT a.i, b.t AS u FROM (FROM a WHERE i % 3 > 0) a ASOF JOIN "
     "(FROM b WHERE j % 2 = 0) b ON a.k = b.k AND a.t >= b.t WHERE a.i <> 4",
+    "chosen": "SELECT a.i, b.t AS u FROM a ASOF LEFT JOIN b ON a.k = b.k AND a.t >= b.t "
+    "AND a.i % 3 > 0 AND b.j % 2 = 0 AND a.t IS NOT NULL",
+    "chosen_pairs": "SELECT a.i, b.t AS u FROM a ASOF JOIN b ON b.k = 1 AND a.t >= b.t "
+    "AND (a.i % 3 > 0 OR a.k = 2) AND b.j % 2 = 0",
     "grouped": "SELECT a.i, b.t AS u, b.n FROM a ASOF LEFT JOIN (SELECT k, t, count(*) AS n FROM b "
     "GROUP BY ALL) b ON a.k = b.k AND a.t >= b.t",
     "listed": "SELECT a.k, list(a.i ORDER BY a.i) AS u FROM a ASOF JOIN b ON a.k = b.k "
