@@ -185,12 +185,13 @@ class Items:
 
     def _values(self, item: exp.Values) -> From:
         """VALUES: with subqueries in them they are a SELECT for each row."""
-        whole = self._opaque(item, "VALUES")
         if not reads_rows(item):
-            return whole
+            return self._opaque(item, "VALUES")
         query = self.binder.query(as_selects(item), self.around)
-        if [c.type for c in query.columns] != [c.type for c in whole[0].schema]:
-            return whole
+        if not outer_names(query):
+            whole = self._opaque(item, "VALUES")
+            if [c.type for c in query.columns] != [c.type for c in whole[0].schema]:
+                return whole
         return self._correlated(query, *alias_of_item(item))
 
     def _correlated(self, query: BoundQuery, alias: str, renamed: Sequence[str]) -> From:
@@ -198,7 +199,6 @@ class Items:
         if query.empty is not None:
             met = outer_columns(self.select.scope.parent, outer_names(query))
             query, _ = settled(query, met, self.binder.names)
-            self.select.over_aggregate = True
         self.select.around.update(query.around)
         self.conditions += query.correlated
         labels = deduplicated([c.label for c in query.columns])

@@ -53,6 +53,8 @@ class Lateral:
             return series
         item = join.this.this if isinstance(join.this, exp.Lateral) else join.this
         query = item.this if isinstance(item, exp.Subquery) else None
+        if isinstance(item, exp.Values):
+            query = item
         if kind != "left" and query is not None and not item.args.get("with_"):
             rows = self._rows(left, join, query)
             if rows is not None:

@@ -122,11 +122,10 @@ def resolve(
             raise NotTaken("a call over a subquery")
         if isinstance(node, exp.Exists) or is_query(node) or is_query(node.args.get("query")):
             return on_subquery(node, inner)
-        quantified = isinstance(node, exp.Binary) and isinstance(
-            node.expression, (exp.Any, exp.All)
-        )
-        if quantified and is_query(node.expression.this):
-            return on_subquery(node, inner)
+        if isinstance(node, exp.Binary):
+            node = _quantified(node)
+            if isinstance(node.expression, (exp.Any, exp.All)) and is_query(node.expression.this):
+                return on_subquery(node, inner)
         if isinstance(node, exp.Window) and node.args.get("alias") is not None:
             return inner(_written_out(node, windows))
         return rebuilt(node, inner)
@@ -181,6 +180,18 @@ def _all_named(node: exp.Expr) -> bool:
         return False
     fields = node.expressions[node.name.lower() != "struct_pack" :]
     return all(isinstance(f, exp.PropertyEQ) for f in fields)
+
+
+def _quantified(node: exp.Binary) -> exp.Binary:
+    """``x > ALL ((SELECT …) UNION …)``, which sqlglot takes for a call of a function ALL."""
+    call = node.expression
+    kind = _QUANTIFIERS.get(call.name.upper()) if isinstance(call, exp.Anonymous) else None
+    if kind is None or len(call.expressions) != 1 or not is_query(call.expressions[0]):
+        return node
+    return type(node)(this=node.this, expression=kind(this=call.expressions[0]))
+
+
+_QUANTIFIERS = {"ALL": exp.All, "ANY": exp.Any, "SOME": exp.Any}
 
 
 def _with_names(node: exp.Expr, hidden: frozenset[str], labels: Labels) -> exp.Expr:

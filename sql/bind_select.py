@@ -54,8 +54,6 @@ class SelectBinder:
         self.merged: dict[str, exp.Expr] = {}
         self.around: set[str] = set()
         """Outer columns whose values FROM items have beside them."""
-        self.over_aggregate = False
-        """Is a FROM item an aggregate over rows that the SELECT around chooses?"""
         self.aggregates = Aggregates(binder.oracle)
         self._subqueries = Subqueries(binder)
         self._windows: dict[str, exp.Window] = {}
@@ -91,8 +89,6 @@ class SelectBinder:
             # by nothing: DuckDB does not group then
             group = group if any(reads_column(i.expr) for i in clauses.items) else None
         aggregated = aggregated or group is not None
-        if aggregated and self.over_aggregate and not all(map(_ignores_null, clauses.exprs())):
-            raise NotTaken("an aggregate of NULLs over an aggregate over no rows")
         unnests = any(i.expr.find(exp.Explode, exp.Unnest) for i in clauses.items)
         one_group = aggregated and group is None and not unnests
         if one_group and lets_one_through(select):
@@ -358,12 +354,6 @@ class SelectBinder:
     def _attached(self, expression: exp.Expr) -> exp.Expr:
         value, self._node = self._subqueries.attached(self._node, expression)
         return value
-
-
-def _ignores_null(expression: exp.Expr) -> bool:
-    """Has it only aggregates to which DuckDB gives the row of an aggregate of nothing?"""
-    known = (exp.Sum, exp.Avg, exp.Min, exp.Max, exp.Count)
-    return all(isinstance(f, known) for f in expression.find_all(exp.AggFunc, exp.Anonymous))
 
 
 def _this(select: exp.Expr, clause: str) -> exp.Expr | None:

@@ -26,7 +26,11 @@ SELECT * FROM l WHERE a IN (VALUES (1), ((SELECT max(c) FROM r)))
 SELECT (VALUES ((SELECT max(a) FROM l))) AS m FROM r
 VALUES (1) UNION ALL VALUES ((SELECT max(a) FROM l))
 VALUES (1), (2)
-""".strip().splitlines()
+SELECT * FROM l, (VALUES (1, l.b), ((SELECT max(c) FROM r), 2)) k(c, d)
+SELECT a, (SELECT sum(k.d) FROM (VALUES (1, l.b), ((SELECT max(c) FROM r), 2)) k(c, d) WHERE k.c >= l.a) FROM l
+SELECT a FROM l WHERE EXISTS (SELECT 1 FROM (VALUES (1, l.b), ((SELECT max(c) FROM r WHERE d = l.b), 2)) k(c, d) WHERE k.c >= l.a)
+SELECT * FROM l LEFT JOIN (VALUES (1, l.b), ((SELECT max(c) FROM r), 2)) k(c, d) ON k.c > l.a
+""".strip().splitlines()  # noqa: E501
 
 
 @pytest.mark.parametrize("query", QUERIES)
