@@ -101,6 +101,8 @@ def resolve(
                     if child is not None
                 }
             )
+        if isinstance(node, exp.ArraySort):
+            node = _sorted_alike(node)
         called = function_name(node)
         if called == "struct_pack":
             node = _with_names(node, hidden, labels)
@@ -180,6 +182,21 @@ def _all_named(node: exp.Expr) -> bool:
         return False
     fields = node.expressions[node.name.lower() != "struct_pack" :]
     return all(isinstance(f, exp.PropertyEQ) for f in fields)
+
+
+def _sorted_alike(node: exp.ArraySort) -> exp.Expr:
+    """``list_sort(list(x))`` as of ``list(x ORDER BY x)``: it does not follow the order of rows."""
+    call = node.this.this if isinstance(node.this, exp.Filter) else node.this
+    if not isinstance(call, exp.ArrayAgg) or isinstance(call.this, exp.Order):
+        return node
+    values = call.this.expressions if isinstance(call.this, exp.Distinct) else [call.this]
+    if len(values) != 1:
+        return node
+    node = node.copy()
+    call = node.this.this if isinstance(node.this, exp.Filter) else node.this
+    order = [exp.Ordered(this=values[0].copy())]
+    call.set("this", exp.Order(this=call.this, expressions=order))
+    return node
 
 
 def _quantified(node: exp.Binary) -> exp.Binary:
