@@ -20,14 +20,15 @@ from .database import file_of
 if TYPE_CHECKING:
     from .session import Session
 
-_sessions: Final[WeakSet[Session]] = WeakSet()
+sessions: Final[WeakSet[Session]] = WeakSet()
+"""Those of this process."""
 _taken: Final[set[str]] = set()
 """What the parent had when this process was made: files, and memories that they are attached to."""
 
 
 def note(session: Session) -> None:
     """A session has been made."""
-    _sessions.add(session)
+    sessions.add(session)
 
 
 def attached(session: Session) -> None:
@@ -53,7 +54,7 @@ def error() -> errors.Error:
 def _in_child() -> None:
     import ctypes
 
-    for session in list(_sessions):
+    for session in list(sessions):
         if not session.closed and (session.writes or session.database.attached):
             session.forked = True
             session.lock = threading.RLock()  # a thread of the parent may have held it

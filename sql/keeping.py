@@ -6,11 +6,15 @@ their queries give now: of hot views, and of cold ones that nobody has written b
 
 from __future__ import annotations
 
+import atexit
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from tidewheel.engine.operators.unsound import Unsound
+from tidewheel.engine.quoting import key_of
 from tidewheel.planner.maintain import MaintainedView
+from tidewheel.sql.database import file_of
+from tidewheel.sql.forked import sessions
 from tidewheel.sql.kept_rows import Kept, KeptRows, fingerprint
 
 if TYPE_CHECKING:
@@ -53,12 +57,24 @@ def keep(views: Reading) -> None:
         writer.release(views)
 
 
+def _at_exit() -> None:
+    """Python ends: connections that nobody has closed are."""
+    for session in list(sessions):
+        if session.writes and session.views.any and session.lock.acquire(blocking=False):
+            session.close()
+
+
+atexit.register(_at_exit)
+
+
 def _fresh(views: Reading, kept: KeptRows, state: object) -> Iterator[Kept]:
     """What this process has computed."""
-    own: dict[str, bool] = {}
+    known: dict[str, bool] = {}
+    there = views.host.rows("SELECT database_name, path FROM duckdb_databases()")
+    name = next(name for name, path in there if path and file_of(path) == kept.file)
     for view in views.registry.ordered():
         found = None if view.plain or kept.holds(view, state) else _rows(view, state)
-        if found is not None and _is_own(view.key, views, kept.prefix, own):
+        if found is not None and _is_own(view.key, views, f"{key_of(name)}.", known):
             yield found
 
 

@@ -76,14 +76,12 @@ class KeptRows:
     def __init__(self, file: str) -> None:
         self.file = file
         self.path = f"{file}.tidewheel"
-        self.prefix = ""
-        """What the keys of the file's own tables begin with."""
         self._state: object = None
         self._found: Mapping[str, Mapping[str, Any]] = {}
 
-    def open(self, prefix: str, state: object) -> None:
+    def open(self, state: object) -> None:
         """Look for rows that hold in the database's `state`, which is that of the file."""
-        self.prefix, self._state, self._found = prefix, state, {}
+        self._state, self._found = state, {}
         with suppress(OSError, ValueError, KeyError, TypeError):
             found = self._index()
             now = fingerprint(self.file)

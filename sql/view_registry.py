@@ -175,8 +175,7 @@ class Registry:
                 self._load(self.database.maintainer)
                 self.database.writer.start()
                 if self.database.kept is not None and self.database.maintainer.views:
-                    own = key_of(self._names().database)
-                    self.database.kept.open(f"{own}.", self.database.state)
+                    self.database.kept.open(self.database.state)
 
     @property
     def _maintainer(self) -> Maintainer:
