@@ -1,13 +1,14 @@
-"""Which rows of maintained views the last connection to a file leaves for the next process.
+"""What of maintained views the last connection to a file leaves for the next process.
 
-Those of views that took long to compute, which follow from tables of the file alone, and are what
-their queries give now: of hot views, and of cold ones that nobody has written behind.
+What each reads, and the rows of some: those that took long to compute, depend on tables of the file
+alone, and are what the query gives now: of hot views, and of cold ones that nobody has written
+behind.
 """
 
 from __future__ import annotations
 
 import atexit
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from tidewheel.engine.operators.unsound import Unsound
@@ -33,24 +34,24 @@ WHERE macro_definition IS NULL AND (NOT internal OR function_type = 'table')
 
 
 def keep(views: Reading) -> None:
-    """Write the rows that are worth it, if the file is what this process takes it for."""
+    """Write what is worth it, if the file is what this process takes it for."""
     database, host = views.database, views.host
     kept, writer, state = database.kept, database.writer, database.state
     if kept is None or host.in_transaction or not writer.try_acquire(views):
         return
     try:
         con = host.connection  # (writes what waits)
-        fresh = list(_fresh(views, kept, state))
-        if not fresh:
-            if not kept.any(state):
-                kept.forget()
+        own = list(_own(views, kept.file))
+        fresh = [] if not own else list(_fresh(own, views, kept, state))
+        if kept.any(state) and not fresh:
             return
-        if writer.undisturbed:
-            old = [kept.rows(view, state) for view in views.registry.views.values()]
+        if own and writer.undisturbed:
+            found = {each.view.key: each for each in fresh}
+            some = [found.get(v.key) or kept.rows(v, state) or Kept(v) for v in own]
             con.execute("CHECKPOINT").fetchall()
             now = fingerprint(kept.file)
             if now is not None:
-                kept.write(now, [*fresh, *filter(None, old)])
+                kept.write(now, some)
                 return
         kept.forget()
     finally:
@@ -67,26 +68,40 @@ def _at_exit() -> None:
 atexit.register(_at_exit)
 
 
-def _fresh(views: Reading, kept: KeptRows, state: object) -> Iterator[Kept]:
-    """What this process has computed."""
-    known: dict[str, bool] = {}
+def _own(views: Reading, file: str) -> Iterator[MaintainedView]:
+    """The views of the file that read nothing but tables and views of it, in order."""
     there = views.host.rows("SELECT database_name, path FROM duckdb_databases()")
-    name = next(name for name, path in there if path and file_of(path) == kept.file)
-    for view in views.registry.ordered():
+    name = next(name for name, path in there if path and file_of(path) == file)
+    registry, keys = views.registry, set[str]()
+    for view in registry.ordered():
+        tables = view.reads - registry.views.keys()
+        below = view.reads <= keys | tables
+        if below and view.whole and all(_is_in(name, key) for key in {view.key, *tables}):
+            keys.add(view.key)
+            yield view
+
+
+def _is_in(database: str, key: str) -> bool:
+    return key.startswith(f"{key_of(database)}.")
+
+
+def _fresh(
+    own: Sequence[MaintainedView], views: Reading, kept: KeptRows, state: object
+) -> Iterator[Kept]:
+    """The rows that this process has computed, of views that depend on tables alone."""
+    by_key = {view.key: view for view in own}
+    known: dict[str, bool] = {}
+
+    def is_closed(view: MaintainedView) -> bool:
+        if view.key not in known:
+            below = (by_key[key] for key in view.reads & by_key.keys())
+            known[view.key] = views.is_closed(view, _OUTSIDE) and all(map(is_closed, below))
+        return known[view.key]
+
+    for view in own:
         found = None if view.plain or kept.holds(view, state) else _rows(view, state)
-        if found is not None and _is_own(view.key, views, f"{key_of(name)}.", known):
+        if found is not None and is_closed(view):
             yield found
-
-
-def _is_own(key: str, views: Reading, prefix: str, known: dict[str, bool]) -> bool:
-    """Does a table or view, or what it reads, depend on the file alone?"""
-    view = views.registry.views.get(key)
-    if view is None:
-        return key.startswith(prefix)
-    if key not in known:
-        below = all(_is_own(read, views, prefix, known) for read in view.reads)
-        known[key] = below and views.is_closed(view, _OUTSIDE)
-    return known[key]
 
 
 def _rows(view: MaintainedView, state: object) -> Kept | None:

@@ -1,4 +1,4 @@
-"""The rows of maintained views, kept beside a database's file for who opens it next.
+"""What maintained views read, and their rows, kept beside a database's file for who opens it next.
 
 What took long to compute is written to `FILE.tidewheel` when a process closes its last connection
 to the file. It holds as long as the file is what it was then: DuckDB's headers, which each
@@ -24,7 +24,8 @@ from tidewheel.engine.arrow import pa
 if TYPE_CHECKING:
     from tidewheel.planner.maintain import MaintainedView
 
-_MAGIC: Final = b"twviews1"
+_MAGIC: Final = b"twkept01"
+"""The end of such a file, and the version of what is in it."""
 _HEADERS: Final = 3 * 4096
 """Bytes of DuckDB's headers: the main one, and two that checkpoints write in turns."""
 _ALIGNED: Final = 64
@@ -63,11 +64,11 @@ def _stat(path: str) -> tuple[int, int] | None:
 
 @dataclass(frozen=True)
 class Kept:
-    """Rows of a view, and the seconds that they took to compute."""
+    """Of a view, what it reads; if it is worth it, its rows, and the seconds that these took."""
 
     view: MaintainedView
-    rows: pa.Table
-    seconds: float
+    rows: pa.Table | None = None
+    seconds: float = 0.0
 
 
 class KeptRows:
@@ -76,17 +77,20 @@ class KeptRows:
     def __init__(self, file: str) -> None:
         self.file = file
         self.path = f"{file}.tidewheel"
-        self._state: object = None
+        self.state: object = None
+        """The database's state while what is kept holds."""
         self._found: Mapping[str, Mapping[str, Any]] = {}
 
-    def open(self, state: object) -> None:
-        """Look for rows that hold in the database's `state`, which is that of the file."""
-        self._state, self._found = state, {}
+    def open(self) -> None:
+        """Look for what holds for the file as it is."""
+        self._found = {}
         with suppress(OSError, ValueError, KeyError, TypeError):
             found = self._index()
             now = fingerprint(self.file)
             if now is not None and found["file"] == now and found["by"] == _by():
-                self._found = found["views"]
+                self._found = {
+                    token: {"sql": "", "reads": [], **e} for token, e in found["views"].items()
+                }
 
     def _index(self) -> dict[str, Any]:
         with open(self.path, "rb") as kept:
@@ -100,14 +104,19 @@ class KeptRows:
             found: dict[str, Any] = json.loads(kept.read(end - start))
             return found
 
+    def reads(self, token: str, sql: str) -> frozenset[str] | None:
+        """The keys of what a view reads, when the file is opened: to look takes a while."""
+        entry = self._found.get(token)
+        return frozenset(entry["reads"]) if entry is not None and entry["sql"] == sql else None
+
     def any(self, state: object) -> bool:
         """Is there something that holds in a state of the database?"""
-        return bool(self._found) and state == self._state
+        return bool(self._found) and state == self.state
 
     def holds(self, view: MaintainedView, state: object) -> bool:
         """Are there rows for a view, in a state of the database?"""
-        entry = self._found.get(view.token)
-        return entry is not None and state == self._state and entry["sql"] == view.sql
+        entry = self._found.get(view.token, {})
+        return "at" in entry and state == self.state and entry["sql"] == view.sql
 
     def rows(self, view: MaintainedView, state: object) -> Kept | None:
         """The rows of a view, if there are any; they stay in the file, mapped into memory."""
@@ -123,7 +132,7 @@ class KeptRows:
             return None
 
     def write(self, now: list[Any], some: Sequence[Kept]) -> None:
-        """Write rows that hold for the file as it is `now`; in the end all of them, or nothing."""
+        """Write what holds for the file as it is `now`; in the end all of it, or nothing."""
         made = f"{self.path}.new"
         mode = os.stat(self.file).st_mode & 0o777
         views: dict[str, dict[str, Any]] = {}
@@ -131,17 +140,18 @@ class KeptRows:
             descriptor = os.open(made, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
             with open(descriptor, "wb") as out:
                 for kept in some:
-                    out.write(bytes(-out.tell() % _ALIGNED))
-                    at = out.tell()
-                    with pa.ipc.new_stream(out, kept.rows.schema) as stream:
-                        stream.write_table(kept.rows)
-                    size = out.tell() - at
                     view = kept.view
-                    views[view.token] = {
-                        "at": at, "bytes": size, "sql": view.sql, "seconds": kept.seconds,
-                    }  # fmt: skip
-                index = {"file": now, "by": _by(), "views": views}
+                    entry: dict[str, Any] = {"sql": view.sql, "reads": sorted(view.reads)}
+                    if kept.rows is not None:
+                        out.write(bytes(-out.tell() % _ALIGNED))
+                        at = out.tell()
+                        with pa.ipc.new_stream(out, kept.rows.schema) as stream:
+                            stream.write_table(kept.rows)
+                        size = out.tell() - at
+                        entry |= {"at": at, "bytes": size, "seconds": kept.seconds}
+                    views[view.token] = entry
                 start = out.tell()
+                index = {"file": now, "by": _by(), "views": views}
                 out.write(json.dumps(index).encode())
                 out.write(start.to_bytes(8, "little") + _MAGIC)
                 out.flush()

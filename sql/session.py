@@ -433,10 +433,12 @@ class Session:
                     result.close()
                 elif self._stream is not None:
                     self._stream.close()
-                self.views.close()
-                self._bound.clear()
-                self._duckdb.close()
-                sigint.release()
+                try:
+                    self.views.close()
+                finally:
+                    self._bound.clear()
+                    self._duckdb.close()
+                    sigint.release()
 
     def scan(self, script: str) -> None:
         """Register the caller's DataFrames that `script` names, if `python_scan` is on."""

@@ -131,8 +131,9 @@ class Creation(Checks):
                 f"INSERT OR REPLACE INTO {kept_in(names.database)} VALUES (?, ?, ?, ?, ?, ?)",
                 [*kept_as, self._kept(key, home)],
             )
-            reads = frozenset(names.reads(sql, self._keys()))
-            view = self._view(key, sql, reads, plain is not None, token, home)
+            reads, whole = names.reads_and_whole(sql, self._keys())
+            view = self._view(key, sql, frozenset(reads), plain is not None, token, home)
+            view.whole = whole
             self._change_registry().add(view)
             if not self.host.in_transaction and plain is None:
                 # in a transaction of the user's the view stays cold until it is committed

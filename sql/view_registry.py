@@ -174,8 +174,8 @@ class Registry:
                 self.database.loaded = True
                 self._load(self.database.maintainer)
                 self.database.writer.start()
-                if self.database.kept is not None and self.database.maintainer.views:
-                    self.database.kept.open(self.database.state)
+                if self.database.kept is not None:
+                    self.database.kept.state = self.database.state
 
     @property
     def _maintainer(self) -> Maintainer:
@@ -220,6 +220,9 @@ class Registry:
         names = Names(con)
         rows = con.execute(f"FROM {kept_in(names.database)} ORDER BY position").fetchall()
         tokens = {view.token for view in registry.views.values()}
+        kept = None if registry.views else self.database.kept
+        if kept is not None:
+            kept.open()
         for key, sql, position, plain, token, home in rows:
             if token in tokens:
                 continue
@@ -231,8 +234,9 @@ class Registry:
             found = json.loads(home)
             path = tuple((d or names.database, s) for d, s in found["path"])
             made_at = Home(path, tuple(found["settings"].items()))
-            registry.add(self._view(key, sql, frozenset(), plain, token, made_at))
-            registry.views[key].whole = False
+            reads = None if kept is None else kept.reads(token, sql)
+            registry.add(self._view(key, sql, reads or frozenset(), plain, token, made_at))
+            registry.views[key].whole = reads is not None
         self.look_again(names)
         self.database.catalog_version += 1
 

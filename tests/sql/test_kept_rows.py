@@ -116,7 +116,7 @@ def test_another_file_of_the_name(file: Path, runs: list[str], tmp_path: Path) -
     assert rows(file) == [(1, 7), (3, 14)]
 
 
-@pytest.mark.parametrize("left", [b"", b"twviews1", b"x" * 100, 40, -20])
+@pytest.mark.parametrize("left", [b"", b"twkept01", b"x" * 100, 40, -20])
 def test_a_broken_file_is_none(left: bytes | int, file: Path, runs: list[str]) -> None:
     kept = Path(f"{file}.tidewheel")
     kept.write_bytes(left if isinstance(left, bytes) else kept.read_bytes()[:left])
@@ -188,6 +188,14 @@ def test_an_exit_without_close(file: Path, runs: list[str]) -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
     assert rows(file) == [(1, 7), (3, 4), (9, 9)]
     assert runs == []
+
+
+def test_what_is_kept_needs_no_parser(file: Path) -> None:
+    code = (
+        f"import sys, tidewheel; con = tidewheel.connect({str(file)!r}); "
+        "assert con.execute('FROM v').fetchall(); con.close(); assert 'sqlglot' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_an_open_transaction_is_rolled_back(file: Path, runs: list[str]) -> None:
