@@ -93,6 +93,15 @@ class WriteLock:
         """Has somebody else written to the file? Call between two turns."""
         self.undisturbed = self.undisturbed and self._mark() == self._seen
 
+    @contextmanager
+    def noted(self) -> Iterator[None]:
+        """A block that may write to the file without a turn: DDL."""
+        if self._owner is None:
+            self.look()
+        yield
+        if self._owner is None:
+            self._seen = self._mark()
+
     def start(self) -> None:
         """The file is as it is: from now on it is looked at."""
         self.undisturbed, self._seen = True, self._mark()

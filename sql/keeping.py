@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from tidewheel.engine.operators.unsound import Unsound
-from tidewheel.engine.quoting import key_of
+from tidewheel.engine.quoting import key_of, quoted
 from tidewheel.planner.maintain import MaintainedView
 from tidewheel.sql.database import file_of
 from tidewheel.sql.forked import sessions
@@ -41,14 +41,16 @@ def keep(views: Reading) -> None:
         return
     try:
         con = host.connection  # (writes what waits)
-        own = list(_own(views, kept.file))
+        there = host.rows("SELECT database_name, path FROM duckdb_databases()")
+        name = next(name for name, path in there if path and file_of(path) == kept.file)
+        own = list(_own(views, name))
         fresh = [] if not own else list(_fresh(own, views, kept, state))
         if kept.any(state) and not fresh:
             return
         if own and writer.undisturbed:
             found = {each.view.key: each for each in fresh}
             some = [found.get(v.key) or kept.rows(v, state) or Kept(v) for v in own]
-            con.execute("CHECKPOINT").fetchall()
+            con.execute(f"CHECKPOINT {quoted(name)}").fetchall()
             now = fingerprint(kept.file)
             if now is not None:
                 kept.write(now, some)
@@ -68,10 +70,8 @@ def _at_exit() -> None:
 atexit.register(_at_exit)
 
 
-def _own(views: Reading, file: str) -> Iterator[MaintainedView]:
-    """The views of the file that read nothing but tables and views of it, in order."""
-    there = views.host.rows("SELECT database_name, path FROM duckdb_databases()")
-    name = next(name for name, path in there if path and file_of(path) == file)
+def _own(views: Reading, name: str) -> Iterator[MaintainedView]:
+    """The views of a database that read nothing but tables and views of it, in order."""
     registry, keys = views.registry, set[str]()
     for view in registry.ordered():
         tables = view.reads - registry.views.keys()

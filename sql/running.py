@@ -54,7 +54,8 @@ class Runner:
             return self._setting(statement, given), -1
         with self.session.guard(statement):
             if kind is Kind.TRANSACTION:
-                self.transaction(statement)
+                with self.session.database.writer.noted():
+                    self.transaction(statement)
                 return None, -1
             executes = statement.words[0] == "EXECUTE"
             prepared = self.session.views.prepared(statement) if executes else None
@@ -65,7 +66,8 @@ class Runner:
             if kind is Kind.CHANGE or executes:
                 return self._change(statement, given)
             ours = kind is Kind.OURS
-            outcome = (self._ours(statement), -1) if ours else self._other(statement, given)
+            with self.session.database.writer.noted():
+                outcome = (self._ours(statement), -1) if ours else self._other(statement, given)
             self.session.views.look_again()
             return outcome
 

@@ -73,6 +73,33 @@ def test_a_view_goes_on_from_its_table(file: Path, runs: list[str]) -> None:
     assert rows(file) == [(1, 7), (3, 5)]
 
 
+@pytest.mark.parametrize(
+    "script",
+    [
+        "INSERT INTO t VALUES (2, 3)",
+        "BEGIN; UPDATE t SET x = 5; CREATE TABLE z AS FROM t; COMMIT",
+        "BEGIN; DELETE FROM t; ROLLBACK",
+        "CREATE TABLE z AS FROM t; CREATE INDEX i ON z (k); DROP TABLE z",
+        "CREATE VIEW w AS FROM v; COMMENT ON TABLE t IS 'x'; ALTER TABLE t ADD COLUMN y INTEGER",
+        "PREPARE q AS INSERT INTO t VALUES ($1, 9); EXECUTE q(5); CHECKPOINT; VACUUM",
+        "CREATE SEQUENCE s; INSERT INTO t SELECT nextval('s'), 1",
+        "ATTACH ':memory:' AS m; CREATE TABLE m.t AS SELECT 1 AS a; USE m; DELETE FROM t",
+        "CREATE TEMP TABLE z AS FROM t; SET threads = 1",
+    ],
+)
+def test_what_its_own_statements_write_is_known(script: str, file: Path, runs: list[str]) -> None:
+    with tidewheel.connect(file) as con:
+        con.execute(script)
+        con.execute("USE kept")
+        assert con.execute("FROM v").fetchall()
+    runs.clear()
+    with tidewheel.connect(file) as con:
+        found = con.execute(ROWS).fetchall()
+        assert runs == []
+        wanted = "SELECT k, sum(x) AS s FROM t GROUP BY k ORDER BY k"
+        assert found == con.execute(wanted).fetchall()
+
+
 def test_what_another_program_wrote_counts(file: Path, runs: list[str]) -> None:
     with duckdb.connect(str(file)) as plain:
         plain.execute("UPDATE t SET x = x + 1 WHERE k = 3")
