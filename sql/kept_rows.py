@@ -28,6 +28,8 @@ _MAGIC: Final = b"twkept01"
 """The end of such a file, and the version of what is in it."""
 _HEADERS: Final = 3 * 4096
 """Bytes of DuckDB's headers: the main one, and two that checkpoints write in turns."""
+_LOGS: Final = ".wal", ".wal.checkpoint", ".wal.recovery"
+"""Where DuckDB writes what is not in the file yet, the second while a checkpoint runs."""
 _ALIGNED: Final = 64
 
 
@@ -42,8 +44,7 @@ def fingerprint(file: str) -> list[Any] | None:
     None where it can't be told: commits wait in the write-ahead log, or the system does not list
     descriptors in /proc.
     """
-    wal = _stat(f"{file}.wal")
-    if wal is not None and wal[1]:
+    if any((_stat(f"{file}{log}") or (0, 0))[1] for log in _LOGS):
         return None
     with suppress(OSError):
         for name in os.listdir("/proc/self/fd"):
