@@ -26,11 +26,6 @@ _taken: Final[set[str]] = set()
 """What the parent had when this process was made: files, and memories that they are attached to."""
 
 
-def note(session: Session) -> None:
-    """A session has been made."""
-    sessions.add(session)
-
-
 def attached(session: Session) -> None:
     """After ATTACH and DETACH: which files the database may write to beside its own."""
     found = session.rows("SELECT path FROM duckdb_databases() WHERE NOT (readonly OR internal)")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import atexit
 from collections.abc import Iterator, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from tidewheel.engine.operators.unsound import Unsound
@@ -40,11 +41,14 @@ def keep(views: Reading) -> None:
     if kept is None or host.in_transaction or not writer.try_acquire(views):
         return
     try:
+        if not views.any:
+            kept.forget()
+            return
         con = host.connection  # (writes what waits)
         there = host.rows("SELECT database_name, path FROM duckdb_databases()")
         name = next(name for name, path in there if path and file_of(path) == kept.file)
         own = list(_own(views, name))
-        fresh = [] if not own else list(_fresh(own, views, kept, state))
+        fresh = list(_fresh(own, views, kept, state))
         if kept.any(state) and not fresh:
             return
         if own and writer.undisturbed:
@@ -90,17 +94,17 @@ def _fresh(
 ) -> Iterator[Kept]:
     """The rows that this process has computed, of views that depend on tables alone."""
     by_key = {view.key: view for view in own}
-    known: dict[str, bool] = {}
+    outside = cache(lambda: {word for (word,) in views.host.rows(_OUTSIDE)})
 
-    def is_closed(view: MaintainedView) -> bool:
-        if view.key not in known:
-            below = (by_key[key] for key in view.reads & by_key.keys())
-            known[view.key] = views.is_closed(view, _OUTSIDE) and all(map(is_closed, below))
-        return known[view.key]
+    @cache
+    def is_closed(key: str) -> bool:
+        view = by_key[key]
+        below = view.reads & by_key.keys()
+        return views.calls(view).isdisjoint(outside()) and all(map(is_closed, below))
 
     for view in own:
         found = None if view.plain or kept.holds(view, state) else _rows(view, state)
-        if found is not None and is_closed(view):
+        if found is not None and is_closed(view.key):
             yield found
 
 

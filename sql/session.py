@@ -93,7 +93,7 @@ class Session:
         self.views = Views(self, _plan_view)
         self.known_rows = KnownRows(self)
         sigint.hold()
-        forked.note(self)
+        forked.sessions.add(self)
 
     @property
     def connection(self) -> duckdb.DuckDBPyConnection:

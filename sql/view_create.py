@@ -132,8 +132,8 @@ class Creation(Checks):
                 [*kept_as, self._kept(key, home)],
             )
             reads, whole = names.reads_and_whole(sql, self._keys())
-            view = self._view(key, sql, frozenset(reads), plain is not None, token, home)
-            view.whole = whole
+            of = frozenset(reads), whole
+            view = self._view(key, sql, of, plain is not None, token, home)
             self._change_registry().add(view)
             if not self.host.in_transaction and plain is None:
                 # in a transaction of the user's the view stays cold until it is committed

@@ -186,7 +186,7 @@ def attached(views: Views, replaced: bool) -> None:
             registry.remove(key)
         keys = frozenset(registry.views)
         for view in list(registry.views.values()):
-            reads, whole = views.read_by(view, names, keys)
+            reads, whole = views.read_by(view.sql, view.home, names, keys)
             if reads != view.reads or replaced:
                 gone |= views.forget(view.reads | reads if replaced else view.reads ^ reads)
                 registry.views[view.key] = replace(view, reads=reads, whole=whole, plan=None)

@@ -316,16 +316,10 @@ class Reading(Homes):
         except Unsound:
             return self._mended(view)
 
-    def is_closed(self, view: MaintainedView, outside: str) -> bool:
-        """Does a view's query, with its plain views and macros, name only what the catalog has?
-
-        And call none of the functions that a query lists, `outside`.
-        """
-        names, keys = self._names().at(view.home.path), self._keys()
-        if not names.reads_and_whole(view.sql, keys)[1]:
-            return False
-        called = {w for text in names.texts(view.sql, keys) for _, w in functions.calls(text)}
-        return called.isdisjoint(word for (word,) in self.host.rows(outside))
+    def calls(self, view: MaintainedView) -> frozenset[str]:
+        """The functions that a view's query calls, with its plain views and macros."""
+        texts = self._names().at(view.home.path).texts(view.sql, self._keys())
+        return frozenset(word for text in texts for _, word in functions.calls(text))
 
     def _first(self, view: MaintainedView, state: object) -> pa.Table:
         """The rows of a cold view: those of an earlier process, or what its query gives."""

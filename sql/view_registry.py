@@ -235,8 +235,8 @@ class Registry:
             path = tuple((d or names.database, s) for d, s in found["path"])
             made_at = Home(path, tuple(found["settings"].items()))
             reads = None if kept is None else kept.reads(token, sql)
-            registry.add(self._view(key, sql, reads or frozenset(), plain, token, made_at))
-            registry.views[key].whole = reads is not None
+            known = reads or frozenset(), reads is not None
+            registry.add(self._view(key, sql, known, plain, token, made_at))
         self.look_again(names)
         self.database.catalog_version += 1
 
@@ -250,7 +250,7 @@ class Registry:
             return
         names, keys = names or Names(self.host.connection), self._keys()
         for view in lacking:
-            reads, whole = self.read_by(view, names, keys)
+            reads, whole = self.read_by(view.sql, view.home, names, keys)
             if whole or reads != view.reads:
                 made = replace(view, reads=reads, whole=whole, plan=None, read=None)
                 self._maintainer.views[view.key] = made
@@ -258,17 +258,25 @@ class Registry:
 
     @staticmethod
     def read_by(
-        view: MaintainedView, names: Names, keys: frozenset[str]
+        sql: str, home: Home, names: Names, keys: frozenset[str]
     ) -> tuple[frozenset[str], bool]:
-        """What a view reads by now, and whether all is there that its query names."""
-        reads, whole = names.at(view.home.path).reads_and_whole(view.sql, keys)
+        """What a view's query reads by now, and whether all is there that it names."""
+        reads, whole = names.at(home.path).reads_and_whole(sql, keys)
         return frozenset(reads), whole
 
     def _view(
-        self, key: str, sql: str, reads: frozenset[str], plain: bool, token: str, home: Home
+        self,
+        key: str,
+        sql: str,
+        read: tuple[frozenset[str], bool],
+        plain: bool,
+        token: str,
+        home: Home,
     ) -> MaintainedView:
+        """`read`: as `read_by` tells it."""
         plan = partial(self._make_plan, sql, home.meaning, self._scratch)
-        return MaintainedView(key, sql, reads, plan, token, home, plain)
+        reads, whole = read
+        return MaintainedView(key, sql, reads, plan, token, home, plain, whole)
 
     def _scratch(self, sql: str, **tables: pa.Table) -> pa.Table:
         """Run SQL over Arrow tables, away from the session's transaction."""
@@ -326,8 +334,8 @@ class Registry:
         registry = self._change_registry()
         old = registry.views[key]
         names = Names(self.host.connection)
-        reads = frozenset(names.at(old.home.path).reads(sql, self._keys()))
-        registry.views[key] = self._view(key, sql, reads, old.plain, old.token, old.home)
+        read = self.read_by(sql, old.home, names, self._keys())
+        registry.views[key] = self._view(key, sql, read, old.plain, old.token, old.home)
 
     def make_anew(self, keys: Iterable[str]) -> None:
         """Forget what views hold; those that were filled are filled again at the commit."""
@@ -335,8 +343,8 @@ class Registry:
         names = Names(self.host.connection)
         for key in keys:
             view = registry.views[key]
-            reads = frozenset(names.at(view.home.path).reads(view.sql, self._keys()))
-            registry.views[key] = replace(view, reads=reads, plan=None)
+            reads, whole = self.read_by(view.sql, view.home, names, self._keys())
+            registry.views[key] = replace(view, reads=reads, whole=whole, plan=None)
             self._anew.add(key)
         self._own_rows.clear()
 

@@ -4,20 +4,15 @@ from __future__ import annotations
 
 import random
 from contextlib import suppress
-from threading import Timer
 from typing import Any
 
 import duckdb
 import pytest
 
 import tidewheel
-from oracle.counted import bag
+from oracle.counted import NoOracle, answer, bag
 from oracle.random_queries import Queries
 from oracle.random_values import TABLES, TYPES, Columns, value
-
-
-class _NoOracle(Exception):
-    pass
 
 
 class _Pair:
@@ -44,15 +39,8 @@ class _Pair:
         self.con.execute(text)
 
     def theirs(self, query: str) -> list[tuple[Any, ...]]:
-        """DuckDB's answer. A mistake of its own, or a minute without an answer, ends a run."""
-        alarm = Timer(60, self.duck.interrupt)
-        alarm.start()
-        try:
-            return self.duck.execute(query).fetchall()
-        except (duckdb.InternalException, duckdb.InterruptException):
-            raise _NoOracle from None
-        finally:
-            alarm.cancel()
+        """DuckDB's answer. A mistake of its own ends a run."""
+        return answer(self.duck, query, duckdb.InternalException)
 
     def _rows(self, table: str, count: int) -> str:
         given = (
@@ -124,7 +112,7 @@ class _Pair:
 
 def _run(seed: int, steps: int = 10) -> None:
     pair = _Pair(seed)
-    with pair.con, suppress(_NoOracle):
+    with pair.con, suppress(NoOracle):
         pair.one_shot()
         for _ in range(steps):
             if not pair.views or (len(pair.views) < 4 and pair.rng.random() < 0.5):

@@ -4,31 +4,19 @@ from __future__ import annotations
 
 import random
 from contextlib import suppress
-from threading import Timer
 
 import duckdb
 import pytest
 
 import tidewheel
-from oracle.counted import bag
+from oracle.counted import NoOracle, answer, bag
 from oracle.random_values import TYPES, value
 from oracle.typed_recursions import TABLES, query, rows
 
 
-class _NoOracle(Exception):
-    pass
-
-
 def _theirs(duck: duckdb.DuckDBPyConnection, text: str) -> list[tuple[object, ...]]:
-    """DuckDB's answer. An overflow, or a minute without an answer, ends a run."""
-    alarm = Timer(60, duck.interrupt)
-    alarm.start()
-    try:
-        return duck.execute(text).fetchall()
-    except (duckdb.OutOfRangeException, duckdb.ConversionException, duckdb.InterruptException):
-        raise _NoOracle from None
-    finally:
-        alarm.cancel()
+    """DuckDB's answer. An overflow ends a run."""
+    return answer(duck, text, duckdb.OutOfRangeException, duckdb.ConversionException)
 
 
 def _statement(rng: random.Random) -> str:
@@ -50,7 +38,7 @@ def _run(seed: int, steps: int) -> None:
     done: list[str] = []
     views: dict[str, str] = {}
     duck = duckdb.connect(config={"threads": 1})
-    with tidewheel.connect(threads=rng.choice([1, 2])) as con, suppress(_NoOracle):
+    with tidewheel.connect(threads=rng.choice([1, 2])) as con, suppress(NoOracle):
 
         def both(text: str) -> None:
             done.append(text)

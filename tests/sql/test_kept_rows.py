@@ -206,6 +206,18 @@ def test_what_depends_on_more_than_the_file_is_not_kept(
             assert con.execute(f"FROM {name}").fetchall() == [(wanted,)], name
 
 
+def test_a_plain_view_that_comes_to_read_a_file(tmp_path: Path, runs: list[str]) -> None:
+    table, path = tmp_path / "rows.csv", tmp_path / "open.db"
+    table.write_text("a\n1\n")
+    with tidewheel.connect(path) as con:
+        con.execute("CREATE TABLE t AS SELECT 1 AS a; CREATE VIEW plain AS FROM t")
+        con.execute("CREATE MATERIALIZED VIEW v AS SELECT sum(a) AS s FROM plain")
+        con.execute(f"CREATE OR REPLACE VIEW plain AS FROM '{table}'")
+        assert con.execute("FROM v").fetchall() == [(1,)]
+    table.write_text("a\n5\n")
+    assert rows(path, "FROM v") == [(5,)]
+
+
 def test_an_exit_without_close(file: Path, runs: list[str]) -> None:
     code = (
         "import tidewheel; from tidewheel.sql import keeping; keeping.LEAST = 0; "

@@ -1,4 +1,4 @@
-"""Answers as multisets."""
+"""DuckDB's answers, and answers as multisets."""
 
 from __future__ import annotations
 
@@ -6,7 +6,28 @@ import decimal
 import math
 from collections import Counter
 from collections.abc import Sequence
+from threading import Timer
 from typing import Any
+
+import duckdb
+
+
+class NoOracle(Exception):
+    """DuckDB does not tell what is right."""
+
+
+def answer(
+    duck: duckdb.DuckDBPyConnection, query: str, *ends: type[duckdb.Error]
+) -> list[tuple[Any, ...]]:
+    """Rows of a query; NoOracle for an error of `ends`, or after a minute without an answer."""
+    alarm = Timer(60, duck.interrupt)
+    alarm.start()
+    try:
+        return duck.execute(query).fetchall()
+    except (duckdb.InterruptException, *ends):
+        raise NoOracle from None
+    finally:
+        alarm.cancel()
 
 
 def bag(rows: Sequence[tuple[Any, ...]]) -> Counter[tuple[Any, ...]]:
