@@ -148,3 +148,12 @@ def test_links_between_pages_hold() -> None:
     for page in [*(ROOT / "docs").glob("*.md"), ROOT / "README.md"]:
         for target in re.findall(r"\]\(([^)#:]+\.\w+)\)", page.read_text()):
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_files_that_pages_name_exist() -> None:
+    named = re.compile(r"`((?:sql|planner|engine|cli|tpch|tests|benchmarks)/[\w/]+\.py)`")
+    pages = [*(ROOT / "docs").glob("*.md"), ROOT / "README.md"]
+    found = {(page.name, name) for page in pages for name in named.findall(page.read_text())}
+    assert len(found) > 50
+    missing = {(page, name) for page, name in found if not (ROOT / name).exists()}
+    assert not missing
