@@ -46,7 +46,9 @@ def computed(name: str) -> pc.Function:
     return get_function(name)
 
 
-def taken(rows: pa.Array | pa.RecordBatch, places: pa.Array) -> pa.Array | pa.RecordBatch:
+def taken(
+    rows: pa.Array | pa.ChunkedArray | pa.RecordBatch, places: pa.Array
+) -> pa.Array | pa.ChunkedArray | pa.RecordBatch:
     """The values, or rows, at some places. (`Array.take` loads `pyarrow.compute`.)"""
     return computed("take").call([rows, places])
 

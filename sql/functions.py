@@ -185,6 +185,11 @@ def changed() -> None:
     _version = next(_versions)
 
 
+def version() -> int:
+    """Another one after every call of `changed`."""
+    return _version
+
+
 def may_change(statement: Statement) -> bool:
     """May a statement that is not about rows make or drop a function? Never wrongly no."""
     words = set(statement.words)

@@ -41,6 +41,8 @@ class Runner:
     def __init__(self, session: Session) -> None:
         self.session = session
         self._plans = Plans()
+        self._began: tuple[int, int] | None = None
+        """The versions of the catalog and of functions when the open transaction began."""
 
     def run(
         self, statement: Statement, given: Parameters, as_text: bool
@@ -107,14 +109,20 @@ class Runner:
                 session.views.take_back()  # it had begun
                 raise
             session.in_transaction = session.unread = True
-            session.catalog.changed()
+            self._began = session.catalog.version, functions.version()
             return
         if rest not in ([], ["TRANSACTION"], ["WORK"]):
             self._count(statement, None)  # DuckDB says what is wrong with it; nothing has ended
             return
+        # nobody's DDL meanwhile: what was read of the catalog holds
+        same = session.in_transaction and self._began == (
+            session.catalog.version,
+            functions.version(),
+        )
         try:
             if verb in ("COMMIT", "END") and session.in_transaction:
-                session.catalog.changed()  # what others read until then is not what they find
+                if not same:
+                    session.catalog.changed()  # what others read until then is not what they find
                 session.in_transaction = False
                 session.views.commit()
                 return
@@ -124,8 +132,9 @@ class Runner:
                 self._count(statement, None)  # DuckDB says that there is none
         finally:
             session.in_transaction = False
-            session.catalog.changed()
-            functions.changed()
+            if not same:
+                session.catalog.changed()
+                functions.changed()
         session.views.rollback()
 
     def _change(self, statement: Statement, given: Parameters) -> tuple[Result | None, int]:

@@ -14,6 +14,7 @@ import numpy as np
 from tidewheel.engine.interruption import MANY, stop_if_asked
 from tidewheel.engine.state import columns as columns_
 from tidewheel.engine.state import radix
+from tidewheel.engine.state.added_up import added_up
 from tidewheel.engine.state.columns import Col, Index, Mask
 from tidewheel.engine.state.delta import Int64s, groups
 from tidewheel.engine.state.order import argsort, ascends, begins, order_by, refine
@@ -113,6 +114,9 @@ def sort_run(rows: Rows) -> Rows:
     middle = slice((len(rows) - n) // 2, (len(rows) + n) // 2)
     some = rows.slice(middle.start, middle.stop) if order is None else rows.take(order[middle])
     if len(sort_rows(some)) < n * 7 // 8:
+        once = added_up(rows)
+        if once is not None:
+            return sort_rows(once)
         return sort_by(rows, None if order is None else (order, first))
     return rows if order is None else rows.ordered(order)
 

@@ -12,6 +12,7 @@ from typing import Final
 import pyarrow as pa
 
 from tidewheel.engine.arrow import array_of
+from tidewheel.engine.arrow import taken as values_at
 from tidewheel.engine.state import columns as columns_
 from tidewheel.engine.state.columns import Col, Index, MadeColumns, from_arrow
 
@@ -55,7 +56,7 @@ class TableColumns(MadeColumns):
             return [columns_.take(c, index) for c in self]
         places = array_of(index)
         return [
-            from_arrow(c.take(places))
+            from_arrow(values_at(c, places))
             if (made := self._made.get(i)) is None
             else columns_.take(made, index)
             for i, c in enumerate(self.table.columns)

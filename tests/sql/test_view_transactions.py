@@ -13,6 +13,7 @@ import pytest
 
 import tidewheel
 from tidewheel.engine.kernels.spark import Spark
+from tidewheel.sql import functions
 from tidewheel.sql.views import Views
 
 
@@ -507,3 +508,29 @@ def test_a_transaction_that_waits_before_it_looks_sees_what_others_committed(
         assert con.execute("FROM v").fetchall() == [([1, 2],)]
         con.execute("COMMIT")
         assert other.execute("FROM v").fetchall() == [([1, 2],)]
+
+
+def test_what_is_known_of_the_catalog_holds_over_transactions_of_rows() -> None:
+    name = ":memory:known_catalog"
+    with tidewheel.connect(name) as con, tidewheel.connect(name) as other:
+        con.execute("CREATE TABLE t (a INTEGER); CREATE MATERIALIZED VIEW v AS FROM t; FROM v")
+
+        def read_again(*during: str) -> bool:
+            known = con._session.version, functions.of(con._session.connection)
+            for end in "COMMIT", "ROLLBACK":
+                con.execute("BEGIN; INSERT INTO t VALUES (1)")
+                for text in during:
+                    other.execute(text)
+                con.execute(end)
+            return known != (con._session.version, functions.of(con._session.connection))
+
+        assert not read_again()
+        assert read_again("CREATE OR REPLACE TABLE u (a INTEGER)")
+        assert read_again("CREATE OR REPLACE MACRO twice(x) AS 2 * x")
+        con.execute("BEGIN; INSERT INTO t VALUES (2)")
+        other.execute("CREATE MACRO thrice(x) AS 3 * x")
+        with pytest.raises(tidewheel.Error, match="thrice"):
+            con.execute("SELECT thrice(a) FROM t")
+        con.execute("ROLLBACK")
+        con.execute("CREATE MATERIALIZED VIEW w AS SELECT thrice(a) AS b FROM t")
+        assert con.execute("FROM w").fetchall() == [(3,)] * 3
