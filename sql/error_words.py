@@ -9,6 +9,7 @@ from .statements import Token
 _WORDS = {
     "FOREIGN KEY constraints cannot use": r"ON (?:DELETE|UPDATE) (CASCADE|SET NULL|SET DEFAULT)",
     "Set operations can only apply": "(UNION|EXCEPT|INTERSECT)",
+    "More VIEW aliases than columns": "(VIEW)",
     "No support for adding FOREIGN_KEY": "ADD .*?(FOREIGN KEY|REFERENCES)",
 }
 _CURES = {
@@ -16,6 +17,8 @@ _CURES = {
     "that refer to another one",
     "Set operations can only apply": "give each side as many columns (NULL AS name); UNION BY "
     "NAME has NULL where a side has no column of a name",
+    "More VIEW aliases than columns": "the list behind the name has no more names than the query "
+    "has columns",
     "No support for adding FOREIGN_KEY": "a table has its foreign keys from CREATE TABLE",
 }
 

@@ -108,6 +108,8 @@ class _Cursor:
             if self.at >= len(self.parts) or not is_name(self.parts[self.at]):
                 self.fail("expected a name")
             token = self.parts[self.at]
+            if token.kind == "string" and (len(token.text) == 1 or token.text[0] != token.text[-1]):
+                self.fail("unterminated quoted identifier", f"it ends with {token.text[0]}, too")
             found.append(unquoted(token))
             end = token.start + len(token.text)
             self.at += 1

@@ -32,6 +32,7 @@ def con() -> Iterator[tidewheel.Connection]:
         ("ALTER TABLE t ALTER b TYPE INTEGER", 13, "duckdb_indexes()"),
         ("ALTER TABLE IF EXISTS t DROP COLUMN b", 23, "DROP INDEX first"),
         ("DROP TABLE p", 12, "DROP TABLE f first"),
+        ("CREATE VIEW v (x, y, z) AS SELECT a, b FROM t", 8, "no more names than the query"),
     ],
 )
 def test_place_and_cure(con: tidewheel.Connection, sql: str, column: int, hint: str) -> None:

@@ -257,3 +257,13 @@ def test_a_keyword_is_a_name_in_quotes_only(head: str, word: str) -> None:
     assert e.value.hint == f'{word} is a keyword; as a name it is written "{word}"'
     con.execute('CREATE MATERIALIZED VIEW main.left("order", key) AS SELECT 1, 2')
     assert con.execute("FROM main.left").fetchall() == [(1, 2)]
+
+
+@pytest.mark.parametrize("statement", ["SUBSCRIBE TO", "VERIFY VIEW", "DROP MATERIALIZED VIEW"])
+@pytest.mark.parametrize("name", ['"v', "'", 'main."v'])
+def test_a_name_whose_quote_is_not_closed(statement: str, name: str) -> None:
+    con = tidewheel.connect()
+    con.execute("CREATE MATERIALIZED VIEW v AS SELECT 1 AS x")
+    with pytest.raises(tidewheel.ProgrammingError, match="unterminated quoted identifier"):
+        con.execute(f"{statement} {name}")
+    assert con.execute("FROM v").fetchall() == [(1,)]
