@@ -7,7 +7,7 @@ and always right).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -16,19 +16,18 @@ import duckdb
 
 from tidewheel.engine.arrow import pa
 from tidewheel.engine.interruption import unbroken
-from tidewheel.engine.kernels.duckdb import roll_back
 from tidewheel.engine.operators.shared import KEYS
 from tidewheel.engine.operators.unkept import Unkept
 from tidewheel.engine.quoting import quoted
 from tidewheel.engine.state.memory import Excess
-from tidewheel.planner import maintain, recompute
+from tidewheel.planner import recompute
 from tidewheel.sql import errors, view_text
 from tidewheel.sql.capture import Capture, Outcome, TableInfo, together
 from tidewheel.sql.keeping import keep
 from tidewheel.sql.maintenance import Maintenance
 from tidewheel.sql.statements import Kind, Statement, split, tokens
-from tidewheel.sql.view_reading import Reading
 from tidewheel.sql.view_registry import row_name
+from tidewheel.sql.view_rollback import Rollback
 from tidewheel.sql.view_text import prepared_name
 from tidewheel.sql.watched import table_info
 
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
     from tidewheel.planner.maintain import Found
 
 
-class Epochs(Reading):
+class Epochs(Rollback):
     """What a transaction changes, and how it becomes an epoch."""
 
     def change(self, statement: Statement, given: Any) -> Outcome | None:
@@ -280,39 +279,6 @@ class Epochs(Reading):
         self.database.catalog_version += bool(lost)
         return lost
 
-    def _as_written(self, error: BaseException) -> errors.Error | None:
-        """How DuckDB tells of an epoch's error in a view's query as it was written.
-
-        An operator's error names the plan's columns. None if the query as a whole does not tell.
-        """
-        view = self._maintainer.views.get(maintain.failed_view(error) or "")
-        interrupted = isinstance(error, duckdb.InterruptException)
-        if view is None or interrupted or not isinstance(error, duckdb.Error):
-            return None
-        text, start = view_text.as_written(view.sql)
-        try:
-            Maintenance(self).of(view)(view.sql)
-        except (errors.DataError, errors.ProgrammingError) as told:
-            told.move(view.sql, text, -start)
-            told.add_note(f"{maintain.FAILED_VIEW}{view.key}")
-            return told
-        except (errors.Error, duckdb.Error):
-            pass
-        return None
-
-    def _pin(self, changed: Iterable[str]) -> None:
-        """Keep the rows of views that are about to change for those who read in the meantime."""
-        if self.database.has_others or self._behind_others:
-            registry = self.database.maintainer
-            with self.database.reading:
-                for key in {*registry.readers(changed), *self._anew} & set(registry.views):
-                    view = registry.views[key]
-                    view.pinned = None if view.plan is None else view.plan.rows()
-
-    def _unpin(self) -> None:
-        for view in self.database.maintainer.views.values():
-            view.pinned = None
-
     def step_ahead(self, key: str, change: Change, write: Callable[[], object]) -> bool:
         """An epoch of one change that is known before `write` commits it, as a statement by itself.
 
@@ -344,66 +310,6 @@ class Epochs(Reading):
         except BaseException as error:
             self._undo([key], error)
             raise
-
-    def take_back(self) -> None:
-        """ROLLBACK, of DuckDB's part."""
-        roll_back(self.host.connection)
-
-    def rollback(self) -> None:
-        """After DuckDB's ROLLBACK, or when the transaction ended with an error."""
-        self._unsettle()
-        self._end()
-
-    def _unsettle(self) -> None:
-        """DuckDB's rollback took back what was registered since the transaction began."""
-        self._registered = dict.fromkeys(self._registered)
-        if self._overlay is not None:
-            self._overlay = None
-            self.database.catalog_version += 1
-
-    def _undo(self, changed: Iterable[str], error: BaseException) -> None:
-        """An epoch failed half way: what the views hold is rebuilt from the tables when needed."""
-        limit = self.host.limit
-        with self.database.reading:
-            self._unpin()
-            self._unsettle()
-            view = self._maintainer.views.get(maintain.failed_view(error) or "")
-            if view is not None and limit.late() and view.falls_behind():
-                view.too_short = limit.milliseconds or 0
-            self._forget({*self._maintainer.readers(changed), *self._anew})
-
-    def forget(self, changed: Iterable[str]) -> set[str]:
-        """What views hold that read these is no more: it is filled again when it is wanted."""
-        keys = set(self._maintainer.readers(changed))
-        with self.database.reading:
-            self._forget(keys)
-        return keys
-
-    def recover(self) -> None:
-        """Fill the views that a failed epoch emptied, before a change that they must take part in.
-
-        The session has the write lock and has changed nothing yet. The time is not the statement's:
-        else no change would come through under a timeout that is shorter than the filling takes.
-        Nor would many if a view were late again, and again: it stays cold if that was soon.
-        """
-        if self.database.lapsed:
-            with self.host.limit.stopped():
-                self._recover(self.database.lapsed)
-
-    def _recover(self, lapsed: set[str]) -> None:
-        current = not self.host.in_transaction or not self._behind_others
-        for key in [v.key for v in self._maintainer.ordered() if v.key in lapsed]:
-            try:
-                long_enough = self.host.limit.longer(self._maintainer.views[key].too_short)
-                if self._changes or not current or not long_enough:
-                    raise errors.OperationalError("another state of the tables, or too little time")
-                view = self._maintainer.heat(key, Maintenance(self))
-                view.refilled = view.epochs
-            except (errors.Error, duckdb.Error):
-                if self.host.interrupted.is_set():
-                    raise  # the next change goes on from here
-                self.database.break_off([key])
-        lapsed.clear()
 
     def _refill(self) -> dict[str, Change]:
         """What `make_anew` changes in the views that were filled."""
@@ -440,19 +346,6 @@ class Epochs(Reading):
         self.database.maintainer.settle()
         self.database.catalog_version += 1
         return replaced
-
-    def _end(self) -> None:
-        self.implicit = False
-        self._changes = {}
-        self._overlay = None
-        self._anew = set()
-        self._own_rows.clear()
-        if self._start is not None and self._start_catalog != self.database.catalog_version:
-            with self.database.reading:  # what it read of the catalog may be as others left it
-                self.database.catalog_version += 1
-        self._start = None
-        self.come_back()
-        self.database.writer.release(self)
 
     def release(self) -> None:
         """The autocommitted statement has ended: the next writer may go on."""
