@@ -10,6 +10,7 @@ from typing import Any
 
 from sqlglot import exp
 
+from tidewheel.engine.kernels.duckdb import STATE
 from tidewheel.engine.operators import tally
 from tidewheel.engine.operators.linear import Concat
 from tidewheel.engine.operators.operator import Source
@@ -53,6 +54,9 @@ def _scan(low: ViewLowering, node: L.Scan) -> Stream:
     parts, key = _parts(node.table), source_key(node.table, low.rows_prefix)
     if key is None:
         raise NoDeltaRule(f"a table whose place is not certain: {node.table}")
+    for c in node.columns:
+        if STATE in c.type:
+            raise NoDeltaRule(f"{c.label} is an {STATE}, which Arrow does not know")
     types = low.run.arrow([c.type for c in node.columns])
     schema = Schema((c.name for c in node.columns), types)
     for known in low.inputs:

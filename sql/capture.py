@@ -67,6 +67,8 @@ class TableInfo:
     """Do views read it? If not it is known for its triggers, which may write what views read."""
     alike: tuple[int, ...] = ()
     """Columns whose values may be equal and not the same, as -0.0 and 0.0, a month and 30 days."""
+    states: Mapping[str, str] = field(default_factory=dict)
+    """Columns of states of aggregates that Arrow can't have, and what they are kept as, as SQL."""
     keeps_text: list[bool] = field(default_factory=list)
     """Does a default tell the statement that runs? Empty: nobody has asked yet."""
 
@@ -77,10 +79,11 @@ class TableInfo:
         return self.layout
 
     @property
-    def places(self) -> str:
-        """Begins a list of columns with the place of a row: one that moves counts as changed."""
-        hidden = "rowid" in map(str.lower, self.columns)
-        return "" if hidden else f"rowid AS {_PLACE}, "
+    def placed(self) -> str:
+        """A query for its rows, each with its place: one that moves counts as changed."""
+        place = "" if "rowid" in map(str.lower, self.columns) else f"rowid AS {_PLACE}, "
+        kept = ", ".join(f"{sql} AS {quoted(c)}" for c, sql in self.states.items())
+        return f"SELECT {place}*{f' REPLACE ({kept})' if kept else ''} FROM {self.name}"
 
     def fetched(self, done: duckdb.DuckDBPyConnection) -> pa.Table:
         """The rows of the table that a connection has: a few by way of Python, twice as fast."""
@@ -192,8 +195,8 @@ class Capture:
             return Outcome(rows=self._run(text, params))
         if target_info.has_triggers:
             return self._compare(text, params, self.watched)
-        if target_info.name.lower().endswith('."excluded"'):  # RETURNING gives no columns of that
-            return self._compare(text, params, [target])
+        if target_info.states or target_info.name.lower().endswith('."excluded"'):
+            return self._compare(text, params, [target])  # RETURNING gives not all its columns
         # (it tells the text that runs, which is to be this one; to look for words takes longer)
         told = "current_query" in text.lower() and "current_query" in words_in(text)
         if told or self._keeps_text(target_info):
@@ -378,7 +381,7 @@ class Capture:
 
     def _since_commit(self, info: TableInfo) -> pa.Table:
         """The difference of a table, as a multiset, from what others see of it."""
-        before = executed(self.committed().execute(f"SELECT {info.places}* FROM {info.name}"))
+        before = executed(self.committed().execute(info.placed))
         self.connection.register(_BEFORE, before)
         try:
             return self._difference(_BEFORE, info)
@@ -386,7 +389,7 @@ class Capture:
             self.connection.unregister(_BEFORE)
 
     def _difference(self, before: str, info: TableInfo) -> pa.Table:
-        now, names = f"SELECT {info.places}* FROM {info.name}", list(info.columns)
+        now, names = info.placed, list(info.columns)
         gone = self._run(f"FROM {before} EXCEPT ALL {now}", None)
         come = self._run(f"{now} EXCEPT ALL FROM {before}", None)
         return _replaced(gone.select(names), come.select(names))
@@ -402,8 +405,7 @@ class Capture:
         con = self.connection
         names = [(key, self.tables[key], f"{_BEFORE}_{i}") for i, key in enumerate(targets)]
         for _, info, before in names:
-            copy = f"SELECT {info.places}* FROM {info.name}"
-            con.execute(f"CREATE OR REPLACE TEMP TABLE {before} AS {copy}").fetchall()
+            con.execute(f"CREATE OR REPLACE TEMP TABLE {before} AS {info.placed}").fetchall()
         rows = self._run(text, params)
         outcome = Outcome(rows=rows, count=_count(rows))
         for key, info, before in names:

@@ -15,7 +15,6 @@ from ..engine.kernels import duckdb as kernel
 from ..planner.context import Parameters
 
 _BIND = compile("__tw_r.append(__tw_c._bind(__tw_sql, with_writes=True))", "<statement>", "exec")
-_RELATION = compile("__tw_r.append(__tw_c.sql(__tw_sql, params=__tw_p))", "<statement>", "exec")
 
 
 def execute(connection: duckdb.DuckDBPyConnection, sql: str, given: Parameters) -> list[Any]:
@@ -34,9 +33,7 @@ def relation(
     connection: duckdb.DuckDBPyConnection, sql: str, given: Parameters
 ) -> duckdb.DuckDBPyRelation | None:
     """`connection.sql(sql, params=given)`."""
-    found: list[duckdb.DuckDBPyRelation | None] = []
-    exec(_RELATION, {"__tw_c": connection, "__tw_sql": sql, "__tw_p": given, "__tw_r": found})
-    return found[0]
+    return kernel.relation(connection, sql, params=given)
 
 
 def bound(connection: duckdb.DuckDBPyConnection, sql: str) -> list[tuple[str, str]] | None:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tidewheel.engine.kernels.duckdb import STATE
 from tidewheel.engine.quoting import key_of, quoted
 from tidewheel.sql import errors, introspection, view_text
 from tidewheel.sql.reads import Names, Relation
@@ -221,6 +222,13 @@ def check_types(
                 parsed,
                 f"a maintained view can't keep {column}, which is a VARIANT",
                 "cast it to JSON, VARCHAR, or the type that its values have",
+            )
+        if STATE in kind:
+            raise refusal(
+                statement,
+                parsed,
+                f"a maintained view can't keep {column}, which is an {STATE}",
+                "keep what finalize() makes of it",
             )
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import duckdb
 
 from tidewheel.engine.arrow import Exchanged, pa
+from tidewheel.engine.kernels.duckdb import STATE
 from tidewheel.engine.quoting import quoted
 from tidewheel.sql import collations, errors, hidden, plain_view, view_text
 from tidewheel.sql.maintenance import Maintenance
@@ -102,6 +103,7 @@ class Creation(Checks):
                 self._hides(names, key)
             if plain is not None:
                 types = [c.type for c in plain]
+                check_types(statement, parsed, [c.name for c in plain], types)
                 rows = plain_view.no_rows(plain, self.arrow(types))
             else:
                 read = frozenset(names.reads(parsed.query, self._keys()))
@@ -167,14 +169,19 @@ class Creation(Checks):
                 if bound.schema:  # else it is kept whole, and only DuckDB knows its columns
                     columns = list(bound.schema)
                     types = [c.type for c in columns]
+                    if any(STATE in t for t in types):
+                        return self.host_query(sql, reads), types
                     return plain_view.no_rows(columns, self.arrow(types)), types
             except (errors.Error, duckdb.Error):
                 pass
         rows = self.host_query(sql, reads)  # also for its error
         types = [""] * rows.num_columns
-        if any(f.metadata or _loses(f.type) for f in rows.schema):
-            with suppress(duckdb.Error):  # what only Tidewheel can run
-                types = [t for _, t in hidden.describe(self.host.connection, sql, None)]
+        with suppress(duckdb.Error):  # what only Tidewheel can run
+            told = [t for _, t in hidden.describe(self.host.connection, sql, None)]
+            if any(STATE in t for t in told) or any(
+                f.metadata or _loses(f.type) for f in rows.schema
+            ):
+                types = told
         return rows, types
 
     def _collations(self, query: str, names: Names) -> list[str]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import CodeType
 from typing import Any
 
@@ -18,7 +18,7 @@ import _duckdb
 import duckdb
 
 from tidewheel.engine.arrow import Exchanged, has_tuple, legible, pa
-from tidewheel.engine.quoting import quoted
+from tidewheel.engine.quoting import literal, quoted
 
 Parameters = Sequence[Any] | Mapping[str, Any] | None
 
@@ -55,7 +55,49 @@ def relation(
 ) -> duckdb.DuckDBPyRelation:
     """Bind `sql` over `inputs`; nothing runs until the relation is read. Hold the lock."""
     found: duckdb.DuckDBPyRelation = _called(_RELATION, connection, sql, inputs, __tw_p=params)
-    return found
+    if found is None or not _has_state(found.types):
+        return found
+    items = (
+        f"{_state(f'#{i}', t) if _has_state([t]) else f'#{i}'} AS {quoted(name)}"
+        for i, (name, t) in enumerate(zip(found.columns, found.types, strict=True), 1)
+    )
+    return found.project(", ".join(items))
+
+
+STATE = "AGGREGATE_STATE"
+"""The type of what EXPORT_STATE gives."""
+_ENDS = ("hugeint", "uhugeint", "boolean", "uuid", "bit", "time with time zone", "bignum")
+"""DuckDB 2.0.1 ends the process when it makes lossless Arrow of states that are kept as these."""
+
+
+def _has_state(types: Iterable[Any]) -> bool:
+    """Are there states of aggregates that DuckDB can't make Arrow of?"""
+    return STATE in str(types) and any(
+        t.id in _ENDS if str(t) == STATE else _has_state(_inner(t)) for t in types
+    )
+
+
+def _inner(kind: Any) -> list[Any]:
+    if kind.id not in ("struct", "list", "array", "map", "union"):
+        return []
+    return [t for _, t in kind.children if isinstance(t, type(kind))]
+
+
+def _state(sql: str, kind: Any) -> str:
+    """What a state is kept as."""
+    value = f"CAST({sql} AS VARCHAR)" if kind.id in ("uuid", "bit") else sql
+    return f"CAST({value} AS {_with_tuples(kind)})"
+
+
+def states_of(connection: duckdb.DuckDBPyConnection, table: str) -> dict[str, str]:
+    """The columns of a table that have such states, and what those are kept as, as SQL."""
+    found = _called(_RELATION, connection, f"FROM {table} LIMIT 0", None, __tw_p=None)
+    pairs = zip(found.columns, found.types, strict=True)
+    return {name: _state(quoted(name), kind) for name, kind in pairs if _has_state([kind])}
+
+
+def _gives_state(done: Any) -> bool:
+    return _has_state([column[1] for column in done.description or ()])
 
 
 def _called(
@@ -91,8 +133,12 @@ def table_of(
     """
     if not hasattr(connection, "_submit"):
         return relation(connection, sql, inputs).to_arrow_table()
-    found: pa.Table = _called(_SUBMIT, connection, sql, inputs, __tw_f="arrow").arrow_table()
-    return found
+    found = _called(_SUBMIT, connection, sql, inputs, __tw_f="arrow")
+    if _gives_state(found):
+        found.close()
+        return relation(connection, sql, inputs).to_arrow_table()
+    table: pa.Table = found.arrow_table()
+    return table
 
 
 def reader_of(
@@ -105,11 +151,13 @@ def reader_of(
 
     Hold the lock.
     """
-    if not hasattr(connection, "_submit"):
-        owner = relation(connection, sql, inputs)
-        return owner.to_arrow_reader(batch_rows), owner
-    found = _called(_STREAM, connection, sql, inputs, __tw_n=batch_rows)
-    return found.arrow_reader(), found
+    if hasattr(connection, "_submit"):
+        found = _called(_STREAM, connection, sql, inputs, __tw_n=batch_rows)
+        if not _gives_state(found):
+            return found.arrow_reader(), found
+        found.close()
+    owner = relation(connection, sql, inputs)
+    return owner.to_arrow_reader(batch_rows), owner
 
 
 def rows_of(connection: duckdb.DuckDBPyConnection, sql: str) -> list[tuple[Any, ...]]:
@@ -127,7 +175,7 @@ def schema_of(
     """The schema of a query's result. Hold the lock."""
     if hasattr(connection, "_bind") and _arrow_schema is not None:
         labels, types, _, kind, deferred, _ = _called(_BIND, connection, sql, inputs)
-        if kind == "query_result" and not deferred:
+        if kind == "query_result" and not deferred and not _has_state(types):
             found: pa.Schema = _arrow_schema(labels, types, connection=connection)
             return found
     return table_of(connection, sql, inputs).schema
@@ -155,7 +203,7 @@ def readable(
 def _with_tuples(kind: Any) -> str:
     """DuckDB's name of a type that came from Arrow."""
     if kind.id not in ("struct", "list", "array", "map", "union"):
-        return str(kind)
+        return _of_state(kind) if str(kind) == STATE else str(kind)
     inner = [(name, _with_tuples(t)) for name, t in kind.children if isinstance(t, type(kind))]
     if not inner:
         return str(kind)
@@ -170,6 +218,15 @@ def _with_tuples(kind: Any) -> str:
         return f"TUPLE({', '.join(kinds)})"
     named = inner[1:] if kind.id == "union" else inner  # the first of a UNION is the tag
     return f"{kind.id.upper()}({', '.join(f'{quoted(name)} {t}' for name, t in named)})"
+
+
+def _of_state(kind: Any) -> str:
+    """DuckDB's name of the type of one value that is a state."""
+    if kind.id == "decimal":
+        return f"DECIMAL({', '.join(str(n) for _, n in kind.children)})"
+    if kind.id == "enum":
+        return f"ENUM({', '.join(map(literal, kind.children[0][1]))})"
+    return str(kind.id).upper()
 
 
 def arrow_types(connection: duckdb.DuckDBPyConnection, types: Sequence[str]) -> list[pa.DataType]:
@@ -275,10 +332,24 @@ def executed(connection: duckdb.DuckDBPyConnection) -> pa.Table:
     `to_arrow_table` does it too, but warns of a copy, which costs less than a relation's second
     planning of the statement, and a program may have made warnings errors.
     """
+    if _gives_state(connection):
+        return _by_values(connection)
     take = getattr(connection, "_result_as_arrow", None)
     table = connection.to_arrow_table() if take is None else take(_BATCH, reader=False)
     assert isinstance(table, pa.Table)
     return table
+
+
+def _by_values(connection: duckdb.DuckDBPyConnection) -> pa.Table:
+    """`executed` by way of Python's values."""
+    columns = [(name, kind) for name, kind, *_ in connection.description or ()]
+    values = [list(c) for c in zip(*connection.fetchall(), strict=True)] or [[]] * len(columns)
+    items = (
+        f"unnest(CAST(${i} AS {_with_tuples(kind)}[])) AS c{i}"
+        for i, (_, kind) in enumerate(columns, 1)
+    )
+    found = relation(connection, f"SELECT {', '.join(items)}", params=values).to_arrow_table()
+    return found.rename_columns([name for name, _ in columns])
 
 
 _BATCH = 1_000_000
