@@ -87,6 +87,8 @@ class FromBinder(Items):
         added = len(self.conditions) > waiting and join_kind not in plain
         if added or (self.conditions and join_kind in ("right", "full")):
             raise NotTaken("a subquery in a condition below an outer join")
+        if method == "ASOF" and len(self.conditions) > waiting:  # they choose who is the nearest
+            raise NotTaken("a correlated right side of an ASOF join")
         relations = [*left[1], *right[1]]
         if using:
             conditions, relations = self._using(left, right, using, join_kind, method == "ASOF")
