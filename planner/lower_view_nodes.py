@@ -10,7 +10,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from tidewheel.engine.kernels.duckdb import STATE
+from tidewheel.engine.kernels.duckdb import unnamed
 from tidewheel.engine.operators import tally
 from tidewheel.engine.operators.linear import Concat
 from tidewheel.engine.operators.operator import Source
@@ -55,8 +55,8 @@ def _scan(low: ViewLowering, node: L.Scan) -> Stream:
     if key is None:
         raise NoDeltaRule(f"a table whose place is not certain: {node.table}")
     for c in node.columns:
-        if STATE in c.type:
-            raise NoDeltaRule(f"{c.label} is an {STATE}, which Arrow does not know")
+        if odd := unnamed(c.type):
+            raise NoDeltaRule(f"{c.label} is {odd}, or has one in it")
     types = low.run.arrow([c.type for c in node.columns])
     schema = Schema((c.name for c in node.columns), types)
     for known in low.inputs:

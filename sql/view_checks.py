@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tidewheel.engine.kernels.duckdb import STATE
+from tidewheel.engine.kernels.duckdb import unnamed
 from tidewheel.engine.quoting import key_of, quoted
 from tidewheel.sql import errors, introspection, view_text
 from tidewheel.sql.reads import Names, Relation
@@ -223,13 +223,14 @@ def check_types(
                 f"a maintained view can't keep {column}, which is a VARIANT",
                 "cast it to JSON, VARCHAR, or the type that its values have",
             )
-        if STATE in kind:
-            raise refusal(
-                statement,
-                parsed,
-                f"a maintained view can't keep {column}, which is an {STATE}",
-                "keep what finalize() makes of it",
+        if odd := unnamed(kind):
+            cure = (
+                "keep what finalize() makes of it"
+                if odd.endswith("STATE")
+                else "cast it to VARCHAR"
             )
+            does = f"a maintained view can't keep {column}, which is {odd}"
+            raise refusal(statement, parsed, does, cure)
 
 
 def named_query(parsed: view_text.CreateView, names: Sequence[str], columns: Sequence[str]) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import duckdb
 
 from tidewheel.engine.arrow import Exchanged, pa
-from tidewheel.engine.kernels.duckdb import STATE
+from tidewheel.engine.kernels.duckdb import unnamed
 from tidewheel.engine.quoting import quoted
 from tidewheel.sql import collations, errors, hidden, plain_view, view_text
 from tidewheel.sql.maintenance import Maintenance
@@ -169,7 +169,7 @@ class Creation(Checks):
                 if bound.schema:  # else it is kept whole, and only DuckDB knows its columns
                     columns = list(bound.schema)
                     types = [c.type for c in columns]
-                    if any(STATE in t for t in types):
+                    if any(map(unnamed, types)):
                         return self.host_query(sql, reads), types
                     return plain_view.no_rows(columns, self.arrow(types)), types
             except (errors.Error, duckdb.Error):
@@ -178,9 +178,7 @@ class Creation(Checks):
         types = [""] * rows.num_columns
         with suppress(duckdb.Error):  # what only Tidewheel can run
             told = [t for _, t in hidden.describe(self.host.connection, sql, None)]
-            if any(STATE in t for t in told) or any(
-                f.metadata or _loses(f.type) for f in rows.schema
-            ):
+            if any(map(unnamed, told)) or any(f.metadata or _loses(f.type) for f in rows.schema):
                 types = told
         return rows, types
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import duckdb
 
 from tidewheel.engine.arrow import pa
-from tidewheel.engine.kernels.duckdb import STATE, arrow_types, rows_of, schema_of, states_of
+from tidewheel.engine.kernels.duckdb import arrow_types, rows_of, schema_of, states_of, unnamed
 from tidewheel.engine.quoting import key_of
 from tidewheel.sql import hidden
 from tidewheel.sql.capture import TableInfo
@@ -49,12 +49,12 @@ def table_info(
             continue
         name = relation.quoted
         labels, types = zip(*hidden.describe(connection, f"FROM {name}", None), strict=True)
-        states = any(STATE in t for t in types)
-        if states:
+        odd = any(map(unnamed, types))
+        if odd:
             arrow = schema_of(connection, f"FROM {name} LIMIT 0", {})
         else:
             arrow = pa.schema(zip(labels, arrow_types(connection, types), strict=True))
-        plain = not states and all(map(_is_plain, arrow.types))
+        plain = not odd and all(map(_is_plain, arrow.types))
         dates = any(map(pa.types.is_date32, arrow.types))  # Python's last day may be infinity
         found[key] = TableInfo(
             name,
@@ -62,11 +62,11 @@ def table_info(
             tuple(primary.get(key, ())),
             key in triggers,
             arrow if plain and not dates else None,
-            Schema.of(arrow) if not states and all(map(_is_held, arrow.types)) else None,
+            Schema.of(arrow) if not odd and all(map(_is_held, arrow.types)) else None,
             key in referenced,
             key in wanted,
             tuple(i for i, t in enumerate(arrow.types) if _has_alike(t)),
-            states=states_of(connection, name) if states else {},
+            states=states_of(connection, name) if odd else {},
         )
     return found
 

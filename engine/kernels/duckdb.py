@@ -66,6 +66,16 @@ def relation(
 
 STATE = "AGGREGATE_STATE"
 """The type of what EXPORT_STATE gives."""
+_EMPTY = re.compile(r"\b(?:TUPLE|STRUCT)\b(?=$|[,)\[])")
+
+
+def unnamed(kind: str) -> str | None:
+    """What a type has in it of which no type can be told by its name alone."""
+    if STATE in kind:
+        return f"an {STATE}"
+    return "a row without columns" if _EMPTY.search(kind) else None
+
+
 _ENDS = ("hugeint", "uhugeint", "boolean", "uuid", "bit", "time with time zone", "bignum")
 """DuckDB 2.0.1 ends the process when it makes lossless Arrow of states that are kept as these."""
 
