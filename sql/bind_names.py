@@ -19,6 +19,7 @@ SUBQUERY = "__tw_subquery"
 _LEFT_ALONE = (exp.Columns, exp.PositionalColumn)
 _BY_NAME = {"alias", "struct_pack", "struct_insert", "struct_update"}
 _WRAPPERS = (exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)
+_NO_VALUES = (exp.Identifier, exp.Ordered)  # they may be written as what they hold is
 
 Lookup = Callable[[list[str], exp.Column], exp.Expr]
 Labels = Callable[[list[str]], "str | None"]
@@ -340,7 +341,7 @@ class Aggregates:
 
         def walk(node: exp.Expr) -> exp.Expr:
             key = None
-            if isinstance(node, exp.Column) or not (plain or isinstance(node, exp.Identifier)):
+            if isinstance(node, exp.Column) or not (plain or isinstance(node, _NO_VALUES)):
                 key = keys.get(to_sql(node))
             if key is not None:
                 return key.copy()

@@ -83,7 +83,8 @@ def test_views_over_rows_without_columns():
         "others": "SELECT k % 2 AS h, sum(k) AS s FROM t GROUP BY ALL",
         "texts": "SELECT r::VARCHAR AS text, count(*) AS n FROM t GROUP BY ALL",
     }
-    made = "CREATE TABLE t AS SELECT i AS k, row() AS r, [row(), NULL] AS l, struct_pack() AS e FROM range(5) AS x(i)"
+    columns = "i AS k, row() AS r, [row(), NULL] AS l, struct_pack() AS e"
+    made = f"CREATE TABLE t AS SELECT {columns} FROM range(5) AS x(i)"
     con.execute(made)
     plain.execute(made)
     for view, query in queries.items():

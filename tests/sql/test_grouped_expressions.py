@@ -41,3 +41,16 @@ SELECT a % 3, max(b) > ALL (SELECT d FROM r WHERE r.c <> l.a % 3) FROM l GROUP B
 def test_by_more_than_equality(query: str) -> None:
     """The distinct values of columns are joined into these, before anything is grouped."""
     follow(query, SETUP, random.Random(len(query)), incremental=False)
+
+
+WINDOWS = """
+SELECT a, sum(b) FROM l GROUP BY a QUALIFY dense_rank() OVER (ORDER BY sum(b)) < 3
+SELECT a % 2, a, sum(b) FROM l GROUP BY 1, 2 QUALIFY dense_rank() OVER (PARTITION BY a % 2 ORDER BY sum(b)) = 1
+SELECT a % 3, count(*) FROM l GROUP BY a % 3 QUALIFY dense_rank() OVER (ORDER BY a % 3) <= 2
+SELECT a, b, sum(a) FROM l GROUP BY CUBE (a, b) QUALIFY dense_rank() OVER (PARTITION BY b ORDER BY sum(a), a) < 3
+""".strip().splitlines()  # noqa: E501
+
+
+@pytest.mark.parametrize("query", WINDOWS)
+def test_windows_ordered_by_what_the_list_has(query: str) -> None:
+    follow(query, SETUP, random.Random(len(query)))
