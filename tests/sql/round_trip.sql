@@ -156,3 +156,4 @@ select map[1], map.x, map {'a': map}, map([a], [b])[1], a::map(integer, integer)
 select between, insert, values, cube, rollup, if, if(if, between, 1), [x for x in l if x > 1] from between join values on between.if = values.between where between between 1 and 2 and if group by cube, rollup
 select insert.a, x between 0 and cube, x not between 1 and 2 from insert, values as insert group by rollup(cube), cube(rollup, a)
 select apply(l, lambda x: x + a), reduce(l, lambda x, y: x + y), reduce(l, lambda x, y: x + y, 0), apply.a from t as apply
+select range < 5, list < struct, t.row < object, row(a, b) < row(1, 2), case when row(a) < row(b) then range end, array(select 1) < [2], map([a], [b]) < map {1: 2}, x::map(integer, integer) from t where row<row or b>row and range<range

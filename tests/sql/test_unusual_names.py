@@ -1,9 +1,10 @@
-"""Names of databases, schemas, tables and views with dots in them, and letters outside ASCII."""
+"""Names with dots in them, letters outside ASCII, and of types in front of a ``<``."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+import duckdb
 import pytest
 
 import tidewheel
@@ -93,3 +94,33 @@ def test_letters_outside_ascii(ddl: str) -> None:
         con.execute(ddl)
         with pytest.raises(tidewheel.NotSupportedError, match="but for the case of a letter"):
             con.execute('CREATE MATERIALIZED VIEW v AS SELECT sum(i) AS s FROM "Ä"')
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT range, range < 2 AS less FROM t WHERE row < 3 OR range<list",
+        "SELECT struct < 2 AS few, count(*) AS n FROM t GROUP BY struct < 2 HAVING max(list) < 9",
+        "SELECT list FROM t WHERE row(range, list) < row(2, 2)",
+        "SELECT max(list) AS m FROM t GROUP BY row(range, row) HAVING row(range, row) < (2, 5)",
+    ],
+)
+def test_types_in_front_of_a_less_than_are_names(query: str) -> None:
+    """sqlglot reads ``range < 2`` as the beginning of a type, as STRUCT<a INT> is in BigQuery."""
+    with tidewheel.connect() as con, duckdb.connect() as duck:
+        for each in (con, duck):
+            each.execute(
+                'CREATE TABLE t (range INTEGER, list INTEGER, struct INTEGER, "row" INTEGER)'
+            )
+        con.execute(f"CREATE MATERIALIZED VIEW v AS {query}")
+        kept = con.execute("SELECT maintenance FROM tidewheel_views()").fetchall()
+        assert kept == [("incremental",)]
+        for change in (
+            "INSERT INTO t VALUES (1, 1, 1, 1), (2, 1, 2, 4), (2, 3, 1, 2), (NULL, 1, NULL, 2)",
+            "UPDATE t SET list = 1, struct = 3 WHERE list = 3",
+            "DELETE FROM t WHERE range = 1",
+        ):
+            for each in (con, duck):
+                each.execute(change)
+            expected = sorted(duck.execute(query).fetchall(), key=str)
+            assert sorted(con.execute("FROM v").fetchall(), key=str) == expected
