@@ -93,10 +93,7 @@ class SubqueryForms:
             query = self._query(node, node.args["query"], scope)
             if not isinstance(query, BoundQuery):
                 return walk(query)
-            operands = node.this.expressions if isinstance(node.this, exp.Tuple) else [node.this]
-            bound = [walk(o) for o in operands]
-            if len(bound) != len(query.columns):
-                raise NotTaken("IN compares a row with a subquery of another width")
+            bound = [walk(o) for o in _operands(node.this, query, "IN")]
             return self._subqueries.add("in", query, bound, node.args["query"])
         if isinstance(node, exp.Binary):
             return self._quantified(node, walk, scope)
@@ -248,12 +245,25 @@ class SubqueryForms:
             query = self._binder.query(quantified.summary(node.expression.this.unnest()), scope)
             written = node.expression.this
             return self._subqueries.add("ends", query, [walk(node.this)], written, quantified)
-        operands = node.this.expressions if isinstance(node.this, exp.Tuple) else [node.this]
-        if len(operands) != len(query.columns):
-            raise NotTaken("ANY compares a row with a subquery of another width")
-        bound = [walk(o) for o in operands]
+        bound = [walk(o) for o in _operands(node.this, query, "ANY")]
         found = self._subqueries.add("in", query, bound, node.expression.this)
         return found if is_any else exp.Not(this=found)
+
+
+def _operands(value: exp.Expr, query: BoundQuery, form: str) -> list[exp.Expr]:
+    """The values that are compared with the columns of `query`; a row with a column of rows."""
+    is_row = isinstance(value, exp.Tuple) or (
+        isinstance(value, exp.Anonymous) and value.name.lower() == "row"
+    )
+    parts = value.expressions if is_row else [value]
+    if len(parts) == len(query.columns):
+        if len(parts) > 1 and any("TUPLE(" in c.type for c in query.columns):
+            # Beside a NULL of another column DuckDB finds a row with NULLs neither equal nor not.
+            raise NotTaken(f"{form} over several columns, one of them of rows")
+        return parts
+    if len(query.columns) == 1 and query.columns[0].type.startswith("TUPLE("):
+        return [value]
+    raise NotTaken(f"{form} compares a row with a subquery of another width")
 
 
 def _of_one_group(
