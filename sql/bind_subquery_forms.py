@@ -181,7 +181,7 @@ class SubqueryForms:
             by_name = item.alias.lower() not in map(str.lower, self._labels(query, scope))
         by_name = by_name and key.this.name.lower() == item.alias_or_name.lower()
         if not by_number and not by_name:
-            raise NotTaken("ARRAY over groups, distinct or limited rows, by more than their values")
+            return self._as_list_of_first(query, scope)
         value = exp.column(VALUE)
         listed = exp.Order(
             this=value, expressions=[exp.Ordered(**{**key.args, "this": value.copy()})]
@@ -189,6 +189,34 @@ class SubqueryForms:
         call = exp.Anonymous(this="list", expressions=[listed])
         of_none = exp.Coalesce(this=call, expressions=[exp.Array()])
         return exp.Subquery(this=exp.select(of_none).from_(values_of(query)))
+
+    def _as_list_of_first(self, query: exp.Expr, scope: Scope) -> exp.Expr:
+        """``ARRAY(SELECT e FROM … ORDER BY k LIMIT 3)``: the list of those rows' e, by their k."""
+        if not isinstance(query, exp.Select) or any(query.args.get(k) for k in _NOT_FIRST):
+            raise NotTaken("ARRAY over groups, distinct or limited rows, by more than their values")
+        value = query.expressions[0].unalias()
+        if self._aggregates.found_in(value) or value.find(exp.Window, exp.Explode, exp.Star):
+            raise NotTaken("ARRAY over groups, distinct or limited rows, by more than their values")
+        alias = query.expressions[0].alias.lower()
+        called = alias and any(_calls(k, alias) for k in query.args["order"].expressions)
+        if called and alias in map(str.lower, self._labels(query, scope)):
+            # DuckDB limits the rows by the alias, and then lists them by the column.
+            raise NotTaken("ARRAY over limited rows by a name of both SELECT and FROM")
+        keys = self._order_of_list(query, scope)
+        first = query.copy()
+        first.set("expressions", [value.copy(), *(k.this.copy() for k in keys)])
+        first.set("order", exp.Order(expressions=[k.copy() for k in keys]))
+        names = [VALUE, *(f"{VALUE}_{i}" for i in range(len(keys)))]
+        rows = values_of(first)
+        rows.args["alias"].set("columns", [exp.to_identifier(n) for n in names])
+        by = [
+            exp.Ordered(**{**k.args, "this": exp.column(n)})
+            for k, n in zip(keys, names[1:], strict=True)
+        ]
+        listed = exp.Order(this=exp.column(VALUE), expressions=by)
+        call = exp.Anonymous(this="list", expressions=[listed])
+        of_none = exp.Coalesce(this=call, expressions=[exp.Array()])
+        return exp.Subquery(this=exp.select(of_none).from_(rows))
 
     def _order_of_list(self, query: exp.Select, scope: Scope) -> list[exp.Expr]:
         """ORDER BY of an ARRAY's rows: what list(… ORDER BY …) asks for, which has no aliases.
@@ -300,7 +328,8 @@ def _calls(key: exp.Expr, name: str) -> bool:
 
 _NOT_ONE = (exp.Columns, exp.Window, exp.Explode, exp.Unnest)
 _MORE = ("group", "qualify", "distinct", "limit", "offset", "order", "windows")
-_NOT_ROWS = ("group", "having", "qualify", "distinct", "limit", "offset", "with_")
+_NOT_FIRST = ("group", "having", "qualify", "distinct", "with_")
+_NOT_ROWS = (*_NOT_FIRST, "limit", "offset")
 
 
 def _sides(query: exp.Expr) -> tuple[exp.Expr, exp.Expr] | None:
