@@ -27,6 +27,10 @@ _CURES = {
     r"Cannot (drop|change the type of) this column: an index depends on it": Cure(
         f"DROP INDEX first, and make it again: {_INDEXES}", 2
     ),
+    r"Violates foreign key constraint because key .* is still referenced": Cure(
+        "rows of another table refer to this one; those that this transaction has deleted count "
+        "until it is committed, and an UPDATE of an indexed column or of a list is a DELETE, too"
+    ),
 }
 _MAIN_KEY = re.compile(r'Could not drop the table because .* of the table "(.*)"')
 

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 _NO_TABLE = re.compile(r"Table with name (\w+) does not exist")
 _NO_ROWS = re.compile(rf'Table with name "?({row_name("")}.*~\w+)"? does not exist')
+# What DuckDB makes of a MemoryError while it reads an object of Python's.
+_NOT_EXPORTED = re.compile(r"exporting a stream from the object registered as .* MemoryError")
 _TRIGGER_READS = re.compile(
     rf'(Trigger ".*") cannot reference "{row_name("")}(.*)~\w+" from a different catalog'
 )
@@ -43,14 +45,12 @@ def translated(
     if isinstance(error, Interrupted) or (ended and session.interrupted.is_set()):
         return session.interruption()
     if isinstance(error, MemoryError):
-        return errors.OperationalError(
-            f"out of memory: {error}" if isinstance(error, Excess) else "out of memory",
-            hint="a maintained view, or a recursion, met more rows than fit: joins without an "
-            "equality meet all pairs, and a recursion can be bounded by max_recursive_rows",
-        )
+        return _full(f"out of memory: {error}" if isinstance(error, Excess) else "out of memory")
     report = diagnose.read(error)
     if report is None:
         return None
+    if _NOT_EXPORTED.match(report.message) is not None:
+        return _full("out of memory")
     # A transaction that failed, the user's or an implicit one, takes no further statement; and
     # where there is none, the database may not even be open.
     stated = bool(statement.text)
@@ -80,6 +80,14 @@ def translated(
         at = statement.script[place : place + found.length]
         found.hint = wrong_kind.hint(found.message, at, session.views.named(at)) or found.hint
     return found
+
+
+def _full(message: str) -> errors.Error:
+    return errors.OperationalError(
+        message,
+        hint="a maintained view, or a recursion, met more rows than fit: joins without an "
+        "equality meet all pairs, and a recursion can be bounded by max_recursive_rows",
+    )
 
 
 def _located(

@@ -42,6 +42,14 @@ def test_place_and_cure(con: tidewheel.Connection, sql: str, column: int, hint: 
     assert hint in (caught.value.hint or "")
 
 
+@pytest.mark.parametrize("sql", ["DELETE FROM p", "BEGIN; DELETE FROM f; DELETE FROM p"])
+def test_a_row_that_others_refer_to(con: tidewheel.Connection, sql: str) -> None:
+    con.execute("INSERT INTO p VALUES (1); INSERT INTO f VALUES (1)")
+    with pytest.raises(tidewheel.IntegrityError) as caught:
+        con.execute(sql)
+    assert "until it is committed" in (caught.value.hint or "")
+
+
 @pytest.mark.parametrize("sql", ["COPY t FROM '{}'", "SELECT * FROM read_csv('{}')"])
 def test_a_file_that_is_no_csv(con: tidewheel.Connection, tmp_path: Path, sql: str) -> None:
     path = tmp_path / "bad.csv"

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 import tidewheel
+from tidewheel.engine.arrow import Exchanged
 from tidewheel.engine.operators.ranged import RangeJoin
 from tidewheel.planner import view_choice, view_kernels
 from tidewheel.sql import view_text
@@ -244,6 +245,21 @@ def test_a_change_that_does_not_fit_the_memory(monkeypatch: pytest.MonkeyPatch) 
     con.execute("INSERT INTO t VALUES (4)")
     assert con.execute("VERIFY VIEW first").fetchall() == []
     assert con.execute("VERIFY VIEW pairs").fetchall() == []
+
+
+def test_rows_that_do_not_fit_the_memory_as_they_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    con = tidewheel.connect()
+    con.execute("CREATE TABLE t (a INT); INSERT INTO t VALUES (1), (2)")
+    con.execute("CREATE MATERIALIZED VIEW v AS SELECT DISTINCT a FROM t")
+
+    def full(*_: object) -> None:
+        raise MemoryError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Exchanged, "__arrow_c_stream__", full)
+        with pytest.raises(tidewheel.OperationalError, match=r"^out of memory\n.*more rows"):
+            con.execute("SELECT a + 1 FROM v")
+    assert con.execute("SELECT sum(a + 1) FROM v").fetchall() == [(5,)]
 
 
 @pytest.mark.parametrize(
