@@ -19,11 +19,6 @@ class Item:
     aliased: bool
 
 
-def reads_column(expression: exp.Expr) -> bool:
-    """Is there anything to group by? DuckDB's GROUP BY ALL leaves out what reads no column."""
-    return expression.find(exp.Column) is not None
-
-
 @dataclass(slots=True)
 class Clauses:
     """Bound expressions that are still to be computed; a clause that is done with is empty.

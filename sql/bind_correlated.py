@@ -138,6 +138,10 @@ class Correlation:
             raise NotTaken(f"{what} over rows chosen by more than equality")
         return [e.copy() for e in self._each or ()]
 
+    def reads_own(self, expression: exp.Expr) -> bool:
+        """Does it read a column of this SELECT's rows? What does not is no key of GROUP BY ALL."""
+        return not references(expression) <= self.met.union(c.name for c in self.around())
+
     def around(self) -> tuple[Column, ...]:
         """The columns of the SELECTs around."""
         return () if self._outer is None else self._outer.columns_around()

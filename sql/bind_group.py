@@ -12,7 +12,7 @@ from sqlglot import exp
 from tidewheel.planner.logical import Aggregate, Column, Named, Node, references
 from tidewheel.planner.text import cast_to, column, to_sql
 
-from .bind_clauses import Item, reads_column
+from .bind_clauses import Item
 from .bind_names import Aggregates
 from .bind_query import names_of
 from .bind_scope import NotTaken
@@ -145,9 +145,10 @@ class Grouping:
         if group is None:
             return [()]
         if group.args.get("all"):
+            reads_own = self._select._correlation.reads_own
             keys = [i.expr for i in items if not self._functions.found_in(i.expr)]
-            keys += self._asked({to_sql(bare(k)) for k in keys})
-            return [tuple(bare(k) for k in keys if reads_column(k))]
+            asked = self._asked({to_sql(bare(k)) for k in keys})
+            return [tuple(bare(k) for k in (*filter(reads_own, keys), *asked))]
         if group.args.get("totals"):
             raise NotTaken("GROUP BY … WITH TOTALS")
         parts: list[Sets] = []

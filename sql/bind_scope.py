@@ -171,13 +171,28 @@ class Scope:
         """
         scope: Scope | None = self
         while scope is not None:
-            found = scope.find(parts)
+            found = scope.find(parts) or scope.row(parts)
             if found is not None and scope.before:
                 raise NotTaken(f"{'.'.join(parts)} is of a FROM item before this one")
             if found is not None:
                 return found
             scope = scope.parent
         return None
+
+    def items(self, qualifier: Sequence[str]) -> list[Relation]:
+        """The FROM items here that `qualifier` names."""
+        return [r for r in self.relations if r.answers_to(qualifier)]
+
+    def items_around(self, qualifier: Sequence[str]) -> list[Relation]:
+        """Those of the nearest SELECT around that has any; NotTaken as `find_around`."""
+        scope = self.parent
+        while scope is not None:
+            if (found := scope.items(qualifier)) and scope.before:
+                raise NotTaken(f"{'.'.join(qualifier)}.* is of a FROM item before this one")
+            if found:
+                return found
+            scope = scope.parent
+        return []
 
     def columns_around(self) -> tuple[Column, ...]:
         """The columns here and of the SELECTs around, each once."""

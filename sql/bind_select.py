@@ -15,7 +15,7 @@ from tidewheel.planner.logical import (
 from tidewheel.planner.text import column, conjunction, substituted, to_sql
 
 from .bind_calls import unnested, with_windows
-from .bind_clauses import Clauses, Item, reads_column
+from .bind_clauses import Clauses, Item
 from .bind_correlated import Carried, Correlation, lifted
 from .bind_from import FromBinder
 from .bind_having import HavingNames
@@ -85,9 +85,8 @@ class SelectBinder:
         clauses.qualify = [self.clause(c) for c in conjuncts(_this(select, "qualify"))]
         self._correlation.check(clauses, names_of(self._node), self.aggregates)
         aggregated = any(map(self.aggregates.found_in, clauses.exprs()))
-        if group is not None and group.args.get("all") and not aggregated and not clauses.having:
-            # by nothing: DuckDB does not group then
-            group = group if any(reads_column(i.expr) for i in clauses.items) else None
+        if group is not None and (aggregated or not clauses.having) and self._by_nothing(group):
+            group = None
         aggregated = aggregated or group is not None
         unnests = any(i.expr.find(exp.Explode, exp.Unnest) for i in clauses.items)
         one_group = aggregated and group is None and not unnests
@@ -135,6 +134,14 @@ class SelectBinder:
             result.put_off,
             tuple(sorted(self.around.union(around))),
         )
+
+    def _by_nothing(self, group: exp.Group) -> bool:
+        """Is it a GROUP BY ALL without a key? DuckDB does not group then."""
+        from .bind_group import Grouping
+
+        if not group.args.get("all"):
+            return False
+        return Grouping(self, self.aggregates, group, ()).sets(self._clauses.items) == [()]
 
     # -- names
 

@@ -46,7 +46,9 @@ def expanded(
         star = expression
     elif isinstance(expression, exp.Column) and isinstance(expression.this, exp.Star):
         qualifier = [p.name for p in expression.parts[:-1]]
-        found = [r for r in scope.relations if r.answers_to(qualifier)]
+        found = scope.items(qualifier)
+        if not found and _struct(qualifier, scope) is None:
+            found = scope.items_around(qualifier)
         if not found and test is None:
             return _modified(expression.this, _fields(qualifier, scope), scope, clause)
         if len(found) != 1:

@@ -47,6 +47,13 @@ SELECT t.id, q.* FROM t, LATERAL (SELECT * EXCLUDE (x), x + 1 AS y FROM unnest(t
 SELECT t.id, q.* FROM t, LATERAL (SELECT s.* FROM unnest(t.l) s(x)) q
 SELECT t.id, q.* FROM t, LATERAL (SELECT COLUMNS(*) FROM unnest(t.l) s(x)) q
 SELECT t.id, q.* FROM t, LATERAL (SELECT 7 AS c, NULL AS d FROM unnest(t.l) s(x)) q
+SELECT u.y, q.* FROM u, LATERAL (SELECT u.*, t.g FROM t WHERE t.id = u.id) q
+SELECT u.y, q.* FROM u LEFT JOIN LATERAL (SELECT u.* EXCLUDE (id), count(*) AS n FROM t WHERE t.id = u.id) q ON n > 0
+SELECT u.y, q.* FROM u LEFT JOIN LATERAL (SELECT u.* RENAME (y AS w), t.g FROM t WHERE t.id = u.id AND t.g < u.y) q ON true
+SELECT u.id, (SELECT count(*) FROM (SELECT u.*, t.g FROM t WHERE t.id = u.id) w WHERE w.y > w.g) AS n FROM u
+SELECT u.id, q.r FROM u, LATERAL (SELECT u AS r FROM t WHERE t.id = u.id) q
+SELECT u.id, (SELECT u) AS r FROM u WHERE EXISTS (SELECT 1 FROM t WHERE {'id': t.id, 'y': t.g} <> u)
+SELECT u.id, q.* FROM u, LATERAL (SELECT u.* FROM t AS u WHERE u.g = 1) q
 SELECT t.id, q.* FROM t, LATERAL (SELECT x, row_number() OVER () AS n FROM unnest(t.l) s(x)) q
 SELECT t.id, q.* FROM t LEFT JOIN LATERAL (SELECT x FROM unnest(t.l) s(x) WHERE x > 5) q ON true
 SELECT t.id, q.* FROM t LEFT JOIN (SELECT unnest(t.l) AS x) q ON q.x = t.id + 4
@@ -120,3 +127,20 @@ def test_a_value_of_two_selects_further_out_is_told_by_name() -> None:
         assert reason == "a lateral subquery that refers further out"
         con.execute("INSERT INTO u VALUES (2, 2); UPDATE t SET g = 4 WHERE id = 3")
         assert con.execute("VERIFY VIEW v").fetchall() == []
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT q.* FROM u, LATERAL (SELECT u.*, t.g FROM t WHERE t.id = u.id) q",
+        "SELECT q.* FROM u, LATERAL (SELECT u AS r, t.g FROM t WHERE t.id = u.id) q",
+        "SELECT (SELECT u) AS r FROM u",
+    ],
+)
+def test_all_of_an_item_around_is_kept_by_changes(query: str) -> None:
+    with tidewheel.connect(threads=1) as con:
+        for statement in SETUP:
+            con.execute(statement)
+        con.execute(f"CREATE MATERIALIZED VIEW v AS {query}")
+        kept = con.execute("SELECT maintenance FROM tidewheel_views()").fetchall()
+        assert kept == [("incremental",)]
