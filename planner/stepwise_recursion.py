@@ -5,10 +5,12 @@ count the last step's rows, look at all so far (`recurring.t`) … The loop has 
 each thing that an iteration computes from the last one's:
 
     found   the step over `new` and `t`; in the first iteration the anchor
-    new     those of them that `t` has not, which the next step reads (UNION ALL: `found`)
+    new     those of them that `t` has not, which the next step reads (UNION ALL: all of `found`)
     t       `t` and `new`. USING KEY: `found`, and the rows of `t` whose keys it has not
     begun   a row, from the second iteration on
     again   a row, from the third iteration on
+    turn    USING KEY with UNION ALL: a row in every other iteration while `found` has any, so that
+            rows that are found again and again are seen to go round for ever
 
 The second iteration runs the step even if there is no anchor, others if the last one found
 something new. Where the step may have rows of none, this is a condition of its own.
@@ -55,14 +57,12 @@ def step_by_step(node: L.LetRec) -> L.LetRec:
         alone = len(node.bindings) == 1 and b.kind not in ("mutual", "improve")
         if not alone or b.anchor is None or reads_old(*b.steps):
             raise
-    if b.kind == "using_key" and b.every:
-        # (tables that stay as they are would end it, where the query goes on)
-        raise NoDeltaRule("USING KEY with UNION ALL")
     if any(c.type in ("DOUBLE", "FLOAT") for c in b.columns) and any(map(_sums, b.steps)):
         # Ranks and means: one change moves every row of every iteration.
         raise NoDeltaRule("sums of floating-point numbers in a recursion")
-    found, begun, again = (f"{b.variable}{which}" for which in ("found", "begun", "again"))
-    new = found if b.kind == "union_all" else f"{b.variable}new"
+    names = ("found", "begun", "again", "turn")
+    found, begun, again, turn = (f"{b.variable}{which}" for which in names)
+    new = found if b.every or b.kind == "union_all" else f"{b.variable}new"
     one = (L.Column(f"{begun}_0", "begun", "INTEGER"),)
 
     def table(variable: str, use: str = "") -> L.Node:
@@ -95,11 +95,14 @@ def step_by_step(node: L.LetRec) -> L.LetRec:
         tables[b.variable] = union(table(b.variable), table(new))
     if gated:
         tables[again] = L.Distinct(flag(begun))
+    if b.every:
+        on = L.Project(table(found, "on"), (L.Named(one[0], exp.Literal.number(1)),))
+        tables[turn] = L.Distinct(L.Join(on, flag(turn), "anti"))
     tables[begun] = L.Block("SELECT 1", (), (), one, "a constant")
     return replace(
         node,
         bindings=tuple(
-            L.Binding(v, one if v in (begun, again) else b.columns, None, (step,), "mutual")
+            L.Binding(v, one if v in (begun, again, turn) else b.columns, None, (step,), "mutual")
             for v, step in tables.items()
         ),
     )

@@ -87,6 +87,24 @@ VIEWS = {
     "max(n) + 1 FROM (WITH RECURSIVE i(y, n, k) AS (SELECT x, n, 0 FROM t WHERE n < 4 UNION "
     "SELECT e.b, n, k + 1 FROM i JOIN e ON e.a = i.y WHERE k < 2) SELECT y, n FROM i WHERE k > 0) "
     "GROUP BY y) FROM t",
+    "found first": "WITH RECURSIVE d(x, v) USING KEY (x) AS (SELECT 0, 0 UNION ALL "
+    "(WITH c AS (SELECT e.b AS x, d.v + 1 AS v FROM d JOIN e ON e.a = d.x) SELECT c.x, min(c.v) "
+    "FROM c LEFT JOIN recurring.d r ON r.x IS NOT DISTINCT FROM c.x WHERE r.v IS NULL "
+    "GROUP BY c.x)) FROM d",
+    "core": "WITH RECURSIVE k(x, d, there) USING KEY (x) AS (SELECT x, count(e.b), count(e.b) > 1 "
+    "FROM (SELECT DISTINCT x FROM n) n LEFT JOIN e ON e.a = n.x GROUP BY x UNION ALL "
+    "SELECT k.x, count_if(r.there) AS c, c > 1 FROM k, e, recurring.k r "
+    "WHERE (e.a, e.b) = (k.x, r.x) GROUP BY k.x, k.d HAVING c < k.d) FROM k",
+    "all found": "WITH RECURSIVE t(x, v) USING KEY (x) AS (SELECT x, max(v) FROM n GROUP BY x "
+    "UNION ALL SELECT t.x, least(r.v + 1, 3) FROM t JOIN recurring.t r USING (x) "
+    "WHERE (t.v < 3 OR r.v < 4) AND t.v < 3 + (SELECT count(*) FROM e WHERE w = 9)) FROM t",
+    "one by one": "WITH RECURSIVE c(x, l) USING KEY (x) AS (SELECT DISTINCT x, x FROM n "
+    "WHERE x IS NOT NULL UNION ALL SELECT r.x, f.l FROM (SELECT u.l, v.l AS old FROM "
+    "recurring.c u, recurring.c v, e WHERE (e.a, e.b) = (u.x, v.x) AND u.l < v.l "
+    "ORDER BY e.w, u.l, v.l LIMIT 1) f, recurring.c r WHERE r.l = f.old) FROM c",
+    "is there one": "WITH RECURSIVE t(x, n, hit) AS (SELECT a, 0, true FROM e UNION ALL "
+    "SELECT e.b, n + 1, EXISTS (FROM t WHERE x = 3) FROM t JOIN e ON e.a = t.x WHERE n < 3) "
+    "FROM t",
     "in a query": "SELECT n.v, count(d.x), max(d.v) FROM n LEFT JOIN (WITH RECURSIVE d(x, v) "
     "USING KEY (x) AS (SELECT DISTINCT a, 0 FROM e UNION SELECT e.b, max(d.v) + 1 FROM d JOIN e "
     "ON e.a = d.x WHERE d.v < 4 GROUP BY e.b) FROM d) d ON d.x = n.x GROUP BY n.v",
@@ -174,7 +192,10 @@ def test_step_by_step_at_length(name: str, edits: list[str], batch: int, threads
             "WHERE x < 9 GROUP BY x",
             "sums of floating-point numbers",
         ),
-        ("SELECT x, max(v) FROM n GROUP BY x UNION ALL SELECT x + 9, v FROM t WHERE x < 3", "ALL"),
+        (
+            "SELECT x, v FROM n UNION ALL SELECT x + 9, v FROM t WHERE x < 3",
+            "several rows of one key, of which the last counts",
+        ),
     ],
 )
 def test_what_is_computed_anew(query: str, reason: str) -> None:
@@ -192,6 +213,24 @@ def test_what_is_computed_anew(query: str, reason: str) -> None:
             assert kept == sorted(duck.execute(text).fetchall())
         _, found = con._session.views.circuit("memory.main.kept")
         assert reason in found
+
+
+@pytest.mark.parametrize("again", ["v", "1 - v"])
+def test_rows_that_are_found_for_ever(again: str) -> None:
+    """Under UNION ALL the next step reads rows that changed nothing, too."""
+    query = (
+        "WITH RECURSIVE t(x, v) USING KEY (x) AS (SELECT 1, 0 UNION ALL "
+        f"SELECT x, {again} FROM t WHERE EXISTS (FROM n)) FROM t"
+    )
+    with tidewheel.connect() as con:
+        con.execute(SCHEMA)
+        con.execute(f"CREATE MATERIALIZED VIEW kept AS {query}")
+        assert con.execute("FROM kept").fetchall() == [(1, 0)]
+        with pytest.raises(tidewheel.OperationalError, match="never ends: at iteration"):
+            con.execute("INSERT INTO n VALUES (1, 1)")
+        con.execute("INSERT INTO e VALUES (1, 1, 1, 'a')")
+        assert con.execute("FROM n").fetchall() == []
+        assert con.execute("FROM kept").fetchall() == [(1, 0)]
 
 
 def test_operators_that_take_long_to_fill(monkeypatch: pytest.MonkeyPatch) -> None:
