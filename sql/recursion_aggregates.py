@@ -126,6 +126,8 @@ def merges(select: exp.Select) -> Merge | Refusal:
         name = _SIMPLE.get(type(value)) or _PAIRED.get(type(value))
         if name is None or len(own) != 1:
             text = own[0].sql(dialect="duckdb")
+            if isinstance(own[0], exp.GroupConcat):  # (sqlglot writes LISTAGG)
+                text = f"string_agg{text[text.index('(') :]}"
             return refusal(f"{text} can become worse as rows are added", own[0])
         if isinstance(value, (exp.ArgMin, exp.ArgMax)):
             partner = _partner(value, select) if condition is None else None

@@ -120,6 +120,10 @@ REFUSED = {
         "p(a, w) AS (SELECT a, w FROM e UNION SELECT e.b, product(p.w) FROM p JOIN e ON e.a = p.a GROUP BY e.b)",
         "can become worse as rows are added",
     ),
+    "a list as text": (
+        "p(a, s) AS (SELECT a, 'x' FROM e UNION SELECT e.b, string_agg(s, '+' ORDER BY s) FROM p JOIN e ON e.a = p.a GROUP BY e.b)",
+        r"not monotone: string_agg\(s, '\+' ORDER BY s\) can become worse",
+    ),
     "FILTER by the worse ones": (
         "p(a, w) AS (SELECT a, w FROM e UNION SELECT e.b, min(p.w) FILTER (WHERE p.w > 3) FROM p JOIN e ON e.a = p.a GROUP BY e.b)",
         "an improved value may fail the condition p.w > 3",
