@@ -24,6 +24,7 @@ from tidewheel.engine.operators.repeat import Repeat
 from tidewheel.engine.operators.tally import Tally
 from tidewheel.engine.state.delta import Schema
 from tidewheel.planner import logical as L
+from tidewheel.planner.lower_recursion import DEFAULT_ROUNDS
 from tidewheel.planner.lower_view import NoDeltaRule, Stream, ViewLowering, lowers
 from tidewheel.planner.lower_view_fixpoint import fixpoint
 from tidewheel.planner.lower_view_repeat import repeat
@@ -80,6 +81,8 @@ def _let_rec(low: ViewLowering, node: L.LetRec) -> Stream:
     watch = Watch(given[0])
     loop = Loop(outer.depth, watch, f"recursion {first}", *_limit(node))
     loop.slow = node.bindings is not given
+    if loop.slow:
+        watch.most = DEFAULT_ROUNDS  # as the query has, whose iterations these are
     if closed:
         watch.closed = loop
     elif limit is None and all(b.kind == "mutual" for b in node.bindings):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tidewheel.engine.operators.budget import BOUNDS, Meter
+from tidewheel.engine.operators.budget import BOUNDS, DEFAULT_ITERATIONS, Meter
 from tidewheel.engine.operators.circuit import Loop
 from tidewheel.engine.operators.cycle import Cycle, Drift, changes
 from tidewheel.engine.operators.operator import Operator
@@ -27,6 +27,8 @@ class Watch:
         self._meter: Meter | None = None
         self.closed: Loop | Repeat | None = None
         """A loop whose rows at one counter follow from those at the last one, and nothing else."""
+        self.most = DEFAULT_ITERATIONS
+        """Iterations, where the statement has no bound for them."""
         self.whole: Loop | None = None
         """A loop whose tables at one counter follow likewise."""
         self._seen: tuple[int, Cycle | Drift] = -1, Cycle()
@@ -44,7 +46,7 @@ class Watch:
         meter = self._meter
         if meter is None or meter.asked is not bounds:
             name = f'"{self._label}" of a maintained view'
-            budget = bounds.filled()
+            budget = bounds.filled(self.most)
             meter = self._meter = Meter(budget, name, self._kind, reports=False, asked=bounds)
         since = self._since(counters)
         if since is not None:

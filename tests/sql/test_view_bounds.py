@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 import tidewheel
+from tidewheel.planner import lower_view_recursion, view_choice
 
 WAYS = """
 create materialized view ways as
@@ -196,3 +197,22 @@ def test_what_is_no_time(connection: tidewheel.Connection) -> None:
     with pytest.raises(tidewheel.ProgrammingError, match="soon is no value") as caught:
         connection.execute("set statement_timeout = 'soon'")
     assert "500ms, 2s or 1min" in str(caught.value)
+
+
+@pytest.mark.parametrize("union", ["UNION", "UNION ALL"])
+def test_iterations_that_are_those_of_the_query_end_where_its_do(
+    monkeypatch: pytest.MonkeyPatch, union: str
+) -> None:
+    monkeypatch.setattr(view_choice, "AT_ONCE", 1e9)  # its operators are filled
+    monkeypatch.setattr(lower_view_recursion, "DEFAULT_ROUNDS", 50)
+    with tidewheel.connect() as con:
+        con.execute("CREATE TABLE s (k INTEGER)")
+        con.execute(
+            "CREATE MATERIALIZED VIEW v AS WITH RECURSIVE t(k, n) USING KEY (k) AS "
+            f"(SELECT 1, 0 {union} SELECT k, n + 1 FROM t WHERE EXISTS (FROM s)) FROM t"
+        )
+        assert con.execute("FROM v").fetchall() == [(1, 0)]
+        with pytest.raises(tidewheel.OperationalError, match="max_iterations = 50"):
+            con.execute("INSERT INTO s VALUES (1)")
+        assert con.execute("FROM s").fetchall() == []
+        assert con.execute("FROM v").fetchall() == [(1, 0)]
