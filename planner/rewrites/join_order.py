@@ -17,6 +17,8 @@ from sqlglot import exp
 from tidewheel.planner.conditions import equality
 from tidewheel.planner.logical import (
     Aggregate,
+    Column,
+    Distinct,
     EquiKey,
     Filter,
     Join,
@@ -37,7 +39,7 @@ from tidewheel.planner.rewrites.join_graph import (
     join_graph,
 )
 from tidewheel.planner.rewrites.measured import UNKNOWN, Measures, countable
-from tidewheel.planner.text import conjunction
+from tidewheel.planner.text import column, conjunction
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +89,7 @@ def _reordered(node: Node, measures: Measures, done: _Done) -> Node:
         )
         return replace(node, bindings=bindings, body=_in_best_order(node.body, measures, done))
     if isinstance(node, Join) and node.kind in ("semi", "anti"):
-        below = _below_joins(node, measures, done)
+        below = _below_joins(node, measures, done) or _between_joins(node, measures, done)
         if below is not None:
             return below
     if isinstance(node, Join) and node.kind in ("inner", "cross"):
@@ -150,14 +152,7 @@ def _below_joins(node: Join, measures: Measures, done: _Done) -> Node | None:
 
     None where that is not certain, or the joins have fewer rows than that relation.
     """
-    joins = node.left
-    while isinstance(joins, Project) and all(_as_it_is(e) for e in joins.exprs):
-        joins = joins.input
-    if not isinstance(joins, Join | Filter):
-        return None
-    relations: list[Node] = []
-    conditions: list[exp.Expr] = []
-    flatten(joins, relations, conditions)
+    relations, conditions = _flat(node.left)
     reads = set().union(*(references(k.left) for k in node.keys))
     reads |= references(node.residual) - {c.name for c in node.right.schema}
     homes = [i for i, r in enumerate(relations) if reads <= {c.name for c in r.schema}]
@@ -178,6 +173,55 @@ def _below_joins(node: Join, measures: Measures, done: _Done) -> Node | None:
         {c: min(d, few) for c, d in home.distinct.items()},
     )
     return in_order(_ordered(parts, conditions).node, node.schema)
+
+
+def _between_joins(node: Join, measures: Measures, done: _Done) -> Node | None:
+    """A semi join over relations that nothing but its keys brings together, as inner joins.
+
+    Each row finds one of the right side's distinct keys at most. None where it is of another kind,
+    or all pairs would have to be made in any case.
+    """
+    relations, conditions = _flat(node.left)
+    if node.kind == "anti" or node.residual is not None or len(relations) < 2:
+        return None
+    if any(map(recursive, relations)):
+        return None
+    keys = [
+        Named(Column(f"{node.right.schema[0].name}__key{i}", "key", ""), key.right.copy())
+        for i, key in enumerate(node.keys)
+    ]
+    equal = [
+        (exp.NullSafeEQ if key.null_safe else exp.EQ)(
+            this=key.left.copy(), expression=column(each.column.name)
+        )
+        for key, each in zip(node.keys, keys, strict=True)
+    ]
+    right = Distinct(Project(_in_best_order(node.right, measures, done), tuple(keys)))
+    relations = [_kept(_in_best_order(r, measures, done), conditions) for r in relations]
+    parts = _measured([*relations, right], [*conditions, *equal], measures)
+    if not _has_pairs(_ordered(parts[:-1], [*conditions]).node):
+        return None
+    whole = _ordered(parts, [*conditions, *equal]).node
+    return None if _has_pairs(whole) else in_order(whole, node.schema)
+
+
+def _has_pairs(joins: Node) -> bool:
+    """Do rows meet without an equality?"""
+    while isinstance(joins, Filter):
+        joins = joins.input
+    if not isinstance(joins, Join) or joins.kind not in ("inner", "cross"):
+        return False
+    return joins.kind == "cross" or _has_pairs(joins.left) or _has_pairs(joins.right)
+
+
+def _flat(joins: Node) -> tuple[list[Node], list[exp.Expr]]:
+    """The relations of inner joins, below projections that compute nothing, and all conditions."""
+    relations: list[Node] = []
+    conditions: list[exp.Expr] = []
+    while isinstance(joins, Project) and all(_as_it_is(e) for e in joins.exprs):
+        joins = joins.input
+    flatten(joins, relations, conditions)
+    return relations, conditions
 
 
 def _as_it_is(e: Named) -> bool:

@@ -121,3 +121,6 @@ select a, unnest({'p': a + 1, 'q': b}) from t where a is not null;
 select x.p, count(*) from (select unnest(case when d > 1 then {'p': b, 'q': d} end) from t) as x group by x.p;
 select a, d from t qualify dense_rank() over (order by d::varchar desc) <= 2;
 select b, sum(d)::integer as s from t group by b qualify dense_rank() over (order by sum(d)::integer desc) <= 2;
+select t.b,u.c from t,u where (t.a,u.c) in (select a,b from t);
+select t.a,u.c from t,u where exists(select 1 from u x,t y where x.c=y.b and x.a=t.a and y.b is not distinct from u.c);
+select count(*) n from t,u,t z where z.d=t.d and (t.a,u.a) in (select u.a,t.a from t join u on t.b=u.c);
