@@ -16,17 +16,16 @@ from typing import Final, cast
 
 import numpy as np
 
-from tidewheel.engine.state.columns import Index, Mask
+from tidewheel.engine.state.columns import Index
 from tidewheel.engine.state.delta import Delta, Int64s
 from tidewheel.engine.state.dense import LEAST, Dense
+from tidewheel.engine.state.found import CACHED, collect, netted, without_none
 from tidewheel.engine.state.head import Head
-from tidewheel.engine.state.memory import ensure
 from tidewheel.engine.state.merge import Merge
 from tidewheel.engine.state.order import argsort, begins
 from tidewheel.engine.state.run import Layout, Rows, concat_rows, narrowed, stretches
-from tidewheel.engine.state.sorting import sort_by, sort_rows, sort_run
+from tidewheel.engine.state.sorting import sort_rows, sort_run
 
-CACHED: Final = 1 << 16  # rows whose keys stay in the cache
 HEAD: Final = 64
 RATIO: Final = 8  # a run is merged with all smaller ones unless it is this much larger;
 LARGE: Final = 512  # from this size on, where merging costs more than a run more to look into,
@@ -168,7 +167,7 @@ class Spine:
         np.add.at(weights, place, some.weights[at])
         left = Rows(run.layout, run.keys, run.rest, None, None, weights, run.cols)
         if np.count_nonzero(weights) * 2 <= len(run):
-            left = _without_none(left)
+            left = without_none(left)
         self._runs[:1] = [left] if len(left) else []
         kept = np.ones(len(rows), bool)
         kept[gone[at]] = False
@@ -267,7 +266,7 @@ class Spine:
             return self._dense.all()
         run = self._runs[0] if len(self._runs) == 1 else None
         return (
-            None if run is None or len(self._head) or isinstance(run, Merge) else _without_none(run)
+            None if run is None or len(self._head) or isinstance(run, Merge) else without_none(run)
         )
 
     def all(self) -> Rows:
@@ -288,13 +287,13 @@ class Spine:
         `net`, they are among the rows.
         """
         if len(probes) == 1 and within is None:
-            parts = map(_without_none, self.rows_of(int(probes[0])))
+            parts = map(without_none, self.rows_of(int(probes[0])))
             rows_of = [rows for rows in parts if len(rows)]
             if not rows_of:
                 return None
             rows = concat_rows(rows_of)
             at = np.zeros(len(rows), np.int64)
-            return _netted(at, rows) if net and len(rows) > 1 else (at, rows)
+            return netted(at, rows) if net and len(rows) > 1 else (at, rows)
         if self._dense is not None:
             return self._dense.find(probes)
         order: Index | None = None
@@ -316,13 +315,13 @@ class Spine:
                 assert rows.rank is not None
                 ranks = rows.rank if by_key is None else rows.rank[by_key]
                 low, counts = narrowed(ranks, low, counts, within)
-            _collect(rows, low, counts, by_key, place, found_at, found)
+            collect(rows, low, counts, by_key, place, found_at, found)
         if not found:
             return None
         at = found_at[0] if len(found) == 1 else np.concatenate(found_at)
         rows = concat_rows(found)
         if net:
-            at, rows = _netted(at, rows)
+            at, rows = netted(at, rows)
         return (at if order is None else order[at]), rows
 
     def weight(self, key: int) -> int | None:
@@ -389,71 +388,8 @@ class Spine:
         return parts + self._head.of(key), bound
 
 
-def _netted(at: Index, rows: Rows) -> tuple[Index, Rows]:
-    """Found rows without those that cancel."""
-    if rows.times is not None or rows.weights.ndim > 1:
-        return at, rows
-    minus = rows.weights < 0
-    if not minus.any():
-        return at, rows
-    touched = np.zeros(int(at.max()) + 1, bool)
-    touched[at[minus]] = True
-    mask = touched[at]
-    if np.count_nonzero(mask) > CACHED:
-        _like(rows, minus, mask)
-    other = (~mask).nonzero()[0]
-    index = mask.nonzero()[0]
-    keys = np.zeros(len(touched), np.int64)
-    keys[at] = rows.keys
-    net = rows.take(index)
-    net.keys = at[index]  # so that the rows of each probe are added up by themselves
-    net = sort_by(net)
-    places, net.keys = net.keys, keys[net.keys]
-    return np.concatenate([at[other], places]), concat_rows([rows.take(other), net])
-
-
-def _like(rows: Rows, some: Mask, mask: Mask) -> None:
-    """Clear `mask` where a row can't be the same as one of `some`: there is less to be sorted."""
-    words = rows.rest if rows.rank is None else rows.rank
-    if words is None:
-        return
-    sought = np.unique(words[some])
-    if len(sought) <= len(words) // 8:
-        places = np.minimum(sought.searchsorted(words), len(sought) - 1)
-        mask &= sought[places] == words
-
-
 def _ratio(behind: int) -> float:
     return RATIO if behind < LARGE else LARGE_RATIO
-
-
-def _collect(
-    rows: Rows,
-    low: Index,
-    counts: Index,
-    by_key: Index | None,
-    place: Index | None,
-    found_at: list[Index],
-    found: list[Rows],
-) -> None:
-    if place is not None:
-        low, counts = low[place], counts[place]
-    total = int(counts.sum())
-    if not total:
-        return
-    ensure(total, "pairs of rows in a join", rows)
-    at, index = stretches(low, counts, total)
-    some = rows.take(index if by_key is None else by_key[index])
-    if some.weights.ndim == 1 and not some.weights.all():
-        at = at[some.weights != 0]
-        some = _without_none(some)
-    found_at.append(at)
-    found.append(some)
-
-
-def _without_none(rows: Rows) -> Rows:
-    """Rows without those that were absorbed."""
-    return rows if rows.weights.ndim > 1 else rows.where(rows.weights != 0)
 
 
 def empty_rows(layout: Layout) -> Rows:

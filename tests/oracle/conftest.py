@@ -16,7 +16,7 @@ from tidewheel.engine.operators import (
     sink,
     topk,
 )
-from tidewheel.engine.state import dense, order, radix, spine, table_columns
+from tidewheel.engine.state import dense, found, order, radix, spine, table_columns
 from tidewheel.planner import recompute, view_answers, view_choice, view_filling
 
 
@@ -27,6 +27,7 @@ def _few_are_many(request: pytest.FixtureRequest) -> Iterator[None]:
         if chance & 1:  # arrays by value, and sorting by counting
             patch.setattr(spine, "LEAST", 2)
             patch.setattr(spine, "CACHED", 2)
+            patch.setattr(found, "CACHED", 2)
             patch.setattr(dense, "LEAST", 2)
             patch.setattr(dense, "_CLOSE", 20)
             patch.setattr(order, "_LARGE", 2)

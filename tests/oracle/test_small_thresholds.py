@@ -22,6 +22,7 @@ SIZES: Final[dict[str, dict[str, list[Any]]]] = {
         "_PART": [1, 16, 1000], "_CROWD": [1, 16], "AT_ONCE": [4, 16, 64], "FUEL": [1, 2, 4],
         "CACHED": [2, 50],
     },
+    "engine.state.found": {"CACHED": [2, 50]},
     "engine.state.dense": {"LEAST": [2, 8, 32], "_CLOSE": [2, 20], "_FEW": [0, 2]},
     "engine.state.merge": {"SLICE": [4, 16]},
     "engine.state.run": {"_LARGE": [2, 32], "_WORTH": [1, 1000]},
