@@ -24,8 +24,9 @@ _SOME: Final = 256
 _LARGE: Final = 4096
 _CLOSE: Final = 4  # places for each of the integers that are counted
 _SELDOM: Final = 16  # so many rows for each one that is there again: those few are added up alone
-_CROWD: Final = 256  # so many rows of one key may be the same and not consolidated;
-_MANY: Final = 1 << 16  # of keys with more of them so many rows are looked at
+_CROWD: Final = 256  # so many rows of one key may be the same and not consolidated
+_PICKED: Final = 1024
+_MANY: Final = 1 << 16  # rows that are looked at where few keys have most of them
 
 
 def sort_rows(rows: Rows) -> Rows:
@@ -103,22 +104,27 @@ def sort_run(rows: Rows) -> Rows:
     sorted_ = _sorted_integers(rows)
     if sorted_ is not None:
         return sorted_
-    keys = rows.keys
-    if rows.rank is None and (keys[1:] >= keys[:-1]).all():
-        order, first = None, begins(keys)
-    else:
-        order, first = order_by([keys] if rows.rank is None else [keys, rows.rank])
-    starts = first.nonzero()[0]
-    crowded = (np.diff(starts, append=len(keys)) > _CROWD).any()
-    n = min(len(rows), _MANY if crowded else _LARGE)
-    middle = slice((len(rows) - n) // 2, (len(rows) + n) // 2)
-    some = rows.slice(middle.start, middle.stop) if order is None else rows.take(order[middle])
-    if len(sort_rows(some)) < n * 7 // 8:
+    if _repeats(rows):
         once = added_up(rows)
-        if once is not None:
-            return sort_rows(once)
-        return sort_by(rows, None if order is None else (order, first))
-    return rows if order is None else rows.ordered(order)
+        return sort_by(rows) if once is None else sort_rows(once)
+    keys = rows.keys
+    if rows.rank is None:
+        return rows if (keys[1:] >= keys[:-1]).all() else rows.ordered(argsort(keys))
+    order, _ = order_by([keys, rows.rank])
+    return rows.ordered(order)
+
+
+def _repeats(rows: Rows) -> bool:
+    """Are many rows the same? Some whose keys are next to each other tell."""
+    keys = rows.keys
+    some = np.sort(keys[:: max(1, len(keys) // _PICKED)])
+    crowded = np.count_nonzero(some[1:] == some[:-1]) * 2 > len(some)  # few keys, of many rows
+    wanted = min(len(keys), _MANY if crowded else 2 * _LARGE)
+    around = max(1, wanted * len(some) // (2 * len(keys)))
+    middle = len(some) // 2
+    low, high = some[max(0, middle - around)], some[min(len(some) - 1, middle + around)]
+    near = ((keys >= low) & (keys <= high)).nonzero()[0][:wanted]
+    return len(sort_rows(rows.take(near))) < len(near) * 7 // 8
 
 
 def _sorted_by_key(rows: Rows) -> Rows:
