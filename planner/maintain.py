@@ -13,16 +13,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import inf
 from time import perf_counter
 from typing import TYPE_CHECKING, cast
 
 from tidewheel.engine.arrow import pa
 from tidewheel.engine.operators.shared import SharedArrangements
-from tidewheel.engine.state.memory import AtMost, Excess
+from tidewheel.engine.state.memory import AtMost, Excess, Overtime
 from tidewheel.planner import view_choice
 from tidewheel.planner.iterations import History
 from tidewheel.planner.plans import Deltas, Home, Plan, Run
-from tidewheel.planner.view_choice import Experience
+from tidewheel.planner.view_choice import Balance, Experience
 
 if TYPE_CHECKING:
     from tidewheel.engine.state.change import Change, Replaced
@@ -92,6 +93,8 @@ class MaintainedView:
     """Why the last epoch computed it anew; empty if its operators took the change."""
     experience: Experience = field(default_factory=Experience)
     """What changes took in its operators."""
+    balance: Balance = field(default_factory=Balance)
+    """What they took in all, against its query."""
     too_short: int = 0
     """The last timeout, in milliseconds, under which it could not be kept filled."""
     refilled: int | None = None
@@ -121,6 +124,16 @@ class MaintainedView:
     @property
     def hot(self) -> bool:
         return self.plan is not None
+
+    @property
+    def time(self) -> float:
+        """How many seconds its operators may take for a change."""
+        return inf if self.plan is None or self.plan.reason else self.balance.left(self.plan.anew)
+
+    def rest(self) -> None:
+        """Its operators took too long: it is computed anew until that has taken long, too."""
+        self.balance.rest()
+        self.spent = 0.0
 
 
 class Maintainer:
@@ -200,7 +213,8 @@ class Maintainer:
         views = [self.views[k] for k in self.readers([key])]
         moving = {key, *(v.token for v in views)}
         return not any(
-            v.plan is not None and (v.plan.looks(one) or v.choice or v.experience.warns(moving))
+            v.plan is not None
+            and (v.plan.looks(one) or v.choice or v.experience.warns(moving) or v.time <= 0)
             for v in views
         )
 
@@ -216,7 +230,7 @@ class Maintainer:
             here = run.of(view)
             view.followed_from = here.filling()
             self.shared.begin(here)
-            plan.hydrate(here, view.spent)
+            plan.hydrate(here, view.spent, view.balance.rests)
             view.plan = plan
             view.fill_seconds = perf_counter() - started
             view.iterations.add(run.epoch, plan.iterations())
@@ -269,12 +283,19 @@ class Maintainer:
                 left.append(view)
                 choice = "its operators are worth it now"
                 continue
+            if view.time <= 0 and not run.ahead:
+                view.rest()
+                left.append(view)
+                choice = "its operators took longer than its query"
+                continue
             started = perf_counter()
             try:
-                with _Named(view), AtMost(view_choice.most(view)):
+                with _Named(view), AtMost(view_choice.most(view), view.time):
                     followed = view.key in self._inputs and bool(self._hot([view.key]))
                     delta = view.plan.step(mine, run.of(view), followed)
             except Excess as error:
+                if isinstance(error, Overtime):
+                    view.rest()
                 if run.ahead:
                     raise
                 left.append(view)
@@ -285,6 +306,8 @@ class Maintainer:
             view.followed(run.epoch + 1, delta, perf_counter() - started)
             if view.plan.worth:
                 view.spent += view.last_seconds
+            elif view.plan.anew:
+                view.balance.took(view.last_seconds, view.plan.anew, view.fill_seconds)
             view.iterations.add(run.epoch + 1, view.plan.iterations())
             if view.last_seconds > view_choice.SHORT or view.experience:
                 self._learn(view, mine)

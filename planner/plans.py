@@ -94,6 +94,8 @@ class Plan(Protocol):
 
     worth: float
     """After so many seconds of computing anew the view is to be kept by operators; 0: it is."""
+    anew: float
+    """Seconds that its query takes by itself; 0: nobody knows."""
     reason: str
     """Empty for an incremental plan, else why the view is recomputed."""
 
@@ -128,10 +130,11 @@ class Plan(Protocol):
     def compared(self, old: pa.Table, new: pa.Table) -> Change | Replaced:
         """`new` − `old` as a delta that no view reads."""
 
-    def hydrate(self, run: Run, spent: float) -> None:
+    def hydrate(self, run: Run, spent: float, rests: int) -> None:
         """Compute the view from scratch, forgetting any earlier state.
 
-        `spent`: what computing it anew has taken so far, in seconds.
+        `spent`: what computing it anew has taken so far, in seconds; `rests`: how often its
+        operators were given up as they took longer.
         """
 
     def step(self, changes: Deltas, run: Run, read: bool = True) -> Change | Replaced:

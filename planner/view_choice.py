@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
+from math import inf
 from typing import TYPE_CHECKING
 
 from tidewheel.engine.state.memory import LOOK
@@ -35,6 +36,12 @@ WORTH = 20
 """Otherwise they are once changes have taken so many times as long as the query."""
 _REST = 64
 """So many changes are computed anew before the operators are tried again, then twice as many."""
+_LOSS = 8
+"""Operators that have taken so many times the query's time more than the query are given up."""
+_ONE = 20
+"""So many times the query's time they may take for one change, whatever they have gained."""
+LEAST = 0.03
+"""Seconds that any query is taken to last in that."""
 
 
 def choice(moved: Deltas, readers: Sequence[MaintainedView], tokens: Sequence[str]) -> str:
@@ -76,6 +83,38 @@ def anew(views: Sequence[MaintainedView]) -> float:
 def longer(seconds: float, views: Sequence[MaintainedView]) -> bool:
     """Is it clear that something took more time than computing views anew?"""
     return seconds > _SURE * anew(views)
+
+
+@dataclass(slots=True)
+class Balance:
+    """What a view's operators took more than its query would have, since they were filled.
+
+    A change near the source of shortest ways moves all of them: one such change may take the
+    operators fifty times as long as the query, and which changes come is not known beforehand.
+    """
+
+    lost: float = 0.0
+    """In seconds; negative if they gained some, at most what filling them took."""
+    rests: int = 0
+    """How often they were given up; each time the view is computed anew for twice as long."""
+
+    def left(self, anew: float) -> float:
+        """How many seconds they may take for a change. `anew`: those of the query, 0: unknown."""
+        if not anew:
+            return inf
+        anew = max(anew, LEAST)
+        return min(_LOSS * anew - self.lost, _ONE * anew)
+
+    def took(self, seconds: float, anew: float, filling: float) -> None:
+        """They took a change."""
+        self.lost += seconds - anew
+        if self.lost < -filling:
+            self.lost, self.rests = -filling, 0
+
+    def rest(self) -> None:
+        """They are given up."""
+        self.lost = 0.0
+        self.rests += 1
 
 
 @dataclass(slots=True)

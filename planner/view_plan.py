@@ -35,6 +35,7 @@ from tidewheel.planner import (  # noqa: F401  (rules)
     lower_view_window,
     view_choice,
 )
+from tidewheel.planner.circuit_statistics import statistics
 from tidewheel.planner.iterations import Iterations
 from tidewheel.planner.lower_view import NoDeltaRule, ViewLowering
 from tidewheel.planner.lower_view_nodes import source_key
@@ -178,7 +179,7 @@ class Incremental:
 
     def statistics(self) -> list[dict[str, Any]]:
         """One record per operator, those in loops behind the loop."""
-        return _statistics(self.circuit, "")
+        return statistics(self.circuit)
 
 
 def _added_up(table: str, parts: Sequence[tuple[Counters, Sequence[int]]]) -> list[Iterations]:
@@ -235,31 +236,6 @@ def _fed_back(node: Node | None) -> Iterator[Node]:
                 yield from (r for r, _, _ in variable.readers[0])
 
 
-def _statistics(circuit: Circuit, within: str) -> list[dict[str, Any]]:
-    out: list[dict[str, Any]] = []
-    for node in circuit.nodes:
-        if node is None:
-            continue
-        name = f"{within}{node.index} {node.op.name}"
-        inner = isinstance(node.op, Loop)
-        out.append(
-            {
-                "vertex": name,
-                "kind": type(node.op).__name__.lower().lstrip("_"),
-                "detail": node.op.detail,
-                "rows": 0 if inner else node.op.state_rows,
-                "bytes": 0 if inner else node.op.state_bytes,
-                "rows_in": node.rows_in,
-                "rows_out": node.rows_out,
-                "steps": node.steps,
-                "seconds": node.seconds,
-            }
-        )
-        if isinstance(node.op, Loop):
-            out.extend(_statistics(node.op.inner, f"{name} / "))
-    return out
-
-
 @contextmanager
 def _out_of_range() -> Iterator[None]:
     """What is too large for a type is DuckDB's error."""
@@ -286,19 +262,19 @@ class ViewPlan:
         self._recompute: Callable[[str], Recompute] = lambda reason: Recompute(sql, reason, scratch)
         self._rows_prefix = rows_prefix
         self._plan: Incremental | Recompute | None = None
-        self.seconds = self.worth = 0.0
+        self.seconds = self.worth = self.anew = 0.0
 
-    def hydrate(self, run: Run, spent: float) -> None:
+    def hydrate(self, run: Run, spent: float, rests: int) -> None:
         """See `Plan.hydrate`."""
         with under(self._meaning), run.there(), _out_of_range():
-            self._hydrate(run, spent)
+            self._hydrate(run, spent, rests)
 
-    def _hydrate(self, run: Run, spent: float) -> None:
+    def _hydrate(self, run: Run, spent: float, rests: int) -> None:
         started = perf_counter()
         try:
             plan = Incremental(run.bind(self._sql), run, self._rows_prefix)
             self.reason = ""
-            if plan.slow and self._put_off(run, spent):
+            if (plan.slow or rests) and self._put_off(run, spent, rests):
                 return
             plan.fill(run)
         except (NoDeltaRule, RecursionError, Unkept, Excess) as error:
@@ -313,25 +289,37 @@ class ViewPlan:
         self._plan = plan
         self.seconds = perf_counter() - started
 
-    def _put_off(self, run: Run, spent: float) -> bool:
+    def _put_off(self, run: Run, spent: float, rests: int) -> bool:
         """Is the view computed anew for now? State that takes long to fill has to be worth it."""
         reason = "its operators take long to fill: once changes have taken as long"
+        if rests:
+            reason = "its operators took longer than its query: they are tried again later"
         started = perf_counter()
         anew = self._recompute(reason)
         anew.hydrate(run)
-        seconds = perf_counter() - started
-        if seconds < view_choice.AT_ONCE or spent > view_choice.WORTH * seconds:
+        self.anew = seconds = perf_counter() - started
+        worth = view_choice.WORTH * seconds * 2**rests
+        if (seconds < view_choice.AT_ONCE and not rests) or spent > worth:
             return False
         self._plan, self.reason = anew, reason
-        self.worth = view_choice.WORTH * seconds
+        self.worth = worth
         return True
+
+    def _measured(self, seconds: float) -> None:
+        """The view was computed anew, in less than at first (which loads modules), it may be."""
+        least = min(self.anew, seconds)
+        self.worth, self.anew = self.worth * least / self.anew, least
 
     def step(self, changes: Deltas, run: Run, read: bool = True) -> Change | Replaced:
         """The view's delta for the deltas of what it reads; not `read`: by no other view."""
         assert self._plan is not None
         with under(self._meaning), _out_of_range():
             try:
-                return self._plan.step(changes, run, read)
+                started = perf_counter()
+                found = self._plan.step(changes, run, read)
+                if self.worth:
+                    self._measured(perf_counter() - started)
+                return found
             except Unkept as error:
                 if run.ahead:  # tables do not have the change yet
                     raise

@@ -26,4 +26,5 @@ def _none_are_few(request: pytest.FixtureRequest) -> Iterator[None]:
         if of_statements or zlib.crc32(request.node.nodeid.encode()) & 1024:
             patch.setattr(view_fill, "SOON", 1 << 60)
         patch.setattr(view_choice, "SHORT", math.inf)
+        patch.setattr(view_choice, "LEAST", math.inf)
         yield

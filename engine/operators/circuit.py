@@ -17,6 +17,7 @@ from tidewheel.engine.interruption import LONG, stop_if_asked
 from tidewheel.engine.operators.operator import Emission, Operator, emit
 from tidewheel.engine.state.arrangement import Arrangement, Counters
 from tidewheel.engine.state.delta import Delta, Schema, concat, net
+from tidewheel.engine.state.memory import ensure_time
 
 
 @dataclass(eq=False, slots=True)
@@ -133,6 +134,7 @@ class Circuit:
         while heap and heap[0][:width] <= prefix:
             counters = heapq.heappop(heap)
             if watch is not None:
+                ensure_time()
                 watch(counters)
             self.at = counters
             at = self._times[counters]

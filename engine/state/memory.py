@@ -8,7 +8,9 @@ who uses it, and with the process goes every database that it holds.
 from __future__ import annotations
 
 from contextvars import ContextVar
+from math import inf
 from pathlib import Path
+from time import perf_counter
 from typing import Final, Protocol
 
 from tidewheel.engine.interruption import stop_if_asked
@@ -21,25 +23,39 @@ _SYSTEM: Final = Path("/proc/meminfo")
 _GROUP: Final = Path("/sys/fs/cgroup")
 
 _most: ContextVar[float | None] = ContextVar("most", default=None)
+_until: ContextVar[float] = ContextVar("until", default=inf)
 
 
 class Excess(MemoryError):
     """More rows than fit, or than are worth it."""
 
 
+class Overtime(Excess):
+    """Going round takes longer than it is worth."""
+
+
 class AtMost:
-    """Within the block no step may make more rows at a time."""
+    """Within the block no step may make more rows at a time, and loops have so many seconds."""
 
-    __slots__ = ("_rows", "_token")
+    __slots__ = ("_ends", "_rows", "_seconds", "_token")
 
-    def __init__(self, rows: float) -> None:
+    def __init__(self, rows: float, seconds: float = inf) -> None:
         self._rows = rows
+        self._seconds = seconds
 
     def __enter__(self) -> None:
         self._token = _most.set(self._rows)
+        self._ends = _until.set(perf_counter() + self._seconds)
 
     def __exit__(self, *_: object) -> None:
+        _until.reset(self._ends)
         _most.reset(self._token)
+
+
+def ensure_time() -> None:
+    """Overtime if a loop has gone round for long enough."""
+    if perf_counter() > _until.get():
+        raise Overtime("its operators took longer than its query")
 
 
 class Held(Protocol):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import random
 from collections import Counter
 
 import duckdb
@@ -266,3 +268,71 @@ def test_operators_that_take_long_to_fill(monkeypatch: pytest.MonkeyPatch) -> No
                     assert +rows[name] == Counter(con.execute(f"FROM {name}").fetchall())
                 reasons.append(con._session.views.circuit("memory.main.kept")[1])
         assert [bool(reason) for reason in reasons] == [True, False, False, False]
+
+
+@pytest.mark.parametrize("seconds", [0.0, 1e-9])
+def test_operators_that_take_longer_than_the_query(
+    seconds: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are given up, before a change or in the midst of one, and tried again later."""
+    monkeypatch.setattr(view_choice, "AT_ONCE", math.inf)
+    with tidewheel.connect() as con:
+        con.execute(SCHEMA)
+        con.execute("INSERT INTO e SELECT i, i + 1, 1, 'a' FROM range(9) t(i)")
+        con.execute(f"CREATE MATERIALIZED VIEW kept AS {VIEWS['paths']}")
+        con.execute("CREATE MATERIALIZED VIEW total AS SELECT count(*) AS n, sum(v) AS s FROM kept")
+
+        def changed(edit: str) -> str:
+            con.execute(edit)
+            assert con.execute("VERIFY VIEW kept").fetchall() == []
+            assert con.execute("VERIFY VIEW total").fetchall() == []
+            text = str(con.execute("EXPLAIN VIEW kept").fetchall())
+            return text.partition("recompute [kernel]: ")[2].partition("\\n")[0]
+
+        con.execute("FROM total").fetchall()
+        assert changed("INSERT INTO e VALUES (0, 5, 1, 'b')") == ""
+        longer = "its operators took longer than its query: they are tried again later"
+        with monkeypatch.context() as patch:
+            patch.setattr(view_choice.Balance, "left", lambda *_: seconds)
+            assert changed("INSERT INTO e VALUES (0, 3, 1, 'c')").startswith(longer)
+            assert changed("DELETE FROM e WHERE a = 3").startswith(longer)
+        assert changed("INSERT INTO e VALUES (2, 7, 1, 'd'), (8, 3, 1, 'e')").startswith(longer)
+        con._session.database.maintainer.views["memory.main.kept"].spent = math.inf
+        assert changed("INSERT INTO e VALUES (4, 8, 1, 'b')") == ""
+        assert changed("UPDATE e SET w = 3 WHERE a < 2") == ""
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_operators_given_up_at_any_time(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = random.Random(name)
+    times = [0.0, 1e-9, 1e-3, 2e-3, math.inf]
+    monkeypatch.setattr(view_choice.Balance, "left", lambda *_: rng.choice(times))
+    monkeypatch.setattr(view_choice, "WORTH", 1e-9)
+    with tidewheel.connect() as con:
+        con.execute(SCHEMA)
+        con.execute("INSERT INTO e SELECT i, i + 1, 1, 'a' FROM range(9) t(i)")
+        con.execute("INSERT INTO n SELECT i, i FROM range(4) t(i)")
+        con.execute(f"CREATE MATERIALIZED VIEW kept AS {VIEWS[name]}")
+        con.execute("CREATE MATERIALIZED VIEW total AS SELECT count(*) AS n FROM kept")
+        con.execute("FROM total").fetchall()
+        for i in range(6):
+            a = rng.randrange(9)
+            con.execute(
+                f"INSERT INTO e VALUES ({a}, {rng.randint(a + 1, 9)}, {rng.randint(1, 3)}, 'b{i}')"
+                if rng.random() < 0.6
+                else f"DELETE FROM e WHERE a = {a} AND b <> a + 1"
+            )
+            assert con.execute("VERIFY VIEW kept").fetchall() == []
+            assert con.execute("VERIFY VIEW total").fetchall() == []
+
+
+def test_what_operators_may_lose() -> None:
+    balance = view_choice.Balance()
+    assert balance.left(0) == math.inf
+    for _ in range(9):
+        balance.took(0.1, 1, 5)
+    assert balance.lost == -5
+    balance.took(9, 1, 5)
+    assert balance.lost == 3
+    balance.rest()
+    assert (balance.lost, balance.rests) == (0, 1)
