@@ -22,7 +22,7 @@ from tidewheel.engine.operators.tally import Tally
 from tidewheel.engine.operators.unkept import Unkept
 from tidewheel.engine.state.arrangement import Counters
 from tidewheel.engine.state.change import Change, Replaced
-from tidewheel.engine.state.delta import Delta
+from tidewheel.engine.state.delta import Delta, net
 from tidewheel.engine.state.memory import Excess, ensure
 from tidewheel.engine.state.rowwise import Row
 from tidewheel.planner import logical as L
@@ -146,7 +146,11 @@ class Incremental:
         for source in self._low.inputs:
             change = changes.get(source.key)
             if change is not None and len(change):
-                self.circuit.push(source.node, source.taken.of(change))
+                delta = source.taken.of(change)
+                if len(delta.schema) < len(change.names):  # an UPDATE of others leaves nothing
+                    delta = net(delta)
+                if len(delta):
+                    self.circuit.push(source.node, delta)
         for key, change in changes.items():
             if key in self.held:
                 self.held[key] += change.net

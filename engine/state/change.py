@@ -56,7 +56,7 @@ class Change:
         """The last column of `table`, an int64, is the weight, whatever its name."""
         self._table: pa.Table | None = table
         self._delta: Delta | None = None
-        self.names: Sequence[str] = table.column_names
+        self.names: Sequence[str] = table.column_names[:-1]
         self._cols: dict[str, tuple[pa.DataType, Col]] = {}
         self.weights: Int64s = np.asarray(from_arrow(table.columns[-1]))
 

@@ -196,3 +196,31 @@ def test_series_in_from_are_constants() -> None:
         con.execute(edit(rng))
         for i, query in enumerate(SERIES):
             assert con.execute(f"VERIFY VIEW v{i}").fetchall() == [], query
+
+
+@pytest.mark.parametrize("rows", [1, 40])
+def test_an_update_of_what_a_view_does_not_read(rows: int) -> None:
+    with tidewheel.connect() as con:
+        con.execute(
+            "CREATE TABLE staff AS SELECT i AS id, i // 3 AS boss, 'n' || i AS name, i AS pay "
+            "FROM range(1, 200) r(i)"
+        )
+        con.execute(
+            "CREATE MATERIALIZED VIEW paths AS WITH RECURSIVE c(id, path) AS (SELECT id, name "
+            "FROM staff WHERE boss = 0 UNION ALL SELECT s.id, path || '/' || s.name FROM c "
+            "JOIN staff s ON s.boss = c.id) FROM c"
+        )
+        con.execute("FROM paths").fetchall()
+
+        def passed() -> list[object]:
+            return con.execute(
+                "SELECT sum(rows_in) FROM tidewheel_vertices() "
+                "WHERE view_name = 'paths' AND kind <> 'input'"
+            ).fetchall()
+
+        before = passed()
+        con.execute(f"UPDATE staff SET pay = pay + 1 WHERE id <= {rows}")
+        assert passed() == before
+        con.execute(f"UPDATE staff SET pay = pay + 1, name = 'm' || id WHERE id <= {rows}")
+        assert passed() != before
+        assert con.execute("VERIFY VIEW paths").fetchall() == []
