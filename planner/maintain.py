@@ -128,7 +128,15 @@ class MaintainedView:
     @property
     def time(self) -> float:
         """How many seconds its operators may take for a change."""
-        return inf if self.plan is None or self.plan.reason else self.balance.left(self.plan.anew)
+        if self.plan is None or self.plan.reason:
+            return inf
+        return self.balance.left(self.plan.anew, self.fill_seconds)
+
+    def overtime(self) -> None:
+        """Its operators took too long for a change."""
+        if self.plan is not None:
+            self.balance.overtime(self.plan.anew)
+            self.spent = 0.0
 
     def rest(self) -> None:
         """Its operators took too long: it is computed anew until that has taken long, too."""
@@ -295,7 +303,7 @@ class Maintainer:
                     delta = view.plan.step(mine, run.of(view), followed)
             except Excess as error:
                 if isinstance(error, Overtime):
-                    view.rest()
+                    view.overtime()
                 if run.ahead:
                     raise
                 left.append(view)

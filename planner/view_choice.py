@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
-from math import inf
 from typing import TYPE_CHECKING
 
 from tidewheel.engine.state.memory import LOOK
@@ -42,6 +41,10 @@ _ONE = 20
 """So many times the query's time they may take for one change, whatever they have gained."""
 LEAST = 0.03
 """Seconds that any query is taken to last in that."""
+_PATIENCE = 8
+"""So many times as long as filling them loops may go round for a change, if that is all we know."""
+_PATIENT = 2.0
+"""Seconds that they may in any case: the first changes read state."""
 
 
 def choice(moved: Deltas, readers: Sequence[MaintainedView], tokens: Sequence[str]) -> str:
@@ -97,11 +100,13 @@ class Balance:
     """In seconds; negative if they gained some, at most what filling them took."""
     rests: int = 0
     """How often they were given up; each time the view is computed anew for twice as long."""
+    late: int = 0
+    """How often a change took too long where the query's time is not known."""
 
-    def left(self, anew: float) -> float:
+    def left(self, anew: float, filling: float) -> float:
         """How many seconds they may take for a change. `anew`: those of the query, 0: unknown."""
-        if not anew:
-            return inf
+        if not anew:  # (twice as many each time: it may be state that was read, and lost again)
+            return float(max(_PATIENCE * filling, _PATIENT) * 2**self.late)
         anew = max(anew, LEAST)
         return min(_LOSS * anew - self.lost, _ONE * anew)
 
@@ -110,6 +115,13 @@ class Balance:
         self.lost += seconds - anew
         if self.lost < -filling:
             self.lost, self.rests = -filling, 0
+
+    def overtime(self, anew: float) -> None:
+        """They took too long for a change."""
+        if anew:
+            self.rest()
+        else:
+            self.late += 1
 
     def rest(self) -> None:
         """They are given up."""

@@ -302,17 +302,25 @@ def test_operators_that_take_longer_than_the_query(
         assert changed("UPDATE e SET w = 3 WHERE a < 2") == ""
 
 
-@pytest.mark.parametrize("name", VIEWS)
+WAYS = """
+    WITH RECURSIVE r(a, b, way) AS (
+        SELECT a, b, [a, b] FROM e
+        UNION ALL SELECT r.a, e.b, way || [e.b] FROM r JOIN e ON e.a = r.b
+    ) SELECT a, b, max(way) AS longest, count(*) AS n FROM r GROUP BY a, b
+"""
+
+
+@pytest.mark.parametrize("name", [*VIEWS, "ways"])
 def test_operators_given_up_at_any_time(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = random.Random(name)
-    times = [0.0, 1e-9, 1e-3, 2e-3, math.inf]
+    times = [1e-9, 1e-3, 2e-3, math.inf] if name == "ways" else [0.0, 1e-9, 1e-3, 2e-3, math.inf]
     monkeypatch.setattr(view_choice.Balance, "left", lambda *_: rng.choice(times))
     monkeypatch.setattr(view_choice, "WORTH", 1e-9)
     with tidewheel.connect() as con:
         con.execute(SCHEMA)
         con.execute("INSERT INTO e SELECT i, i + 1, 1, 'a' FROM range(9) t(i)")
         con.execute("INSERT INTO n SELECT i, i FROM range(4) t(i)")
-        con.execute(f"CREATE MATERIALIZED VIEW kept AS {VIEWS[name]}")
+        con.execute(f"CREATE MATERIALIZED VIEW kept AS {VIEWS.get(name, WAYS)}")
         con.execute("CREATE MATERIALIZED VIEW total AS SELECT count(*) AS n FROM kept")
         con.execute("FROM total").fetchall()
         for i in range(6):
@@ -328,11 +336,13 @@ def test_operators_given_up_at_any_time(name: str, monkeypatch: pytest.MonkeyPat
 
 def test_what_operators_may_lose() -> None:
     balance = view_choice.Balance()
-    assert balance.left(0) == math.inf
+    assert (balance.left(0, 0.1), balance.left(0, 3)) == (2, 24)
+    balance.overtime(0)
+    assert (balance.left(0, 0.1), balance.left(0, 3), balance.rests) == (4, 48, 0)
     for _ in range(9):
         balance.took(0.1, 1, 5)
     assert balance.lost == -5
     balance.took(9, 1, 5)
     assert balance.lost == 3
-    balance.rest()
+    balance.overtime(1)
     assert (balance.lost, balance.rests) == (0, 1)
