@@ -54,6 +54,7 @@ from tidewheel.planner.rewrites.lonely_rows import lonely_rows
 from tidewheel.planner.rewrites.measured import Measures
 from tidewheel.planner.rewrites.prune import prune, wanted
 from tidewheel.planner.rewrites.reduce_groups import reduce_groups
+from tidewheel.planner.rewrites.same_in_groups import same_in_groups
 from tidewheel.planner.rewrites.same_subplans import same_subplans
 from tidewheel.planner.rewrites.sharing import large_in_pieces
 from tidewheel.planner.rewrites.whole_windows import whole_windows
@@ -67,7 +68,7 @@ def rewritten(node: L.Node, measures: Measures) -> L.Node:
 
     def every_rule(piece: L.Node) -> L.Node:
         piece = first_of_groups(dense_ranks(join_graph(lonely_rows(counted_limits(piece)))))
-        piece = ends_of_groups(join_order(piece, measures))
+        piece = same_in_groups(ends_of_groups(join_order(piece, measures)), measures.key)
         return whole_windows(reduce_groups(piece), measures)
 
     return same_subplans(prune(large_in_pieces(node, every_rule)))
@@ -88,9 +89,8 @@ class Incremental:
         self.held: dict[str, int] = {}
         """Rows of the tables and views that it reads."""
         stream = self._low.place(node)
-        schema = stream.placed.op.schema
         self._labels = [c.label for c in stream.schema]
-        self.sink = Sink(schema)
+        self.sink = Sink(stream.placed.op.schema)
         self.circuit.add(self.sink, stream.placed)
         self._rows: tuple[pa.Table, pa.Table] | None = None
         self.recursive = list(_recursive(self.circuit))

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from sqlglot import exp
 
+from tidewheel.engine.quoting import quoted
 from tidewheel.planner.logical import Aggregate, Filter, Join, Node, Project, Scan, SetOp
 from tidewheel.planner.text import OWN, alias_of, column, identifier, substituted, to_sql
 
@@ -28,6 +29,10 @@ LOOKED_AT: Final = 100_000  # rows of a table, to find out about how many of the
 _MOST = 10_000_000  # rows of a join that are counted
 _REMEMBERED: Final = 10_000  # columns
 _COUNT = f"{OWN}count(*)"
+_PRIMARY = (
+    "SELECT database_name, schema_name, table_name, constraint_column_names "
+    f"FROM {OWN}duckdb_constraints() WHERE constraint_type = 'PRIMARY KEY'"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +100,7 @@ class Measures:
         self._query = query
         self._known: dict[tuple[str, str], int | None] = {}
         self._remembered: Remembered = {} if remembered is None else remembered
+        self._keys: dict[str, frozenset[str]] | None = None
 
     def rows(self, tables: Sequence[str]) -> list[int]:
         """The rows of each table."""
@@ -123,6 +129,15 @@ class Measures:
             seen.update(map(id, new))
             todo += new
         self.rows(tables)
+
+    def key(self, table: str) -> frozenset[str]:
+        """The columns of a table's primary key, in lower case."""
+        if self._keys is None:
+            self._keys = {
+                ".".join(map(quoted, place)).lower(): frozenset(name.lower() for name in names)
+                for *place, names in self._query(_PRIMARY)
+            }
+        return self._keys.get(table.lower(), frozenset())
 
     def knows(self, text: Text) -> bool:
         """Have rows that meet conditions been counted?"""

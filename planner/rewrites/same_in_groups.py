@@ -1,0 +1,199 @@
+"""any_value(x) of what the keys of the groups decide is max(x): any row has it.
+
+    any_value(p.name) FROM p JOIN o ON o.p = p.id GROUP BY p.id   ─▶   max(p.name)
+
+where `id` is the primary key of `p`. Of the rows of one table the first one can be told; of those
+of a join it depends on how DuckDB joins, but many who write any_value know it to be the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from sqlglot import exp
+
+from tidewheel.planner.logical import (
+    Aggregate,
+    AsofJoin,
+    Column,
+    Distinct,
+    Filter,
+    Join,
+    Named,
+    Node,
+    Project,
+    Scan,
+    TopK,
+    Unnest,
+    Window,
+    references,
+)
+from tidewheel.planner.order_of_rows import by_place, call_of, name
+from tidewheel.planner.rewrites.children import over
+from tidewheel.planner.rewrites.join_order import recursive
+from tidewheel.planner.text import to_sql
+
+KeyOf = Callable[[str], frozenset[str]]
+"""The columns of a table's primary key, in lower case."""
+
+_WORDS = "TINYINT SMALLINT INTEGER BIGINT HUGEINT UTINYINT USMALLINT UINTEGER UBIGINT UHUGEINT"
+_INTEGERS: Final = frozenset(_WORDS.split())
+_EXACT: Final = _INTEGERS | {"VARCHAR", "BOOLEAN", "DATE", "TIMESTAMP", "UUID", "BLOB"}
+"""What is equal is the same (0.0 and -0.0 are not, nor are 1 month and 30 days)."""
+_GREATEST: Final = _EXACT | {"DOUBLE", "FLOAT", "TIME", "TIMESTAMP WITH TIME ZONE"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    """Columns, and those whose values they decide."""
+
+    of: frozenset[str]
+    decided: frozenset[str]
+    by_null: bool = False
+    """Where all of the former are NULL, are the latter?"""
+
+
+def same_in_groups(node: Node, key_of: KeyOf) -> Node:
+    """The same relation, with max for first, last and any_value where they tell the same."""
+    node = over(node, lambda child: same_in_groups(child, key_of))
+    if not isinstance(node, Aggregate) or not node.keys or node.sets is not None:
+        return node
+    asked = [n for n in node.aggregates if _argument(n.expr) is not None]
+    if not asked or recursive(node):
+        return node
+    keys = {to_sql(k.expr): k.column.type for k in node.keys}
+    columns = (k for k in node.keys if isinstance(k.expr, exp.Column))
+    known = frozenset(k.expr.name for k in columns if _exact(k.column))
+    known = _decided(known, list(_rules(node.input, key_of)))
+    changed = [replace(n, expr=_greatest(n, keys, known)) for n in node.aggregates]
+    return replace(node, aggregates=tuple(changed))
+
+
+def _greatest(named: Named, keys: dict[str, str], known: frozenset[str]) -> exp.Expr:
+    argument, kind = _argument(named.expr), named.column.type
+    if argument is None:
+        return named.expr
+    same = _plain(keys.get(to_sql(argument), "")) in _EXACT
+    if not same and not references(argument) <= known:
+        return named.expr
+    if _plain(kind) not in _GREATEST:
+        return named.expr
+    greatest = exp.Max(this=argument.copy())
+    if isinstance(named.expr, exp.Filter):
+        return exp.Filter(this=greatest, expression=named.expr.expression.copy())
+    return greatest
+
+
+def _argument(expression: exp.Expr) -> exp.Expr | None:
+    """What such an aggregate gives of some row."""
+    call = call_of(expression)
+    if not by_place(expression) or isinstance(call.this, exp.Distinct):
+        return None
+    if isinstance(call, exp.First | exp.Last | exp.AnyValue):
+        found = call.this
+    elif name(call) in ("arbitrary", "first", "last") and len(call.expressions) == 1:
+        found = call.expressions[0]
+    else:
+        return None
+    return found if isinstance(found, exp.Expr) and references(found) else None
+
+
+def _rules(node: Node, key_of: KeyOf) -> Iterator[_Rule]:
+    """What columns decide in the rows of `node`."""
+    match node:
+        case Scan():
+            key = key_of(node.table)
+            pairs = list(zip(node.source_columns, node.columns, strict=True))
+            held = [c for source, c in pairs if source.lower() in key]
+            if key and len(held) == len(key) and all(map(_exact, held)):
+                yield _Rule(_names(held), _names(node.columns), True)
+        case Join(kind="semi" | "anti"):
+            yield from _rules(node.left, key_of)
+        case Join():
+            keys = [key for key in node.keys if not key.null_safe]
+            left, right = list(_rules(node.left, key_of)), list(_rules(node.right, key_of))
+            if node.kind in ("right", "full"):
+                left = _padded(left, [key.left for key in keys])
+            if node.kind in ("left", "full"):
+                right = _padded(right, [key.right for key in keys])
+            yield from (*left, *right, *_of_join(node))
+        case AsofJoin():
+            right = list(_rules(node.right, key_of))
+            if node.kind == "left":
+                right = _padded(right, [k.right for k in node.keys if not k.null_safe])
+            yield from (*_rules(node.left, key_of), *right)
+        case Project():
+            yield from _named(node.exprs)
+            yield from _rules(node.input, key_of)
+        case Aggregate(sets=None):
+            yield from _named(node.keys)
+            keys_ = [k.column for k in node.keys]
+            if all(map(_exact, keys_)):
+                yield _Rule(_names(keys_), _names([a.column for a in node.aggregates]))
+            yield from _rules(node.input, key_of)
+        case Filter() | Distinct() | TopK() | Unnest() | Window():
+            yield from _rules(node.input, key_of)
+
+
+def _padded(rules: Sequence[_Rule], compared: Sequence[exp.Expr]) -> list[_Rule]:
+    """Those that hold with a row of NULLs, too: what is `compared` is NULL in that one only."""
+    there = {c.name for c in compared if isinstance(c, exp.Column)}
+    ones = [(*r.of, *r.decided) for r in rules if r.by_null and len(r.of) == len(r.decided) == 1]
+    while new := {one for one, other in ones if other in there and one not in there}:
+        there |= new
+    alone = [frozenset({name}) for name in there]
+    return [
+        *(replace(r, by_null=True) for r in rules if r.by_null or r.of & there),
+        *(_Rule(of, _decided(of, rules), True) for of in alone),
+    ]
+
+
+def _decided(of: frozenset[str], rules: Sequence[_Rule]) -> frozenset[str]:
+    """Columns, and all whose values they decide."""
+    while new := [r.decided for r in rules if r.of <= of and not r.decided <= of]:
+        of = of.union(*new)
+    return of
+
+
+def _of_join(join: Join) -> Iterator[_Rule]:
+    """Of the columns that are equal; in a LEFT JOIN the left one tells whether there is a pair."""
+    there = {c.name: c.type for c in join.schema}
+    pairs = []
+    for key in join.keys:
+        sides = key.left, key.right
+        if all(isinstance(s, exp.Column) for s in sides):
+            kinds = {_plain(there[s.name]) for s in sides}
+            if kinds <= _EXACT and (len(kinds) == 1 or kinds <= _INTEGERS):
+                pairs.append([frozenset({s.name}) for s in sides])
+    if join.kind == "inner":
+        for one, other in pairs:
+            yield _Rule(one, other, True)
+            yield _Rule(other, one, True)
+    elif join.kind == "left" and join.residual is None and pairs and len(pairs) == len(join.keys):
+        left, right = (frozenset[str]().union(*side) for side in zip(*pairs, strict=True))
+        yield _Rule(left, right, not any(key.null_safe for key in join.keys))
+
+
+def _named(exprs: tuple[Named, ...]) -> Iterator[_Rule]:
+    for named in exprs:
+        new, read = frozenset({named.column.name}), frozenset(references(named.expr))
+        if isinstance(named.expr, exp.Column):
+            yield _Rule(new, read, True)
+            yield _Rule(read, new, True)
+        elif read:
+            yield _Rule(read, new)
+
+
+def _names(columns: Sequence[Column]) -> frozenset[str]:
+    return frozenset(c.name for c in columns)
+
+
+def _plain(kind: str) -> str:
+    """A type without its precision."""
+    return "INTEGER" if kind.startswith("DECIMAL(") else kind
+
+
+def _exact(of: Column) -> bool:
+    return _plain(of.type) in _EXACT
