@@ -51,7 +51,7 @@ from tidewheel.planner.lower_view import (
 from tidewheel.planner.lower_view_asked import asked, settled, settled_in_place
 from tidewheel.planner.lower_view_counts import counted, listed
 from tidewheel.planner.order_of_rows import by_place, by_ties, goes_by
-from tidewheel.planner.text import cast_to, column, identifier, to_sql
+from tidewheel.planner.text import cast_to, column, identifier, null_of, to_sql
 from tidewheel.planner.view_answers import Together, by_kernel, by_tables
 from tidewheel.planner.view_kernels import INPUT, group_kernel, statements
 from tidewheel.planner.view_sums import groups_alike
@@ -379,7 +379,7 @@ def _grouping_sets(low: ViewLowering, node: L.Aggregate) -> Stream:
             elif c.name in have or named is not None:
                 exprs.append(L.Named(c, column(c.name)))
             else:
-                exprs.append(L.Named(c, cast_to(exp.Null(), c.type)))
+                exprs.append(L.Named(c, null_of(c.type)))
         parts.append(low.flush(extended(stream, exprs)))
     first = parts[0].arrow
     if any(p.arrow.types != first.types for p in parts):

@@ -103,6 +103,31 @@ def cast_to(expression: exp.Expr, kind: str) -> exp.Cast:
     return exp.Cast(this=expression, to=to)
 
 
+def null_of(kind: str) -> exp.Expr:
+    """NULL of a type, also of rows whose columns have no names: no cast can name that type."""
+    value: exp.Expr
+    if kind.startswith("TUPLE(") and kind.endswith(")"):
+        fields = [null_of(part) for part in _listed(kind[len("TUPLE(") : -1])]
+        value = exp.Anonymous(this="row", expressions=fields)
+    elif kind.endswith("[]") and "TUPLE(" in kind:
+        value = exp.Array(expressions=[null_of(kind[:-2])])
+    else:
+        return cast_to(exp.Null(), kind)
+    return exp.Case(ifs=[exp.If(this=exp.false(), true=value)])
+
+
+def _listed(kinds: str) -> list[str]:
+    """Types with commas between them."""
+    found, depth = [""], 0
+    for part in re.findall(r'"(?:[^"]|"")*"|.', kinds):
+        depth += (part == "(") - (part == ")")
+        if part == "," and not depth:
+            found.append("")
+        else:
+            found[-1] += part
+    return [kind.strip() for kind in found]
+
+
 def defined(named: Named) -> exp.Expr:
     """`expr AS "name"`, or the bare column where it keeps its name."""
     if isinstance(named.expr, exp.Column) and named.expr.name == named.column.name:

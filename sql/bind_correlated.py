@@ -9,10 +9,10 @@ from sqlglot import exp
 
 from tidewheel.planner.conditions import equality
 from tidewheel.planner.logical import Column, Named, Node, Project, references
-from tidewheel.planner.text import column, substituted
+from tidewheel.planner.text import column, substituted, to_sql
 
 from .bind_clauses import Clauses
-from .bind_names import Aggregates
+from .bind_names import Aggregates, rebuilt, waits
 from .bind_prefix import Prefix, prefix, put_together
 from .bind_query import names_of, with_outer
 from .bind_scope import NotTaken, Scope
@@ -40,16 +40,40 @@ class Correlation:
     def __bool__(self) -> bool:
         return bool(self.conditions)
 
-    def check(self, clauses: Clauses, mine: set[str], aggregates: Aggregates) -> None:
-        """An aggregate of nothing but columns of the SELECT around is an aggregate of that one."""
-        theirs = {c.name for c in self.around()}
+    def take_out(self, clauses: Clauses, mine: set[str], aggregates: Aggregates) -> None:
+        """An aggregate of nothing but columns of the SELECT around is an aggregate of that one, and
+        a column of its groups here."""
+        theirs = {c.name: c for c in self.around()}
         if not theirs:
             return
-        for e in (*clauses.exprs(), *self.conditions):
-            for call in aggregates.calls(e):
-                read = references(call)
-                if read & theirs and not read & mine:
-                    raise NotTaken("an aggregate of the SELECT around, in a subquery")
+
+        def register(call: exp.Expr) -> exp.Expr:
+            read = references(call)
+            if not read & theirs.keys():
+                return call
+            if read & mine:  # it may have one of the other SELECT's in it
+                return rebuilt(call, taken_out)
+            assert self._outer is not None
+            scope = self._outer
+            if scope.before or waits(call) or not read <= {v.column.name for v in scope.visible()}:
+                raise NotTaken("an aggregate of a SELECT further out, in a subquery")
+            text = to_sql(call)
+            if text not in scope.aggregates:
+                (type_,) = self._binder.oracle.types([call], tuple(theirs.values()))
+                new = self._binder.names.fresh("aggregate", type_)
+                scope.aggregates[text] = new, call
+            return column(scope.aggregates[text][0].name)
+
+        def taken_out(e: exp.Expr) -> exp.Expr:
+            return aggregates.taken_out(e, {}, register, lambda part: part)
+
+        def change(e: exp.Expr) -> exp.Expr:
+            if not any(references(c) & theirs.keys() for c in aggregates.calls(e)):
+                return e
+            return taken_out(e)
+
+        clauses.change(change)
+        self.conditions = [change(c) for c in self.conditions]
 
     def meet(self, node: Node, clauses: Clauses, whole: bool) -> tuple[Node, tuple[str, ...]]:
         """Join the outer columns that are read, where equalities alone do not tell answers apart.

@@ -82,17 +82,22 @@ class FromBinder(Items):
         if method == "POSITIONAL":
             return self._positional(left, right)
         join_kind = join_kind_of(side, kind)
+        partners = []
+        if method == "ASOF" and len(self.conditions) > waiting:  # they choose who is the nearest
+            if any(map(waits, partners := self.conditions[waiting:])):
+                raise NotTaken("a correlated right side of an ASOF join")
+            del self.conditions[waiting:]
+            left, partners = self._beside_outer(left, right, partners, join is self.last)
+            waiting = len(self.conditions)
         # What waits for WHERE is true of the rows below an outer join, not of those that it adds.
         plain = ("inner", "cross") if using or method else ("inner", "cross", "left")
         added = len(self.conditions) > waiting and join_kind not in plain
         if added or (self.conditions and join_kind in ("right", "full")):
             raise NotTaken("a subquery in a condition below an outer join")
-        if method == "ASOF" and len(self.conditions) > waiting:  # they choose who is the nearest
-            raise NotTaken("a correlated right side of an ASOF join")
         relations = [*left[1], *right[1]]
         if using:
             conditions, relations = self._using(left, right, using, join_kind, method == "ASOF")
-            return self.finish(left, right, relations, join_kind, conditions, method)
+            return self.finish(left, right, relations, join_kind, [*conditions, *partners], method)
         scope = Scope(relations, self.select.scope.parent)
         on = join.args.get("on")
         if join_kind == "left" and not method:
@@ -113,6 +118,7 @@ class FromBinder(Items):
                 self.select.resolve_in(scope, c, pure=True, beside=beside) for c in conjuncts(on)
             ]
             left, right, resolved = self._beside_sides(left, right, resolved)
+            resolved += partners
         if join_kind in ("semi", "anti"):
             relations = left[1]
         return self.finish(left, right, relations, join_kind, resolved, method)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence, Set
-from functools import partial
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
 from tidewheel.planner.logical import Aggregate, Column, Named, Node, references
-from tidewheel.planner.text import cast_to, column, to_sql
+from tidewheel.planner.text import cast_to, column, substituted, to_sql
 
 from .bind_clauses import Item
 from .bind_names import Aggregates
@@ -94,8 +93,13 @@ class Grouping:
 
     def over(self, expression: exp.Expr) -> exp.Expr:
         """An expression of the SELECT list, HAVING … over the aggregation's output."""
-        assert self._subqueries is not None
-        by_keys = partial(self._subqueries.by_keys, keys=self._places)
+        subqueries = self._subqueries
+        assert subqueries is not None
+        read = {c.name: call for c, call in self._select.scope.aggregates.values()}
+
+        def by_keys(part: exp.Expr) -> exp.Expr:
+            return substituted(subqueries.by_keys(part, self._places), read)
+
         return self._functions.taken_out(expression, self._places, self._register, by_keys)
 
     def node(self, _: Node) -> Aggregate:

@@ -94,6 +94,8 @@ def limited(
         count = _count(limit)
     if offset is not None:
         start = offset.expression
+    if isinstance(count, exp.Literal) and count.name == "0":
+        return Filter(node, exp.false())
     for part in (count, start):
         if part is not None and not isinstance(part, (exp.Literal, exp.Placeholder, exp.Neg)):
             raise NotTaken("LIMIT by an expression")

@@ -85,6 +85,8 @@ class Scope:
     parent: Scope | None = None
     before: bool = False
     """Are these the FROM items before one that is bound as if it did not read them?"""
+    aggregates: dict[str, tuple[Column, exp.Expr]] = field(default_factory=dict)
+    """Aggregates of this SELECT's rows that subqueries read, as columns of it, by their text."""
 
     def check(self, node: exp.Column, parts: Sequence[str]) -> None:
         """NotTaken if the argument of a macro means another column here than at the call.
@@ -201,6 +203,7 @@ class Scope:
         while scope is not None:
             for v in () if scope.before else scope.visible():
                 found.update((c.name, c) for c in (v.column, v.merged) if c is not None)
+            found.update((c.name, c) for c, _ in scope.aggregates.values())
             scope = scope.parent
         return tuple(found.values())
 

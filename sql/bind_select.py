@@ -83,7 +83,9 @@ class SelectBinder:
         names = HavingNames(self, group)
         clauses.having = [self.clause(c, names) for c in conjuncts(_this(select, "having"))]
         clauses.qualify = [self.clause(c) for c in conjuncts(_this(select, "qualify"))]
-        self._correlation.check(clauses, names_of(self._node), self.aggregates)
+        if read := {c.name: call for c, call in self.scope.aggregates.values()}:
+            clauses.change(lambda e: substituted(e, read))
+        self._correlation.take_out(clauses, names_of(self._node), self.aggregates)
         aggregated = any(map(self.aggregates.found_in, clauses.exprs()))
         if group is not None and (aggregated or not clauses.having) and self._by_nothing(group):
             group = None

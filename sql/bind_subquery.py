@@ -124,7 +124,8 @@ class Subqueries:
         number, *arguments = part.expressions
         pending = self._pending[int(number.name)]
         query, operands = pending.query, arguments[: pending.operands]
-        outer = dict(zip(pending.outer, arguments[pending.operands :], strict=True))
+        around = zip(pending.outer, arguments[pending.operands :], strict=True)
+        outer = {n: a for n, a in around if isinstance(a, exp.Column)}  # (others: aggregates)
         if query.around or all(to_sql(a) in keys for a in outer.values()):
             return part
 
@@ -216,8 +217,7 @@ class Subqueries:
             nonlocal node
             part = rebuilt(part, walk)
             if is_placeholder(part):
-                text = to_sql(part)
-                known = self._attached.get(text)
+                known = self._attached.get(text := to_sql(part))
                 if known is not None and references(known) <= names_of(node):
                     return known.copy()
                 value, node = self._value(node, *self._of(part, node))

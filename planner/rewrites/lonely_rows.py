@@ -15,7 +15,7 @@ from tidewheel.planner.logical import EquiKey, Filter, Join, Named, Node, Projec
 from tidewheel.planner.rewrites.children import over
 from tidewheel.planner.rewrites.join_graph import conjuncts
 from tidewheel.planner.rewrites.join_order import recursive
-from tidewheel.planner.text import cast_to, column, paired
+from tidewheel.planner.text import column, null_of, paired
 
 
 def lonely_rows(node: Node) -> Node:
@@ -37,9 +37,7 @@ def lonely_rows(node: Node) -> Node:
         keys = tuple(EquiKey(key.right, key.left, key.null_safe) for key in keys)
     anti = Join(*sides, "anti", keys, join.residual)
     there = {c.name for c in anti.schema}
-    values = (
-        column(c.name) if c.name in there else cast_to(exp.Null(), c.type) for c in join.schema
-    )
+    values = (column(c.name) if c.name in there else null_of(c.type) for c in join.schema)
     rows = Project(anti, tuple(map(Named, join.schema, values)))
     return Filter(rows, paired(exp.And, others)) if others else rows
 

@@ -21,12 +21,17 @@ SELECT a, q.* FROM l, LATERAL (SELECT r.d, k.a AS f FROM r ASOF LEFT JOIN l k ON
 RIGHT = """
 SELECT a, (SELECT sum(r.d) FROM r ASOF JOIN (SELECT l.b) k(b) ON r.c >= k.b) FROM l
 SELECT a, (SELECT sum(k.a) FROM r ASOF JOIN (FROM l k WHERE k.b <= l.b) k ON r.c >= k.a) FROM l
-SELECT a FROM l WHERE a IN (SELECT k.a FROM r ASOF JOIN (FROM l k WHERE k.b = l.b) k ON r.c > k.a)
 SELECT a, q.* FROM l, LATERAL (SELECT r.c, k.a AS f FROM r ASOF JOIN (FROM l k WHERE k.b <> l.b) k ON r.c < k.a) q
+""".strip().splitlines()  # noqa: E501
+EQUAL = """
+SELECT a FROM l WHERE a IN (SELECT k.a FROM r ASOF JOIN (FROM l k WHERE k.b = l.b) k ON r.c > k.a)
+SELECT a, (SELECT sum(k.c) FROM (SELECT l.b) q(b) ASOF JOIN (FROM r WHERE r.d = l.a) k ON q.b >= k.c) FROM l
+SELECT a, (SELECT list(k.c ORDER BY k.c) FROM r ASOF LEFT JOIN (FROM r k WHERE k.d = l.a) k ON r.c > k.c) FROM l
+SELECT a, q.* FROM l LEFT JOIN LATERAL (SELECT k.c AS f FROM r ASOF JOIN (FROM r k WHERE k.d IS NOT DISTINCT FROM l.a) k USING (c)) q ON true
 """.strip().splitlines()  # noqa: E501
 
 
-@pytest.mark.parametrize("query", LEFT)
+@pytest.mark.parametrize("query", [*LEFT, *EQUAL])
 def test_rows_by_the_row_around(query: str) -> None:
     follow(query, SETUP, random.Random(len(query)))
 

@@ -77,12 +77,14 @@ def test_views(con: tidewheel.Connection) -> None:
     ]
     con.execute(
         "CREATE OR REPLACE MATERIALIZED VIEW half AS "
-        "SELECT s, (SELECT sum(e.d) + count(*) FROM (VALUES (1), (2))) AS total FROM e GROUP BY s"
+        "SELECT s, (SELECT count(*) FROM e AS f WHERE EXISTS (SELECT 1 FROM e AS g "
+        "WHERE g.s = f.d AND g.d < max(e.d))) + 2 AS total FROM e GROUP BY s"
     )
-    assert con.execute(reason).fetchall() == [("an aggregate of the SELECT around, in a subquery",)]
+    assert con.execute(reason).fetchall() == [
+        ("an aggregate of a SELECT further out, in a subquery",)
+    ]
     con.execute("INSERT INTO e VALUES (4, 7)")
-    wanted = con.execute("SELECT s, sum(d) + 2 FROM e GROUP BY s ORDER BY s").fetchall()
-    assert con.execute('FROM "half" ORDER BY s').fetchall() == wanted
+    assert con.execute("VERIFY VIEW half").fetchall() == []
     con.execute("DELETE FROM e WHERE d = 7")
     con.execute("DROP MATERIALIZED VIEW half; DROP MATERIALIZED VIEW walk")
     con.execute(
