@@ -40,9 +40,9 @@ KeyOf = Callable[[str], frozenset[str]]
 
 _WORDS = "TINYINT SMALLINT INTEGER BIGINT HUGEINT UTINYINT USMALLINT UINTEGER UBIGINT UHUGEINT"
 _INTEGERS: Final = frozenset(_WORDS.split())
-_EXACT: Final = _INTEGERS | {"VARCHAR", "BOOLEAN", "DATE", "TIMESTAMP", "UUID", "BLOB"}
+_OTHERS = ("VARCHAR", "BOOLEAN", "DATE", "TIME", "TIMESTAMP", "TIMESTAMP WITH TIME ZONE", "UUID")
+_EXACT: Final = _INTEGERS.union(_OTHERS)
 """What is equal is the same (0.0 and -0.0 are not, nor are 1 month and 30 days)."""
-_GREATEST: Final = _EXACT | {"DOUBLE", "FLOAT", "TIME", "TIMESTAMP WITH TIME ZONE"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,13 +72,11 @@ def same_in_groups(node: Node, key_of: KeyOf) -> Node:
 
 
 def _greatest(named: Named, keys: dict[str, str], known: frozenset[str]) -> exp.Expr:
-    argument, kind = _argument(named.expr), named.column.type
+    argument = _argument(named.expr)
     if argument is None:
         return named.expr
     same = _plain(keys.get(to_sql(argument), "")) in _EXACT
     if not same and not references(argument) <= known:
-        return named.expr
-    if _plain(kind) not in _GREATEST:
         return named.expr
     greatest = exp.Max(this=argument.copy())
     if isinstance(named.expr, exp.Filter):
@@ -91,7 +89,7 @@ def _argument(expression: exp.Expr) -> exp.Expr | None:
     call = call_of(expression)
     if not by_place(expression) or isinstance(call.this, exp.Distinct):
         return None
-    if isinstance(call, exp.First | exp.Last | exp.AnyValue):
+    if isinstance(call, exp.First | exp.Last | exp.AnyValue | exp.Mode):
         found = call.this
     elif name(call) in ("arbitrary", "first", "last") and len(call.expressions) == 1:
         found = call.expressions[0]

@@ -25,6 +25,7 @@ KEPT = {
     "GROUP BY id",
     "by a reference": "SELECT c, any_value(upper(name)), sum(d) FROM r LEFT JOIN k ON id = c "
     "GROUP BY c",
+    "a row": "SELECT id, any_value(k), mode(name) FROM k JOIN r ON id = c GROUP BY id",
     "filtered": "SELECT c, any_value(name) FILTER (WHERE d > 1), sum(d) FROM r, k WHERE id = c "
     "GROUP BY c",
     "a total": "SELECT id, any_value(coalesce(n, 0)), any_value(name), max(b) FROM k "
