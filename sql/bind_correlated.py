@@ -57,12 +57,7 @@ class Correlation:
             scope = self._outer
             if scope.before or waits(call) or not read <= {v.column.name for v in scope.visible()}:
                 raise NotTaken("an aggregate of a SELECT further out, in a subquery")
-            text = to_sql(call)
-            if text not in scope.aggregates:
-                (type_,) = self._binder.oracle.types([call], tuple(theirs.values()))
-                new = self._binder.names.fresh("aggregate", type_)
-                scope.aggregates[text] = new, call
-            return column(scope.aggregates[text][0].name)
+            return of_groups(scope, call, self._binder)
 
         def taken_out(e: exp.Expr) -> exp.Expr:
             return aggregates.taken_out(e, {}, register, lambda part: part)
@@ -169,6 +164,15 @@ class Correlation:
     def around(self) -> tuple[Column, ...]:
         """The columns of the SELECTs around."""
         return () if self._outer is None else self._outer.columns_around()
+
+
+def of_groups(scope: Scope, call: exp.Expr, binder: Binder) -> exp.Expr:
+    """An aggregate of a SELECT's rows as a column of its groups, for its subqueries."""
+    text = to_sql(call)
+    if text not in scope.aggregates:
+        (type_,) = binder.oracle.types([call], scope.columns_around())
+        scope.aggregates[text] = binder.names.fresh("aggregate", type_), call
+    return column(scope.aggregates[text][0].name)
 
 
 def lifted(node: Node, carried: Sequence[tuple[Column, exp.Expr]]) -> Node:

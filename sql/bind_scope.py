@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -87,6 +87,8 @@ class Scope:
     """Are these the FROM items before one that is bound as if it did not read them?"""
     aggregates: dict[str, tuple[Column, exp.Expr]] = field(default_factory=dict)
     """Aggregates of this SELECT's rows that subqueries read, as columns of it, by their text."""
+    alias: Callable[[str], exp.Expr | None] = field(default=lambda _: None)
+    """What a name means that the SELECT list so far gives: subqueries may read it, too."""
 
     def check(self, node: exp.Column, parts: Sequence[str]) -> None:
         """NotTaken if the argument of a macro means another column here than at the call.
@@ -178,6 +180,10 @@ class Scope:
                 raise NotTaken(f"{'.'.join(parts)} is of a FROM item before this one")
             if found is not None:
                 return found
+            if len(parts) == 1 and (value := scope.alias(parts[0])) is not None:
+                if scope.parent is not None and scope.parent.find_around(parts) is not None:
+                    raise NotTaken(f"{parts[0]} is an alias and a column around")
+                return value
             scope = scope.parent
         return None
 

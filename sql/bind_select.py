@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
@@ -16,7 +17,7 @@ from tidewheel.planner.text import column, conjunction, substituted, to_sql
 
 from .bind_calls import unnested, with_windows
 from .bind_clauses import Clauses, Item
-from .bind_correlated import Carried, Correlation, lifted
+from .bind_correlated import Carried, Correlation, lifted, of_groups
 from .bind_from import FromBinder
 from .bind_having import HavingNames
 from .bind_limit import lets_one_through, limits
@@ -59,6 +60,7 @@ class SelectBinder:
         self._windows: dict[str, exp.Window] = {}
         self._clauses = Clauses([])
         self._aliases: dict[str, Item] = {}
+        self.scope.alias = self._alias
         self._forms = SubqueryForms(binder, self._subqueries, self.aggregates, self._aliases)
         self._correlation = Correlation(binder, outer, late)
         self._late = late
@@ -250,6 +252,17 @@ class SelectBinder:
             self._windows,
             self.scope.label_around,
         )
+
+    def _alias(self, name: str) -> exp.Expr | None:
+        """What a subquery reads by a name of the SELECT list that is no column's."""
+        item = self._aliases.get(name.lower())
+        if item is None:
+            return None
+        value = item.expr
+        if waits(value) or is_volatile(value) or value.find(exp.Window, exp.Explode, exp.Unnest):
+            raise NotTaken(f"the alias {name}, in a subquery")
+        register = partial(of_groups, self.scope, binder=self.binder)
+        return exp.Paren(this=self.aggregates.taken_out(value, {}, register, lambda part: part))
 
     # -- the clauses
 
