@@ -19,7 +19,7 @@ WRITTEN: Final = "written"
 """In the meta of such a call: the macro that was called, or what else it stands for."""
 NAMES: Final = frozenset({
     "list", "array_agg", "string_agg", "group_concat", "listagg", "first", "last", "arbitrary",
-    "any_value", "mode", "approx_quantile", "approx_top_k", "reservoir_quantile",
+    "any_value", "mode", "approx_quantile", "approx_top_k", "reservoir_quantile", "lttb",
     "json_group_array", "json_group_object",  # macros, left as they are in OVER
 })  # fmt: skip
 DRAWN: Final = frozenset({
