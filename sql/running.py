@@ -9,8 +9,6 @@ from contextlib import AbstractContextManager, nullcontext
 from itertools import islice
 from typing import TYPE_CHECKING
 
-import duckdb
-
 from tidewheel.engine.arrow import pa
 
 from ..engine.kernels import duckdb as kernel
@@ -103,13 +101,11 @@ class Runner:
         session = self.session
         verb, *rest = statement.words
         if verb in ("BEGIN", "START"):
-            try:
+            began = session.catalog.version, functions.version()
+            with session.views.beginning():
                 self._count(statement, None)
-            except duckdb.InterruptException:
-                session.views.take_back()  # it had begun
-                raise
-            session.in_transaction = session.unread = True
-            self._began = session.catalog.version, functions.version()
+            session.in_transaction, session.unread = True, not session.views.has_looked
+            self._began = began
             return
         if rest not in ([], ["TRANSACTION"], ["WORK"]):
             self._count(statement, None)  # DuckDB says what is wrong with it; nothing has ended

@@ -148,11 +148,6 @@ class Epochs(Rollback):
         """A transaction around a block, if none is open."""
         return _Implicit(self)
 
-    def begin(self) -> None:
-        """The user's transaction is about to look at the database: DuckDB's BEGIN does not yet."""
-        self._start, self._start_catalog = self.database.written, self.database.catalog_version
-        self._own_rows.clear()
-
     def commit(self) -> None:
         """Take the transaction's changes through the views and commit both.
 

@@ -8,14 +8,14 @@ from tidewheel.engine.quoting import parts_of_key, quoted
 from tidewheel.sql import errors, foreign_views, functions, introspection, run_texts, view_text
 from tidewheel.sql.reads import Names
 from tidewheel.sql.statements import tokens
-from tidewheel.sql.view_home import Homes
+from tidewheel.sql.view_past import Past
 from tidewheel.sql.view_registry import row_name
 
 _CHANGES = {"INSERT", "UPDATE", "DELETE", "MERGE"}
 _QUERIES = {"SELECT", "FROM", "WITH"}
 
 
-class Naming(Homes):
+class Naming(Past):
     """What a text's words mean among the views."""
 
     def needed(self, text: str) -> list[str]:

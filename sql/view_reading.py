@@ -41,6 +41,10 @@ class Reading(Naming):
 
     def prepare(self, text: str) -> None:
         """Register the rows of every view that `text` may read. Hold `database.reading`."""
+        with self.as_seen():
+            self._prepare(text)
+
+    def _prepare(self, text: str) -> None:
         wanted = self._wanted(text)
         if not wanted:
             return
@@ -234,7 +238,7 @@ class Reading(Naming):
         """Must this session run the view's query, because its transaction sees other tables?"""
         if not self.host.in_transaction:
             return False
-        if self._behind_others or not view.hot:
+        if self._behind_others or self._past is not None or not view.hot:
             return True
         touched = [k for k, deltas in self._changes.items() if deltas]
         return view.key in self._maintainer.readers(touched)

@@ -37,7 +37,7 @@ class Rollback(Reading):
         if self._start is not None and self._start_catalog != self.database.catalog_version:
             with self.database.reading:  # what it read of the catalog may be as others left it
                 self.database.catalog_version += 1
-        self._start = None
+        self._start, self._at_first = None, {}
         self.come_back()
         self.database.writer.release(self)
 

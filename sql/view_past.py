@@ -1,0 +1,102 @@
+"""Where a transaction begins, and the views of its catalog where others have changed that since."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+
+import duckdb
+
+from tidewheel.engine.kernels.duckdb import roll_back
+from tidewheel.engine.quoting import key_of
+from tidewheel.planner.maintain import MaintainedView, Maintainer
+from tidewheel.sql.view_home import Homes
+from tidewheel.sql.view_registry import SCHEMA, kept_in
+
+_AT_ONCE = "SELECT current_setting('immediate_transaction_mode')"
+
+
+class Past(Homes):
+    """Which registry a session reads views by: what it changes concerns those that there are."""
+
+    _at_first: Mapping[str, MaintainedView] = {}
+    """The views when the user's transaction first looked."""
+    _past: Maintainer | None = None
+    """The registry, while a statement reads another one than that of now."""
+    _at_once: tuple[int, bool] = -1, False
+    _known_past: tuple[object, Maintainer | None] = None, None
+
+    @property
+    def _maintainer(self) -> Maintainer:
+        return super()._maintainer if self._past is None else self._past
+
+    @contextmanager
+    def beginning(self) -> Iterator[None]:
+        """DuckDB's BEGIN, which looks at the database at once if it is set to."""
+        at_once = not self.host.in_transaction and self._begins_at_once()
+        with self.database.reading if at_once else nullcontext():
+            try:
+                yield
+            except duckdb.InterruptException:
+                roll_back(self.host.connection)  # it had begun
+                raise
+            if at_once:
+                self.begin()
+
+    def begin(self) -> None:
+        """The user's transaction is about to look at the database: BEGIN alone does not yet."""
+        self._start, self._start_catalog = self.database.written, self.database.catalog_version
+        self._at_first = self.database.maintainer.views
+        self._own_rows.clear()
+
+    @property
+    def has_looked(self) -> bool:
+        """Has the user's transaction looked at the database?"""
+        return self._start is not None
+
+    def _begins_at_once(self) -> bool:
+        version = self.host.catalog.settings_version
+        if self._at_once[0] != version:
+            found = self.host.unwritten.execute(_AT_ONCE).fetchall()
+            self._at_once = version, bool(found[0][0])
+        return self._at_once[1]
+
+    @contextmanager
+    def as_seen(self) -> Iterator[None]:
+        """A block that reads views: those that the transaction sees."""
+        before, self._past = self._past, self._seen()
+        try:
+            yield
+        finally:
+            self._past = before
+
+    def _seen(self) -> Maintainer | None:
+        if self._start is None or self._overlay is not None:
+            return None
+        now = self.database.maintainer
+        if self._at_first is now.views or self._start_catalog == self.database.catalog_version:
+            return None
+        version = self._start, self.host.catalog.version, self.database.catalog_version
+        if self._known_past[0] != version:
+            self._known_past = version, self._look_back(now)
+        return self._known_past[1]
+
+    def _look_back(self, now: Maintainer) -> Maintainer | None:
+        """The registry by what DuckDB shows of it, which is of one state with the tables."""
+        gone = [v for key, v in self._at_first.items() if now.views.get(key) is not v]
+        there = self._in_catalog() if gone else set()
+        old = {v.key: v for v in gone if (v.key, v.token, v.sql) in there}
+        return Maintainer({**now.views, **old}, now.shared) if old else None
+
+    def _in_catalog(self) -> set[tuple[str, str, str]]:
+        """The key, token and query of each view that the transaction's catalog has."""
+        found: set[tuple[str, str, str]] = set()
+        for relation in self._names().relations:
+            if (relation.schema, relation.name) == (SCHEMA, "views"):
+                name = relation.database
+                rows = self.host.rows(f"SELECT key, token, sql FROM {kept_in(name)}")
+                found |= {
+                    (key_of(name) + key if key.startswith(".") else key, token, sql)
+                    for key, token, sql in rows
+                }
+        return found

@@ -1,0 +1,97 @@
+"""Views in a transaction that began before others dropped, renamed or replaced them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+import tidewheel
+
+SETUP = """
+CREATE TABLE t (a INTEGER PRIMARY KEY, g INTEGER);
+INSERT INTO t VALUES (1, 1), (2, 1), (3, 2);
+CREATE MATERIALIZED VIEW v AS SELECT g, sum(a)::INTEGER AS s FROM t GROUP BY g;
+CREATE VIEW p AS SELECT max(s) AS s FROM v;
+"""
+
+
+@pytest.fixture
+def pair(request: pytest.FixtureRequest) -> Iterator[list[tidewheel.Connection]]:
+    found = [tidewheel.connect(f":memory:{request.node.name}") for _ in range(2)]
+    found[0].execute(SETUP)
+    yield found
+    for con in found:
+        con.close()
+
+
+def rows(con: tidewheel.Connection, query: str) -> list[tuple[object, ...]]:
+    return sorted(con.execute(query).fetchall())
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "DROP VIEW p; DROP MATERIALIZED VIEW v",
+        "ALTER VIEW v RENAME TO w",
+        "CREATE OR REPLACE MATERIALIZED VIEW v AS SELECT a FROM t",
+        "DROP TABLE t CASCADE; CREATE TABLE t (z INTEGER)",
+    ],
+)
+@pytest.mark.parametrize("first", ["FROM v", "FROM p", "FROM t"])
+def test_a_view_that_others_change_is_there_to_the_end(
+    pair: list[tidewheel.Connection], change: str, first: str
+) -> None:
+    con, other = pair
+    con.execute(f"BEGIN; {first}").fetchall()
+    other.execute(change)
+    assert rows(con, "FROM v") == [(1, 3), (2, 3)]
+    assert rows(con, "FROM p") == [(3,)]
+    assert rows(con, "SELECT g, (SELECT s FROM p) FROM v") == [(1, 3), (2, 3)]
+    con.execute("ROLLBACK")
+    here, there = (_outcome(c, "FROM v") for c in pair)
+    assert here == there
+
+
+def _outcome(con: tidewheel.Connection, query: str) -> object:
+    try:
+        return rows(con, query)
+    except tidewheel.Error as error:
+        return str(error)
+
+
+def test_what_the_transaction_changes_is_in_it(pair: list[tidewheel.Connection]) -> None:
+    con, other = pair
+    con.execute("BEGIN; FROM v").fetchall()
+    other.execute("CREATE OR REPLACE MATERIALIZED VIEW v AS SELECT count(*) AS n FROM t")
+    assert rows(other, "FROM v") == [(3,)]
+    con.execute("INSERT INTO t VALUES (10, 2)")
+    assert rows(con, "FROM v") == [(1, 3), (2, 13)]
+    assert rows(other, "FROM v") == [(3,)]
+    con.execute("COMMIT")
+    assert rows(con, "FROM v") == rows(other, "FROM v") == [(4,)]
+    assert other.execute("VERIFY VIEW v").fetchall() == []
+
+
+def test_a_view_that_others_rename_keeps_its_query(pair: list[tidewheel.Connection]) -> None:
+    con, other = pair
+    con.execute("BEGIN; FROM t").fetchall()
+    other.execute("ALTER VIEW v RENAME TO w; CREATE MATERIALIZED VIEW v AS SELECT 7 AS x FROM t")
+    assert rows(con, "FROM v") == [(1, 3), (2, 3)]
+    with pytest.raises(tidewheel.Error, match="w does not exist"):
+        con.execute("FROM w")
+    con.execute("ROLLBACK")
+    assert rows(con, "FROM w") == [(1, 3), (2, 3)]
+    assert rows(con, "FROM v") == [(7,)] * 3
+
+
+def test_a_transaction_that_begins_at_once(pair: list[tidewheel.Connection]) -> None:
+    con, other = pair
+    con.execute("SET immediate_transaction_mode = true; BEGIN")
+    other.execute("INSERT INTO t VALUES (10, 2)")
+    assert rows(con, "FROM v") == rows(con, "SELECT g, sum(a) FROM t GROUP BY g")
+    assert rows(con, "FROM v") == [(1, 3), (2, 3)]
+    con.execute("COMMIT; RESET immediate_transaction_mode; BEGIN")
+    other.execute("INSERT INTO t VALUES (11, 2)")
+    assert rows(con, "FROM v") == [(1, 3), (2, 24)]
+    con.execute("COMMIT")
