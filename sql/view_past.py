@@ -8,12 +8,13 @@ from contextlib import contextmanager, nullcontext
 import duckdb
 
 from tidewheel.engine.kernels.duckdb import roll_back
-from tidewheel.engine.quoting import key_of
+from tidewheel.engine.quoting import key_of, parts_of_key
 from tidewheel.planner.maintain import MaintainedView, Maintainer
 from tidewheel.sql.view_home import Homes
 from tidewheel.sql.view_registry import SCHEMA, kept_in
 
 _AT_ONCE = "SELECT current_setting('immediate_transaction_mode')"
+_ALL_DATABASES = "SELECT count(*) FROM duckdb_schemas()"
 
 
 class Past(Homes):
@@ -24,6 +25,10 @@ class Past(Homes):
     _past: Maintainer | None = None
     """The registry, while a statement reads another one than that of now."""
     _at_once: tuple[int, bool] = -1, False
+    _everywhere = False
+    """Does the transaction see every database as it was at some time?"""
+    _several: tuple[int, bool] = -1, False
+    """Do views read more than one database, as of this version of the catalog?"""
     _known_past: tuple[object, Maintainer | None] = None, None
 
     @property
@@ -48,6 +53,25 @@ class Past(Homes):
         self._start, self._start_catalog = self.database.written, self.database.catalog_version
         self._at_first = self.database.maintainer.views
         self._own_rows.clear()
+        self._everywhere = False
+
+    def _look_everywhere(self) -> None:
+        """Let DuckDB's transaction see all databases as they are now, if views read several.
+
+        It sees each as it was when a statement first names something of it, and who reads the rows
+        of a view that is kept names none of its tables.
+        """
+        if not self.host.in_transaction:
+            return
+        _ = self.host.unwritten  # (it begins to look, if it has not yet)
+        if self._everywhere:
+            return
+        self._everywhere, version = True, self.database.catalog_version
+        if self._several[0] != version:
+            read = {key for view in self._maintainer.views.values() for key in view.reads}
+            self._several = version, len({parts_of_key(key)[0] for key in read}) > 1
+        if self._several[1]:
+            self._do(_ALL_DATABASES)
 
     @property
     def has_looked(self) -> bool:

@@ -163,6 +163,7 @@ class Reading(Naming):
             if rows is None:
                 rows = self._own_rows[key] = self._run(view)
             return rows
+        self._look_everywhere()
         if view.pinned is not None:
             return view.pinned
         if not view.hot and not view.plain:

@@ -95,3 +95,20 @@ def test_a_transaction_that_begins_at_once(pair: list[tidewheel.Connection]) -> 
     other.execute("INSERT INTO t VALUES (11, 2)")
     assert rows(con, "FROM v") == [(1, 3), (2, 24)]
     con.execute("COMMIT")
+
+
+def test_databases_are_seen_as_they_were_when_a_view_of_them_was_read(
+    pair: list[tidewheel.Connection],
+) -> None:
+    con, other = pair
+    con.execute("DROP VIEW p; ATTACH ':memory:' AS x; CREATE TABLE x.q AS SELECT 1 AS a")
+    con.execute("CREATE MATERIALIZED VIEW w AS SELECT sum(a)::INTEGER AS s FROM x.q")
+    other.subscribe("w").close()  # it is filled
+    other.execute("INSERT INTO x.q VALUES (2)")
+    con.execute("FROM w; BEGIN")  # what it knows of the catalog is asked no more
+    assert rows(con, "FROM w") == [(3,)]
+    other.execute("INSERT INTO x.q VALUES (4)")
+    assert rows(con, "FROM w") == rows(con, "SELECT sum(a) FROM x.q") == [(3,)]
+    con.execute("COMMIT")
+    assert rows(con, "FROM w") == [(7,)]
+    con.execute("DROP MATERIALIZED VIEW w; DETACH x")
