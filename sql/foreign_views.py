@@ -9,6 +9,7 @@ import duckdb
 from ..engine.quoting import quoted
 from . import errors
 from .reads import ROWS, Names, Relation
+from .view_past import Past
 from .view_registry import SCHEMA, kept_in, row_name
 
 if TYPE_CHECKING:
@@ -36,6 +37,18 @@ def error(connection: duckdb.DuckDBPyConnection, view: Relation, names: Names) -
     )
 
 
+def changed(key: str, statement: Statement, position: int, length: int) -> errors.Error:
+    """What is said of a view of the session's own that others have changed."""
+    return errors.OperationalError(
+        f"another transaction has dropped, renamed or replaced {key.partition('.')[2]} "
+        "since this one began",
+        hint="end this transaction: the next one sees what there is now",
+        text=statement.script,
+        position=position,
+        length=length,
+    )
+
+
 def _has_query(connection: duckdb.DuckDBPyConnection, view: Relation, names: Names) -> bool:
     if names.find([view.database, SCHEMA, "views"]) is None:
         return False
@@ -49,6 +62,8 @@ def refuse(
     """An error if what a statement names at `position` is one."""
     if relation is None or relation.key in registry.registry.views:
         return
+    if isinstance(registry, Past) and registry.changed_by_others([relation.key]) is not None:
+        raise changed(relation.key, statement, position, len(relation.name))
     names = Names(registry.host.connection)
     if is_one(relation, names):
         found = error(registry.host.connection, relation, names)

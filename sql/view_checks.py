@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from tidewheel.engine.kernels.duckdb import unnamed
 from tidewheel.engine.quoting import key_of, quoted
-from tidewheel.sql import errors, introspection, view_text
+from tidewheel.sql import errors, foreign_views, introspection, view_text
 from tidewheel.sql.reads import Names, Relation
 from tidewheel.sql.statements import Statement, Token, tokens, writing_cte
 from tidewheel.sql.unstable import pivots_by_data, rowid, unstable_call
@@ -47,6 +47,7 @@ class Checks(RowEpochs):
         `present`: the catalog as it is; `names`: the same as the view will see it.
         """
         relation, key, target = self._name(parsed, names)
+        self._check_unchanged(parsed, statement, names, key)
         if len(parsed.parts) > 1:
             self.in_use(key, statement, parsed)
         replaced = key in self._maintainer.views
@@ -81,6 +82,19 @@ class Checks(RowEpochs):
             )
         itself = replaced and key in names.reads(parsed.query, self._keys())
         return Place(relation, key, target, replaced, itself)
+
+    def _check_unchanged(
+        self, parsed: view_text.CreateView, statement: Statement, names: Names, key: str
+    ) -> None:
+        """An error if the view, or one that it reads, is another one to those who come after."""
+        with self.as_seen():
+            if self._past is None:
+                return
+            read = names.reads(parsed.query, self._keys())
+        changed = self.changed_by_others([key, *read])
+        if changed is not None:
+            at, length = parsed.name_at, parsed.name_length
+            raise foreign_views.changed(changed, statement, at, length)
 
     def _check_query(
         self, parsed: view_text.CreateView, statement: Statement, names: Names, plain: bool

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 
 import duckdb
@@ -94,22 +94,36 @@ class Past(Homes):
         finally:
             self._past = before
 
-    def _seen(self) -> Maintainer | None:
-        if self._start is None or self._overlay is not None:
+    def changed_by_others(self, keys: Iterable[str]) -> str | None:
+        """One of these views that the transaction sees as it is no more."""
+        past, now = self._seen(), super()._maintainer.views
+        if past is None:
             return None
-        now = self.database.maintainer
-        if self._at_first is now.views or self._start_catalog == self.database.catalog_version:
+        return next((k for k in keys if past.views.get(k) is not now.get(k)), None)
+
+    def _seen(self) -> Maintainer | None:
+        others = self.database.maintainer.views
+        if self._start is None or self._at_first is others:
+            return None
+        if self._start_catalog == self.database.catalog_version:
             return None
         version = self._start, self.host.catalog.version, self.database.catalog_version
         if self._known_past[0] != version:
-            self._known_past = version, self._look_back(now)
+            self._known_past = version, self._look_back()
         return self._known_past[1]
 
-    def _look_back(self, now: Maintainer) -> Maintainer | None:
+    def _look_back(self) -> Maintainer | None:
         """The registry by what DuckDB shows of it, which is of one state with the tables."""
+        now = super()._maintainer
         gone = [v for key, v in self._at_first.items() if now.views.get(key) is not v]
         there = self._in_catalog() if gone else set()
-        old = {v.key: v for v in gone if (v.key, v.token, v.sql) in there}
+        old: dict[str, MaintainedView] = {}
+        for was in gone:
+            known = now.views.get(was.key)
+            if (was.key, was.token, was.sql) in there and (
+                known is None or (known.key, known.token, known.sql) not in there
+            ):
+                old[was.key] = was
         return Maintainer({**now.views, **old}, now.shared) if old else None
 
     def _in_catalog(self) -> set[tuple[str, str, str]]:

@@ -85,6 +85,48 @@ def test_a_view_that_others_rename_keeps_its_query(pair: list[tidewheel.Connecti
     assert rows(con, "FROM v") == [(7,)] * 3
 
 
+@pytest.mark.parametrize(
+    "change",
+    ["ALTER VIEW v RENAME TO w", "CREATE OR REPLACE MATERIALIZED VIEW v AS SELECT a FROM t"],
+)
+def test_it_is_there_also_beside_views_of_the_transaction(
+    pair: list[tidewheel.Connection], change: str
+) -> None:
+    con, other = pair
+    con.execute("BEGIN; FROM v").fetchall()
+    other.execute(change)
+    con.execute("CREATE MATERIALIZED VIEW own AS SELECT count(*) AS n FROM t")
+    con.execute("INSERT INTO t VALUES (10, 2)")
+    assert rows(con, "FROM v") == [(1, 3), (2, 13)]
+    assert rows(con, "FROM own") == [(4,)]
+    con.execute("COMMIT")
+    assert rows(con, "FROM own") == rows(other, "FROM own") == [(4,)]
+    assert other.execute("VERIFY VIEW own").fetchall() == []
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "CREATE MATERIALIZED VIEW x AS FROM v",
+        "CREATE MATERIALIZED VIEW x AS FROM p",
+        "VERIFY VIEW v",
+        "SUBSCRIBE TO v",
+        "DROP MATERIALIZED VIEW v",
+        "ALTER VIEW v RENAME TO x",
+        "CREATE OR REPLACE MATERIALIZED VIEW v AS FROM t",
+    ],
+)
+def test_nothing_is_made_of_a_view_that_is_no_more(
+    pair: list[tidewheel.Connection], statement: str
+) -> None:
+    con, other = pair
+    con.execute("BEGIN; FROM t").fetchall()
+    other.execute("DROP MATERIALIZED VIEW v")
+    with pytest.raises(tidewheel.OperationalError, match=r"dropped, renamed or replaced main\.v"):
+        con.execute(statement)
+    con.execute("ROLLBACK")
+
+
 def test_a_transaction_that_begins_at_once(pair: list[tidewheel.Connection]) -> None:
     con, other = pair
     con.execute("SET immediate_transaction_mode = true; BEGIN")
