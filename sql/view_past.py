@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 
 import duckdb
 
 from tidewheel.engine.kernels.duckdb import roll_back
-from tidewheel.engine.quoting import key_of, parts_of_key
+from tidewheel.engine.quoting import key_of, parts_of_key, quoted
 from tidewheel.planner.maintain import MaintainedView, Maintainer
+from tidewheel.planner.plans import Home
+from tidewheel.sql.reads import Names
 from tidewheel.sql.view_home import Homes
-from tidewheel.sql.view_registry import SCHEMA, kept_in
+from tidewheel.sql.view_registry import SCHEMA, kept_in, row_name
 
 _AT_ONCE = "SELECT current_setting('immediate_transaction_mode')"
 _ALL_DATABASES = "SELECT count(*) FROM duckdb_schemas()"
@@ -114,27 +117,39 @@ class Past(Homes):
 
     def _look_back(self) -> Maintainer | None:
         """The registry by what DuckDB shows of it, which is of one state with the tables."""
-        now = super()._maintainer
-        gone = [v for key, v in self._at_first.items() if now.views.get(key) is not v]
-        there = self._in_catalog() if gone else set()
+        now, names = super()._maintainer, self._names()
+        there = self._in_catalog(names)
+        keys = frozenset(now.views.keys() | {key for key, _, _ in there})
         old: dict[str, MaintainedView] = {}
-        for was in gone:
-            known = now.views.get(was.key)
-            if (was.key, was.token, was.sql) in there and (
-                known is None or (known.key, known.token, known.sql) not in there
-            ):
-                old[was.key] = was
+        for each, (plain, home) in there.items():
+            key, token, sql = each
+            known = now.views.get(key), self._at_first.get(key)
+            same = [v for v in known if v is not None and (v.key, v.token, v.sql) == each]
+            if not same:  # others made it while this transaction began, and changed it since
+                read = self.read_by(sql, home, names, keys)
+                same = [self._view(key, sql, read, plain, token, home)]
+            if same[0] is not known[0]:
+                old[key] = same[0]
         return Maintainer({**now.views, **old}, now.shared) if old else None
 
-    def _in_catalog(self) -> set[tuple[str, str, str]]:
-        """The key, token and query of each view that the transaction's catalog has."""
-        found: set[tuple[str, str, str]] = set()
-        for relation in self._names().relations:
-            if (relation.schema, relation.name) == (SCHEMA, "views"):
-                name = relation.database
-                rows = self.host.rows(f"SELECT key, token, sql FROM {kept_in(name)}")
-                found |= {
-                    (key_of(name) + key if key.startswith(".") else key, token, sql)
-                    for key, token, sql in rows
-                }
+    def _in_catalog(self, names: Names) -> dict[tuple[str, str, str], tuple[bool, Home]]:
+        """By the key, token and query of each view that the transaction sees, how it was made."""
+        found: dict[tuple[str, str, str], tuple[bool, Home]] = {}
+        own = {parts_of_key(k)[0] for k in (*self._at_first, *self.database.maintainer.views)}
+        kept = [r.database for r in names.relations if (r.schema, r.name) == (SCHEMA, "views")]
+        for name in kept:
+            if key_of(name) not in own:
+                continue  # it is somebody else's who maintains them
+            rows = self.host.rows(f"SELECT key, token, sql, plain, home FROM {kept_in(name)}")
+            for key, token, sql, plain, home in rows:
+                key = key_of(name) + key if key.startswith(".") else key
+                relation = self._relation(key, names)
+                if relation is not None and quoted(row_name(token)) in names.sql(relation):
+                    found[key, token, sql] = plain, self._made_at(home, name)
         return found
+
+    @staticmethod
+    def _made_at(home: str, database: str) -> Home:
+        found = json.loads(home)
+        path = tuple((d or database, s) for d, s in found["path"])
+        return Home(path, tuple(found["settings"].items()))

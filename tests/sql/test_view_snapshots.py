@@ -127,6 +127,25 @@ def test_nothing_is_made_of_a_view_that_is_no_more(
     con.execute("ROLLBACK")
 
 
+@pytest.mark.parametrize("end", ["DROP MATERIALIZED VIEW w", "ALTER VIEW w RENAME TO x"])
+def test_a_view_that_came_and_went_while_it_began(
+    pair: list[tidewheel.Connection], end: str
+) -> None:
+    con, other = pair
+    con.execute("DROP VIEW p; BEGIN")
+    con._session.views.begin()  # others commit between this and DuckDB's first look
+    con._session.unread = False
+    other.execute("CREATE MATERIALIZED VIEW w AS SELECT max(s) AS m FROM v")
+    con.execute("FROM t").fetchall()
+    other.execute(end)
+    assert rows(con, "FROM w") == [(3,)]
+    con.execute("INSERT INTO t VALUES (10, 2)")
+    assert rows(con, "FROM w") == [(13,)]
+    con.execute("COMMIT")
+    with pytest.raises(tidewheel.Error, match="w does not exist"):
+        con.execute("FROM w")
+
+
 def test_a_transaction_that_begins_at_once(pair: list[tidewheel.Connection]) -> None:
     con, other = pair
     con.execute("SET immediate_transaction_mode = true; BEGIN")
