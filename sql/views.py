@@ -123,6 +123,8 @@ class Views(Drafts):
                 length=named.name_length,
             )
         with self.writing(), self.database.reading:
+            if key not in self._maintainer.views:  # the writer before has dropped or renamed it
+                key = self.resolve(named.parts, statement, named.name_at)
             if not self.host.in_transaction:
                 self.recover()
             view = self._maintainer.heat(key, Maintenance(self))

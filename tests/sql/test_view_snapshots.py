@@ -173,3 +173,19 @@ def test_databases_are_seen_as_they_were_when_a_view_of_them_was_read(
     con.execute("COMMIT")
     assert rows(con, "FROM w") == [(7,)]
     con.execute("DROP MATERIALIZED VIEW w; DETACH x")
+
+
+def test_who_waits_to_follow_a_view_is_told_that_it_went(
+    pair: list[tidewheel.Connection], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    con, other = pair
+    views = con._session.views
+    turn = views.writing
+
+    def behind_another() -> object:
+        other.execute("DROP VIEW p; DROP MATERIALIZED VIEW v")
+        return turn()
+
+    monkeypatch.setattr(views, "writing", behind_another)
+    with pytest.raises(tidewheel.ProgrammingError, match="no maintained view v"):
+        con.subscribe("v")
