@@ -154,6 +154,9 @@ class Views(Drafts):
         how = ""
         with self.writing():
             with self.database.reading:
+                if self._maintainer.views.get(key) is not view:  # the writer before has changed it
+                    key = self.resolve(parsed.parts, statement, parsed.name_at)
+                    view = self._maintainer.views[key]
                 kept = self._rows(key)
             fresh = self._run_naively(view)
             found = self._compared(kept, fresh)

@@ -175,8 +175,9 @@ def test_databases_are_seen_as_they_were_when_a_view_of_them_was_read(
     con.execute("DROP MATERIALIZED VIEW w; DETACH x")
 
 
-def test_who_waits_to_follow_a_view_is_told_that_it_went(
-    pair: list[tidewheel.Connection], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("statement", ["SUBSCRIBE TO v", "VERIFY VIEW v"])
+def test_who_waits_for_a_turn_with_a_view_is_told_that_it_went(
+    pair: list[tidewheel.Connection], monkeypatch: pytest.MonkeyPatch, statement: str
 ) -> None:
     con, other = pair
     views = con._session.views
@@ -188,4 +189,19 @@ def test_who_waits_to_follow_a_view_is_told_that_it_went(
 
     monkeypatch.setattr(views, "writing", behind_another)
     with pytest.raises(tidewheel.ProgrammingError, match="no maintained view v"):
-        con.subscribe("v")
+        con.execute(statement)
+
+
+def test_who_waits_to_verify_a_view_has_the_one_that_took_its_place(
+    pair: list[tidewheel.Connection], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    con, other = pair
+    turn, again = con._session.views.writing, "CREATE OR REPLACE MATERIALIZED VIEW v AS SELECT 1"
+
+    def behind_another() -> object:
+        other.execute(f"DROP VIEW p; {again}")
+        return turn()
+
+    monkeypatch.setattr(con._session.views, "writing", behind_another)
+    assert con.execute("VERIFY VIEW v").fetchall() == []
+    assert rows(con, "FROM v") == [(1,)]
