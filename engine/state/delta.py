@@ -284,6 +284,10 @@ def consolidate(delta: Delta) -> Delta:
 
 def net(delta: Delta) -> Delta:
     """The same delta, consolidated unless all of its rows are added, or all are taken away."""
+    rows = delta.rows
+    few = rows is not None and (len(rows) == 1 or (len(rows) == 2 and rows[0] != rows[1]))
+    if few and delta.weights.all():
+        return delta
     one_way = (delta.weights > 0).all() or (delta.weights < 0).all()
     return delta if one_way else consolidate(delta)
 
