@@ -126,7 +126,7 @@ def test_a_change_costs_the_rows_behind_it(monkeypatch: pytest.MonkeyPatch) -> N
         )
         con.execute("DELETE FROM t WHERE id = 9001")
         con.execute("UPDATE t SET m = 4 WHERE id = 9000")
-        assert len(seen) == 5 * 3
+        assert len(seen) == 5 * 3 - 2  # two do not read m
         assert sum(seen) < 500
         monkeypatch.undo()
         for name in VIEWS:

@@ -19,6 +19,7 @@ SETUP = (
     "INSERT INTO u VALUES (1, 1, 2), (2, 2, 1), (3, NULL, 3)",
 )
 QUERIES = """
+select id, a + 1 as z, (select max(x + z) from unnest(l) q(x)) from t
 select id, (select max(x) from unnest(l) q(x)) m from t
 select id from t where exists (select 1 from unnest(tags) q(x) where x = 'a')
 select id from t where not exists (select 1 from unnest(tags) q(x) where x = 'a' or x = t.tags[1])
@@ -118,7 +119,6 @@ ANEW = (
     "select id, len((select list(distinct x) from unnest(l) q(x))) from t",
     "select id, (select list(x + y) from unnest(l) q(x), unnest(l) r(y)) is null from t",
     "select id, (select max(n) from (select row_number() over () n from unnest(l))) from t",
-    "select id, a + 1 as z, (select max(x + z) from unnest(l) q(x)) from t",
     "select a, (select max(x) from unnest(list(b order by b)) q(x)) from t group by a",
     "select id, x from t left join unnest(l) b(x) on x > 1",
 )
