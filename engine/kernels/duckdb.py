@@ -66,7 +66,7 @@ def relation(
 
 STATE = "AGGREGATE_STATE"
 """The type of what EXPORT_STATE gives."""
-_EMPTY = re.compile(r"\b(?:TUPLE|STRUCT)\b(?=$|[,)\[])")
+_EMPTY = re.compile(r"\bTUPLE\b(?=$|[,)\[])")
 
 
 def unnamed(kind: str) -> str | None:
