@@ -147,8 +147,9 @@ class Incremental:
             change = changes.get(source.key)
             if change is not None and len(change):
                 delta = source.taken.of(change)
-                if len(delta.schema) < len(change.names) and not self.looks:
-                    delta = net(delta)  # of an UPDATE of others nothing is left, but where rows lie
+                # of an UPDATE of others nothing is left, but where rows lie
+                if len(delta.schema) < len(change.names) and not (self.looks or self.settles):
+                    delta = net(delta)
                 if len(delta):
                     self.circuit.push(source.node, delta)
         for key, change in changes.items():
