@@ -133,15 +133,10 @@ class MaintainedView:
         return self.balance.left(self.plan.anew, self.fill_seconds)
 
     def overtime(self) -> None:
-        """Its operators took too long for a change."""
+        """Its operators took too long: it is computed anew, until that has taken long, too."""
         if self.plan is not None:
             self.balance.overtime(self.plan.anew)
             self.spent = 0.0
-
-    def rest(self) -> None:
-        """Its operators took too long: it is computed anew until that has taken long, too."""
-        self.balance.rest()
-        self.spent = 0.0
 
 
 class Maintainer:
@@ -292,7 +287,7 @@ class Maintainer:
                 choice = "its operators are worth it now"
                 continue
             if view.time <= 0 and not run.ahead:
-                view.rest()
+                view.overtime()
                 left.append(view)
                 choice = "its operators took longer than its query"
                 continue

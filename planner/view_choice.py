@@ -118,15 +118,11 @@ class Balance:
 
     def overtime(self, anew: float) -> None:
         """They took too long for a change."""
-        if anew:
-            self.rest()
+        if anew:  # they are given up
+            self.lost = 0.0
+            self.rests += 1
         else:
             self.late += 1
-
-    def rest(self) -> None:
-        """They are given up."""
-        self.lost = 0.0
-        self.rests += 1
 
 
 @dataclass(slots=True)

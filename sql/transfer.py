@@ -19,10 +19,9 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 
 from ..engine.quoting import key_of, quoted
-from ..planner.plans import Home
 from .reads import Names
 from .statements import Statement, split, tokens
-from .view_registry import SCHEMA, catalog, kept_in, row_name
+from .view_registry import SCHEMA, catalog, home_of, kept_in, row_name
 from .view_text import is_name, unquoted
 
 if TYPE_CHECKING:
@@ -64,8 +63,7 @@ def make(views: Views, found: Mapping[str, Any], run: Callable[[Statement], obje
     """Make one of them, where and under the settings that it was made; `run` runs a statement."""
     home = here = views.home()
     if "path" in found:
-        path = tuple((d or here.path[0][0], s) for d, s in found["path"])
-        home = Home(path, tuple(found["settings"].items()))
+        home = home_of(found, here.path[0][0])
     with views.at(home):
         run(split(found["statement"])[0])
 

@@ -9,12 +9,12 @@ from contextlib import contextmanager, nullcontext
 import duckdb
 
 from tidewheel.engine.kernels.duckdb import roll_back
-from tidewheel.engine.quoting import key_of, parts_of_key, quoted
+from tidewheel.engine.quoting import key_of, parts_of_key
 from tidewheel.planner.maintain import MaintainedView, Maintainer
 from tidewheel.planner.plans import Home
 from tidewheel.sql.reads import Names
 from tidewheel.sql.view_home import Homes
-from tidewheel.sql.view_registry import SCHEMA, kept_in, row_name
+from tidewheel.sql.view_registry import SCHEMA, home_of, kept_in
 
 _AT_ONCE = "SELECT current_setting('immediate_transaction_mode')"
 _ALL_DATABASES = "SELECT count(*) FROM duckdb_schemas()"
@@ -142,14 +142,7 @@ class Past(Homes):
                 continue  # it is somebody else's who maintains them
             rows = self.host.rows(f"SELECT key, token, sql, plain, home FROM {kept_in(name)}")
             for key, token, sql, plain, home in rows:
-                key = key_of(name) + key if key.startswith(".") else key
-                relation = self._relation(key, names)
-                if relation is not None and quoted(row_name(token)) in names.sql(relation):
-                    found[key, token, sql] = plain, self._made_at(home, name)
+                key = self._key_in(name, key)
+                if self._is_there(key, token, names):
+                    found[key, token, sql] = plain, home_of(json.loads(home), name)
         return found
-
-    @staticmethod
-    def _made_at(home: str, database: str) -> Home:
-        found = json.loads(home)
-        path = tuple((d or database, s) for d, s in found["path"])
-        return Home(path, tuple(found["settings"].items()))

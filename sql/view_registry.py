@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
@@ -46,6 +46,12 @@ SCHEMA = "__tidewheel"
 def kept_in(database: str) -> str:
     """The table of views of a database, which is named: one may be called as the schema is."""
     return f"{quoted(database)}.{SCHEMA}.views"
+
+
+def home_of(found: Mapping[str, Any], database: str) -> Home:
+    """Where a view was made, as it is stored: without the name of its own database."""
+    path = tuple((d or database, s) for d, s in found["path"])
+    return Home(path, tuple(found["settings"].items()))
 
 
 def catalog(database: str) -> str:
@@ -227,13 +233,10 @@ class Registry:
             if token in tokens:
                 continue
             self.database.position = max(position, self.database.position)
-            key = key_of(names.database) + key if key.startswith(".") else key
-            relation = self._relation(key, names)
-            if relation is None or quoted(row_name(token)) not in names.sql(relation):
+            key = self._key_in(names.database, key)
+            if not self._is_there(key, token, names):
                 continue  # plain DuckDB has dropped it, or made another one in its place
-            found = json.loads(home)
-            path = tuple((d or names.database, s) for d, s in found["path"])
-            made_at = Home(path, tuple(found["settings"].items()))
+            made_at = home_of(json.loads(home), names.database)
             reads = None if kept is None else kept.reads(token, sql)
             known = reads or frozenset(), reads is not None
             registry.add(self._view(key, sql, known, plain, token, made_at))
@@ -313,6 +316,16 @@ class Registry:
     def _relation(self, key: str, names: Names | None = None) -> Relation | None:
         names = names or Names(self.host.connection)
         return next((r for r in names.relations if r.key == key), None)
+
+    @staticmethod
+    def _key_in(database: str, stored: str) -> str:
+        """A view's key by what is stored of it in a database, whose name may be another one now."""
+        return key_of(database) + stored if stored.startswith(".") else stored
+
+    def _is_there(self, key: str, token: str, names: Names) -> bool:
+        """Is what the catalog has under a key this maintained view?"""
+        relation = self._relation(key, names)
+        return relation is not None and quoted(row_name(token)) in names.sql(relation)
 
     def _do(self, sql: str, parameters: list[Any] | None = None) -> None:
         """Run a statement to its end: an open result would block the connection."""

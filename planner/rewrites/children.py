@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from tidewheel.planner.logical import Node
+from tidewheel.planner.logical import Binding, LetRec, Node
 
 
 def over(node: Node, change: Callable[[Node], Node]) -> Node:
@@ -15,6 +15,18 @@ def over(node: Node, change: Callable[[Node], Node]) -> Node:
     if all(changed[name] is found[name] for name in changed):
         return node
     return replace(node, **changed)  # type: ignore[arg-type]
+
+
+def in_bindings(node: LetRec, change: Callable[[Node], Node]) -> tuple[Binding, ...]:
+    """A recursion's tables with `change` made to their anchors and steps."""
+    return tuple(
+        replace(
+            b,
+            anchor=None if b.anchor is None else change(b.anchor),
+            steps=tuple(map(change, b.steps)),
+        )
+        for b in node.bindings
+    )
 
 
 def every(*roots: Node) -> Iterator[Node]:

@@ -14,8 +14,8 @@ from functools import reduce
 
 from sqlglot import exp
 
-from tidewheel.planner.logical import Aggregate, Binding, LetRec, Named, Node, Project, TopK
-from tidewheel.planner.rewrites.children import over
+from tidewheel.planner.logical import Aggregate, LetRec, Named, Node, Project, TopK
+from tidewheel.planner.rewrites.children import in_bindings, over
 from tidewheel.planner.text import column
 
 
@@ -23,7 +23,7 @@ def counted_limits(node: Node) -> Node:
     """The same relation; limited rows of which nothing but their number is asked are counted."""
     node = over(node, counted_limits)
     if isinstance(node, LetRec):
-        return replace(node, bindings=tuple(map(_in_binding, node.bindings)))
+        return replace(node, bindings=in_bindings(node, counted_limits))
     if not isinstance(node, Aggregate) or node.keys or node.sets is not None:
         return node
     if not all(isinstance(a.expr, exp.Count) and _of_rows(a.expr) for a in node.aggregates):
@@ -44,11 +44,6 @@ def counted_limits(node: Node) -> Node:
         value: exp.Expr = column(all_.name)
         named.append(Named(c, reduce(_left, reversed(cuts), value)))
     return Project(Aggregate(below, (), tuple(counts)), tuple(named))
-
-
-def _in_binding(binding: Binding) -> Binding:
-    anchor = None if binding.anchor is None else counted_limits(binding.anchor)
-    return replace(binding, anchor=anchor, steps=tuple(map(counted_limits, binding.steps)))
 
 
 def _of_rows(count: exp.Count) -> bool:

@@ -28,6 +28,7 @@ from tidewheel.planner.logical import (
     Window,
     references,
 )
+from tidewheel.planner.rewrites.children import in_bindings
 from tidewheel.planner.text import column
 
 _STATE = (Aggregate, AsofJoin, Distinct, Join, SetOp, TopK, Window)
@@ -184,14 +185,7 @@ class _Pruning:
                 right=self(node.right, _names(node.right)),
             )
         if isinstance(node, LetRec):
-            bindings = tuple(
-                replace(
-                    b,
-                    anchor=None if b.anchor is None else self._same(b.anchor),
-                    steps=tuple(map(self._same, b.steps)),
-                )
-                for b in node.bindings
-            )
+            bindings = in_bindings(node, self._same)
             return replace(node, bindings=bindings, body=self(node.body, needed))
         return node
 

@@ -6,14 +6,9 @@ import random
 
 import pytest
 
+from two_tables import NULLS_AND_SEVERAL as SETUP
 from two_tables import follow
 
-SETUP = (
-    "CREATE TABLE l (a INTEGER, b INTEGER)",
-    "INSERT INTO l VALUES (1, 2), (2, 1), (3, 3), (NULL, NULL), (6, NULL), (1, 1)",
-    "CREATE TABLE r (c INTEGER, d INTEGER)",
-    "INSERT INTO r VALUES (2, 1), (2, 4), (2, 3), (3, 2), (4, 1), (NULL, 5), (6, NULL)",
-)
 QUERIES = {
     "a condition": "SELECT a, sum(b), (SELECT count(*) FROM r WHERE c = sum(b)) FROM l GROUP BY a",
     "in HAVING": "SELECT a FROM l GROUP BY a HAVING EXISTS (SELECT 1 FROM r WHERE sum(l.b) = c)",

@@ -10,6 +10,14 @@ import duckdb
 
 import tidewheel
 
+NULLS_AND_SEVERAL = (
+    "CREATE TABLE l (a INTEGER, b INTEGER)",
+    "INSERT INTO l VALUES (1, 2), (2, 1), (3, 3), (NULL, NULL), (6, NULL), (1, 1)",
+    "CREATE TABLE r (c INTEGER, d INTEGER)",
+    "INSERT INTO r VALUES (2, 1), (2, 4), (2, 3), (3, 2), (4, 1), (NULL, 5), (6, NULL)",
+)
+"""Tables with NULLs, and several rows of a value."""
+
 
 def follow(query: str, setup: Sequence[str], rng: random.Random, incremental: bool = True) -> None:
     """Random changes of both tables, keys that become NULL among them, and both answers."""
