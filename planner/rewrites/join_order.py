@@ -89,9 +89,9 @@ def _reordered(node: Node, measures: Measures, done: _Done) -> Node:
         )
         return replace(node, bindings=bindings, body=_in_best_order(node.body, measures, done))
     if isinstance(node, Join) and node.kind in ("semi", "anti"):
-        below = _below_joins(node, measures, done) or _between_joins(node, measures, done)
-        if below is not None:
-            return below
+        joined = _semi_join(node, measures, done)
+        if joined is not None:
+            return joined
     if isinstance(node, Join) and node.kind in ("inner", "cross"):
         relations: list[Node] = []
         conditions: list[exp.Expr] = []
@@ -147,26 +147,35 @@ def _met(fixed: Node, moving: Node, conditions: list[exp.Expr]) -> bool:
     return any(equi_key(c, *sides) is not None for c in conditions)
 
 
-def _below_joins(node: Join, measures: Measures, done: _Done) -> Node | None:
-    """A semi or anti join over inner joins, made with the one relation that it asks about instead.
-
-    None where that is not certain, or the joins have fewer rows than that relation.
-    """
+def _semi_join(node: Join, measures: Measures, done: _Done) -> Node | None:
+    """A semi or anti join over inner joins, made below or between them; None: above, as it is."""
     relations, conditions = _flat(node.left)
+    if len(relations) < 2 or any(map(recursive, relations)):
+        return None
     reads = set().union(*(references(k.left) for k in node.keys))
     reads |= references(node.residual) - {c.name for c in node.right.schema}
     homes = [i for i, r in enumerate(relations) if reads <= {c.name for c in r.schema}]
-    if len(relations) < 2 or len(homes) != 1 or any(map(recursive, relations)):
+    between = node.kind == "semi" and node.residual is None and not homes
+    if len(homes) != 1 and not between:
         return None
     relations = [_kept(_in_best_order(r, measures, done), conditions) for r in relations]
+    right = _in_best_order(node.right, measures, done)
+    if between:
+        return _between_joins(node, right, relations, conditions, measures)
     parts = _measured(relations, conditions, measures)
-    home = parts[homes[0]]
+    return _below_joins(node, right, parts, homes[0], conditions)
+
+
+def _below_joins(
+    node: Join, right: Node, parts: list[_Part], at: int, conditions: list[exp.Expr]
+) -> Node | None:
+    """Made with the one relation that it asks about, unless the joins have fewer rows than that."""
+    home = parts[at]
     whole = _ordered(parts, [*conditions])
     if home.rows >= whole.rows:
         return None
-    right = _in_best_order(node.right, measures, done)
     few = min(home.rows, UNKNOWN)
-    parts[homes[0]] = _Part(
+    parts[at] = _Part(
         replace(node, left=home.node, right=right),
         home.members,
         few,
@@ -175,19 +184,16 @@ def _below_joins(node: Join, measures: Measures, done: _Done) -> Node | None:
     return in_order(_ordered(parts, conditions).node, node.schema)
 
 
-def _between_joins(node: Join, measures: Measures, done: _Done) -> Node | None:
+def _between_joins(
+    node: Join, right: Node, relations: list[Node], conditions: list[exp.Expr], measures: Measures
+) -> Node | None:
     """A semi join over relations that nothing but its keys brings together, as inner joins.
 
-    Each row finds one of the right side's distinct keys at most. None where it is of another kind,
-    or all pairs would have to be made in any case.
+    Each row finds one of the right side's distinct keys at most. None where all pairs would have
+    to be made in any case, or in none.
     """
-    relations, conditions = _flat(node.left)
-    if node.kind == "anti" or node.residual is not None or len(relations) < 2:
-        return None
-    if any(map(recursive, relations)):
-        return None
     keys = [
-        Named(Column(f"{node.right.schema[0].name}__key{i}", "key", ""), key.right.copy())
+        Named(Column(f"{right.schema[0].name}__key{i}", "key", ""), key.right.copy())
         for i, key in enumerate(node.keys)
     ]
     equal = [
@@ -196,9 +202,8 @@ def _between_joins(node: Join, measures: Measures, done: _Done) -> Node | None:
         )
         for key, each in zip(node.keys, keys, strict=True)
     ]
-    right = Distinct(Project(_in_best_order(node.right, measures, done), tuple(keys)))
-    relations = [_kept(_in_best_order(r, measures, done), conditions) for r in relations]
-    parts = _measured([*relations, right], [*conditions, *equal], measures)
+    distinct = Distinct(Project(right, tuple(keys)))
+    parts = _measured([*relations, distinct], [*conditions, *equal], measures)
     if not _has_pairs(_ordered(parts[:-1], [*conditions]).node):
         return None
     whole = _ordered(parts, [*conditions, *equal]).node
