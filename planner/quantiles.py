@@ -17,7 +17,7 @@ from sqlglot import exp
 
 from tidewheel.engine.operators.interpolation import Sum, fused, interpolation, rounded
 from tidewheel.engine.operators.quantiles import Column, Quantile
-from tidewheel.engine.operators.rank import rankable
+from tidewheel.engine.operators.rank import widely_rankable
 from tidewheel.planner.text import OWN
 from tidewheel.planner.view_kernels import statements
 
@@ -48,7 +48,7 @@ class Call:
 
     def column(self, source: pa.DataType, result: pa.DataType) -> Column | None:
         """What an operator has to compute, from one type to another; None if it cannot."""
-        if not rankable(source):
+        if not widely_rankable(source):
             return None
         of = result.value_type if self.listed else result
         continuous = self.function == "quantile_cont" or (

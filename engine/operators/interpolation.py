@@ -2,7 +2,8 @@
 
 Of n values the quantile of a fraction q is at (n - 1) * q. Where that is no whole number, the two
 neighbours count by how near they are: lo + (hi - lo) * d for times and decimals, lo * (1 - d) +
-hi * d for doubles. How the last digit of such a sum is rounded was up to the compiler; see `Sum`.
+hi * d for doubles and HUGEINT. How the last digit of such a sum is rounded was up to the compiler;
+see `Sum`.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ Sum = Callable[[Doubles, Doubles, Doubles], Doubles]
 
 _DAY: Final = 86_400_000_000  # µs
 _EXACT: Final = 1 << 52  # integers up to here are doubles, and so are their differences
+_INT64_DIGITS: Final = 18
 _FAR: Final = 1 << 61  # µs: as far from now as are the ends of time
 
 
@@ -53,7 +55,7 @@ def interpolation(source: pa.DataType, result: pa.DataType, add: Sum) -> Between
             return _days
         return _moments if source == result else None
     if pa.types.is_decimal128(result) and source == result:
-        return _decimals(add)
+        return _long_decimals if source.precision > _INT64_DIGITS else _decimals(add)
     return _doubles(add) if pa.types.is_float64(result) else None
 
 
@@ -76,6 +78,12 @@ def _decimals(add: Sum) -> Between:
         return found
 
     return between
+
+
+def _long_decimals(low: Values, high: Values, far: Doubles) -> Values:
+    """DuckDB has the way between them in 128 bits, and cuts off what lies behind the point."""
+    _within(_FAR, low, high)
+    return low + ((high - low).astype(np.float64) * far).astype(np.int64)
 
 
 def _moments(low: Values, high: Values, far: Doubles) -> Values:

@@ -22,12 +22,21 @@ from tidewheel.engine.operators.collisions import check
 from tidewheel.engine.operators.interpolation import Between, Doubles
 from tidewheel.engine.operators.keyed import Keyed
 from tidewheel.engine.operators.operator import Emission, emit
-from tidewheel.engine.operators.rank import Order, Ranking
+from tidewheel.engine.operators.rank import Order, Ranking, place_of
 from tidewheel.engine.operators.regroup import FEW, LARGE
 from tidewheel.engine.operators.shared import ROW
+from tidewheel.engine.operators.unkept import Unkept
 from tidewheel.engine.state import columns as columns_
 from tidewheel.engine.state.arrangement import Arrangement, Counters
-from tidewheel.engine.state.columns import Col, FixedType, FloatType, Index, Mask, is_null
+from tidewheel.engine.state.columns import (
+    Col,
+    ColumnType,
+    FixedType,
+    FloatType,
+    Index,
+    Mask,
+    is_null,
+)
 from tidewheel.engine.state.delta import Delta, Int64s, Schema, concat, consolidate
 from tidewheel.engine.state.selection import Selection
 from tidewheel.engine.state.sorting import sort_rows
@@ -199,12 +208,13 @@ class Quantiles(Keyed):
             return ~np.signbit(kind.split(zeros)[0])
 
         def find(positions: Index) -> npt.NDArray[Any]:
-            assert isinstance(kind, FixedType)
             found = np.empty(positions.shape, np.int64)
             filled = [group for group, n in zip(groups, counts.tolist(), strict=True) if n]
             for i, (group, row) in enumerate(zip(filled, positions, strict=True)):
                 places = group.places(sorted({*row.tolist()}))
                 found[i] = [places[at] for at in row.tolist()]
+            if not isinstance(kind, FixedType):
+                return _known(found)
             if not isinstance(kind, FloatType):
                 return found.astype(kind.dtype)
             values = kind.of_ordered(found)
@@ -242,30 +252,42 @@ class Quantiles(Keyed):
         before = (counts.cumsum() - counts)[counts > 0]
 
         def find(positions: Index) -> npt.NDArray[Any]:
-            assert isinstance(kind, FixedType)
             index = sums.searchsorted(positions + before[:, None], "right")
-            values, _ = kind.split(columns_.take(rows.cols[self._value], index.ravel()))
+            col = columns_.take(rows.cols[self._value], index.ravel())
+            if isinstance(kind, FixedType):
+                values, _ = kind.split(col)
+            else:
+                values = _known(place_of(kind, col, len(col)))
             return values.reshape(index.shape)
 
         return there, counts, find
 
 
+def _known(places: Int64s) -> Int64s:
+    """Integers of 128 bits, of which the places are the values where 64 bits hold them."""
+    if len(places) and (places.max() == _LAST or places.min() == ~_LAST):
+        raise Unkept("a quantile is a value of more than 64 bits")
+    return places
+
+
 def _column(
-    kind: Any, parts: Sequence[npt.NDArray[Any]], filled: Index, n: int, listed: bool
+    kind: ColumnType, parts: Sequence[npt.NDArray[Any]], filled: Index, n: int, listed: bool
 ) -> Col:
     """A column of `n` rows: values, or lists of them, where it is filled, and else NULLs."""
     nulls = np.ones(n, bool)
     nulls[filled] = False
     if listed:
         of = columns_.column_type(kind.arrow.value_type)
-        flat = np.array(parts).T.ravel() if len(filled) else of.empty()
+        flat = np.array(parts).T.ravel() if len(filled) else np.zeros(0, np.int64)
         ends = np.zeros(n + 1, np.int32)
         np.cumsum(~nulls * (len(flat) // max(1, len(filled))), out=ends[1:])
         mask = array_of(nulls) if nulls.any() else None
-        lists = pa.ListArray.from_arrays(array_of(ends), of.dump(flat), type=kind.arrow, mask=mask)
-        return kind.load(lists)
+        values = of.dump(flat) if isinstance(of, FixedType) else of.of_int64s(flat)
+        return kind.load(
+            pa.ListArray.from_arrays(array_of(ends), values, type=kind.arrow, mask=mask)
+        )
     if not len(filled):
         return kind.nulls(n)
-    values = np.zeros(n, kind.dtype)
-    values[filled] = parts[0]
-    return kind.join(values, nulls)
+    whole = np.zeros(n, np.int64 if kind.dtype is None else kind.dtype)
+    whole[filled] = parts[0]
+    return kind.join(whole, nulls) if isinstance(kind, FixedType) else kind.of_int64s(whole, nulls)

@@ -42,6 +42,11 @@ def rankable(kind: pa.DataType) -> bool:
     return isinstance(found, FixedType) and kind != pa.uint64()
 
 
+def widely_rankable(kind: pa.DataType) -> bool:
+    """Do those of 64 bits? HUGEINT and long decimals: all others share the ends."""
+    return rankable(kind) or column_type(kind).wide or bool(pa.types.is_decimal128(kind))
+
+
 class Ranking:
     """Places of the first ORDER BY column, NULLs at the end that they belong to.
 

@@ -80,6 +80,13 @@ class ColumnType:
             array = array_from(values, storage)
         return self.load(array if self._plain else _extension(self.arrow, array))
 
+    def of_int64s(self, values: Index, nulls: Mask | None = None) -> Col:
+        """A column of a type of 128 bits, of integers that have 64."""
+        valid = None if nulls is None or not nulls.any() else array_of(~nulls).buffers()[1]
+        data = pa.py_buffer(_widened(values))
+        array = pa.Array.from_buffers(self.storage, len(values), [valid, data])
+        return array if self._plain else _extension(self.arrow, array)
+
     def value(self, col: Col, at: int) -> Any:
         """One value of a column, as `rowwise` has it."""
         found = col[at].as_py()
@@ -305,10 +312,14 @@ class DecimalType(FixedType):
     def dump(self, col: Col) -> pa.Array:
         if not isinstance(col, np.ndarray):
             return col
-        pairs = np.empty((len(col), 2), np.int64)
-        pairs[:, 0] = col
-        pairs[:, 1] = pairs[:, 0] >> 63
-        return pa.Array.from_buffers(self.arrow, len(col), [None, pa.py_buffer(pairs)], 0)
+        return pa.Array.from_buffers(self.arrow, len(col), [None, pa.py_buffer(_widened(col))], 0)
+
+
+def _widened(values: Index) -> Index:
+    pairs = np.empty((len(values), 2), np.int64)
+    pairs[:, 0] = values
+    pairs[:, 1] = pairs[:, 0] >> 63
+    return pairs
 
 
 _FIXED = {

@@ -26,6 +26,9 @@ KINDS = {
     "FLOAT": ["-1.5", "-0.0", "0.0", "0.1", "3.3", "'inf'", "'nan'"],
     "DECIMAL(4,1)": ["-999.9", "-0.1", "0", "0.1", "3.3", "7.7"],
     "DECIMAL(18,3)": ["-99999999.999", "-0.001", "0", "0.001", "3.333", "7777777.777"],
+    "DECIMAL(19,0)": ["-9223372036854", "-1", "0", "1", "3", "7", "1000000000001"],
+    "DECIMAL(38,6)": ["-123456789012.345678", "-0.000001", "0", "0.333333", "1", "7777777.777"],
+    "HUGEINT": ["-9223372036854775807", "0", "1", "2", "3", "9223372036854775806"],
     "DATE": ["'2024-01-01'", "'2024-01-02'", "'2024-01-05'", "'1969-07-20'"],
     "TIMESTAMP": ["'2024-01-01'", "'2024-01-02 00:00:01'", "'1901-02-03 04:05:06.789012'"],
     "TIMESTAMPTZ": ["'2024-01-01'", "'2024-03-31 02:30:00.000001'", "'1999-12-31'"],
@@ -137,6 +140,28 @@ def test_values_too_far_from_zero_are_recomputed() -> None:
         assert con.execute("SELECT reason FROM tidewheel_views()").fetchall() == [
             ("a quantile lies between values that are too far from zero",)
         ]
+
+
+@pytest.mark.parametrize("kind", ["HUGEINT", "DECIMAL(38,2)"])
+def test_values_of_more_than_64_bits(kind: str) -> None:
+    """They have their places at the ends; the view is computed anew once a quantile is one."""
+    with tidewheel.connect() as con:
+        con.execute(f"CREATE TABLE t (k INTEGER, x {kind})")
+        con.execute("INSERT INTO t VALUES (1, 1), (1, 2), (1, 4), (1, 1e30), (1, -1e30), (2, NULL)")
+        con.execute(
+            "CREATE MATERIALIZED VIEW v AS SELECT k, median(x) AS m, quantile_disc(x, 0.6) AS q, "
+            "quantile_disc(x, [0.5, 0.3]) AS l FROM t GROUP BY k"
+        )
+        for kept, row in [
+            (True, "(1, 7)"),
+            (True, "(2, 3)"),
+            (True, "(1, 3)"),
+            (False, "(3, 1e30)"),
+        ]:
+            con.execute(f"INSERT INTO t VALUES {row}")
+            assert con.execute("VERIFY VIEW v").fetchall() == []
+            (reason,) = con.execute("SELECT reason FROM tidewheel_views()").fetchone() or ()
+            assert reason == (None if kept else "a quantile is a value of more than 64 bits")
 
 
 def test_what_lies_between_is_rounded_once_or_twice() -> None:
