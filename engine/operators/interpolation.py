@@ -1,9 +1,9 @@
 """Values between two neighbours, as DuckDB's quantiles of continuous values have them.
 
 Of n values the quantile of a fraction q is at (n - 1) * q. Where that is no whole number, the two
-neighbours count by how near they are: lo + (hi - lo) * d for times and decimals, lo * (1 - d) +
-hi * d for doubles and HUGEINT. How the last digit of such a sum is rounded was up to the compiler;
-see `Sum`.
+neighbours count by how near they are: lo + (hi - lo) * d for times, decimals and FLOAT, lo *
+(1 - d) + hi * d for DOUBLE. How the last digit of such a sum is rounded was up to the compiler; see
+`Sum`.
 """
 
 from __future__ import annotations
@@ -56,6 +56,8 @@ def interpolation(source: pa.DataType, result: pa.DataType, add: Sum) -> Between
         return _moments if source == result else None
     if pa.types.is_decimal128(result) and source == result:
         return _long_decimals if source.precision > _INT64_DIGITS else _decimals(add)
+    if pa.types.is_float32(result) and source == result:
+        return _floats(add)
     return _doubles(add) if pa.types.is_float64(result) else None
 
 
@@ -64,6 +66,16 @@ def _doubles(add: Sum) -> Between:
         a, b = low.astype(np.float64), high.astype(np.float64)
         with np.errstate(all="ignore"):
             return np.where(far == 0, a, add(a, 1.0 - far, b * far))
+
+    return between
+
+
+def _floats(add: Sum) -> Between:
+    def between(low: Values, high: Values, far: Doubles) -> Values:
+        a, b = low.astype(np.float64), high.astype(np.float64)
+        with np.errstate(all="ignore"):
+            there = add(b - a, far, a).astype(np.float32)
+        return np.where(far == 0, low, there)
 
     return between
 
