@@ -53,10 +53,7 @@ Degree of parallelism
 
 Ending a run
     `abort` calls `interrupt` of each running stream again and again until its quantum has ended; a
-    kernel's is `connection.interrupt()`. DuckDB does not look for signals, so for Ctrl-C in the
-    main thread a connection calls `interrupt_watch.start()` on opening and `.stop()` on closing,
-    and runs each statement inside
-    `with interrupt_watch.calling(lambda: scheduler.abort(KeyboardInterrupt())):`.
+    kernel's is `connection.interrupt()`. Ctrl-C comes this way, too (`sql/sigint.py`).
 
 Looking inside
     `scheduler.stats()`: quanta, busy seconds, batches and (with `profile=True`) rows in and out,
@@ -72,7 +69,6 @@ from tidewheel.engine.scheduler.driver import Aborted, ProgressOwner, Scheduler,
 from tidewheel.engine.scheduler.exec_stream import ExecResult, ExecStream, Quantum
 from tidewheel.engine.scheduler.graph import Output, StreamGraph
 from tidewheel.engine.scheduler.handoff import Handoff, HandoffState
-from tidewheel.engine.scheduler.interrupts import interrupt_watch
 from tidewheel.engine.scheduler.journal import Journal
 from tidewheel.engine.scheduler.node import SchedulerError, StreamState
 from tidewheel.engine.scheduler.parallel import ParallelScheduler
@@ -121,7 +117,6 @@ __all__ = [
     "StreamState",
     "StreamStats",
     "Transitions",
-    "interrupt_watch",
     "make_scheduler",
     "shared_pool",
 ]
