@@ -11,7 +11,7 @@ import re
 import threading
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Final
@@ -293,6 +293,3 @@ _NUMBERS: Final = (
     "UINTEGER", "UBIGINT", "UHUGEINT", "FLOAT", "DOUBLE",
 )  # fmt: skip
 _CAST: Final = ("DATE", "TIME", "BOOLEAN", "UUID", "INTERVAL", "BLOB", "BIT")
-
-
-Make = Callable[[str, Schema], tuple[Rewrite, Schema]]

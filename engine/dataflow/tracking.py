@@ -6,7 +6,7 @@ keeps one tracker for all workers; `engine/dataflow/distributed.py` gives each w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from tidewheel.engine.dataflow.streams import Update, VertexStream
@@ -122,6 +122,3 @@ class SharedProgress:
         self._tracker = Tracker(self.topology)
         self._messages = 0
         self._waiting.clear()
-
-
-ProgressFactory = Callable[[bool], Progress]

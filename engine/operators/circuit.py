@@ -205,10 +205,10 @@ class Circuit:
             if node is not None:
                 node.op.abort_epoch()
 
-    def delay(self, source: Node | Wire, target: Node, port: int = 0) -> None:
+    def delay(self, source: Node | Wire, target: Node) -> None:
         """Feed a node's output back to an earlier one, at the next counter."""
         wire = source if isinstance(source, Wire) else Wire(source)
-        wire.node.readers[wire.port].append((target, port, 1))
+        wire.node.readers[wire.port].append((target, 0, 1))
 
 
 class _Feedback(Operator):
@@ -361,9 +361,10 @@ class Loop(Operator):
 class _Egress(Operator):
     """Collects what leaves a loop, by outer time: the last counter is dropped."""
 
-    def __init__(self, schema: Schema, name: str = "egress") -> None:
+    name = "egress"
+
+    def __init__(self, schema: Schema) -> None:
         self.schema = schema
-        self.name = name
         self._parts: dict[Counters, list[Delta]] = {}
         self.last: tuple[Counters, Delta | None] = (), None
 

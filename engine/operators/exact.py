@@ -58,16 +58,15 @@ def join_bits(bits: Sequence[npt.NDArray[np.bool_]], kind: np.dtype[Any]) -> Arr
     return out.astype(f"u{kind.itemsize}").view(kind)
 
 
-def split_wide(pairs: npt.NDArray[np.uint64], signed: bool = True) -> list[Int64s]:
+def split_wide(pairs: npt.NDArray[np.uint64]) -> list[Int64s]:
     """128-bit integers, shape (n, 2) little-endian words, as four limbs, the last one signed."""
     low, high = pairs[:, 0], pairs[:, 1]
     mask, shift = np.uint64(_LOW), np.uint64(LIMB)
-    top = high.view(np.int64) >> LIMB if signed else (high >> shift).astype(np.int64)
     return [
         (low & mask).astype(np.int64),
         (low >> shift).astype(np.int64),
         (high & mask).astype(np.int64),
-        top,
+        high.view(np.int64) >> LIMB,
     ]
 
 

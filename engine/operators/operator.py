@@ -69,9 +69,9 @@ class Operator:
         return sum(a.nbytes for a in self.arrangements())
 
 
-def emit(counters: Counters, delta: Delta, port: int = 0) -> list[Emission]:
+def emit(counters: Counters, delta: Delta) -> list[Emission]:
     """The usual result of a step: one delta at the present time, or nothing."""
-    return [(port, counters, delta)] if len(delta) else []
+    return [(0, counters, delta)] if len(delta) else []
 
 
 class Source(Operator):

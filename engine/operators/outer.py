@@ -68,7 +68,7 @@ def matched(
     return semi(circuit, rows, pairs, asked, columns, True, name, exactly=True)
 
 
-def padded(circuit: Circuit, rows: Node, schema: Schema, at: int, name: str = "pad") -> Node:
+def padded(circuit: Circuit, rows: Node, schema: Schema, at: int) -> Node:
     """`rows` with NULLs before or after to fill `schema`; their first column goes to `at`."""
     width = len(rows.op.schema)
     kinds = schema.kinds
@@ -81,4 +81,4 @@ def padded(circuit: Circuit, rows: Node, schema: Schema, at: int, name: str = "p
         ]
         return Delta(schema, cols, delta.weights)
 
-    return circuit.add(Map(schema, pad, name), rows)
+    return circuit.add(Map(schema, pad, "pad"), rows)

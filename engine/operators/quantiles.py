@@ -113,12 +113,11 @@ class Quantiles(Keyed):
         input_schema: Schema,
         columns: Sequence[Column],
         schema: Schema,
-        name: str = "quantiles",
     ) -> None:
         self._value = len(input_schema) - 1
         self._ranking = Ranking(input_schema, Order(self._value))
         key = range(self._value)
-        super().__init__(input_schema, key, schema, key, 0, name)
+        super().__init__(input_schema, key, schema, key, 0, "quantiles")
         self._columns = columns
         self._patience = 0.0
 

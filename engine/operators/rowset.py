@@ -178,9 +178,6 @@ class Codes:
         return np.array(codes, dtype=np.int64)
 
 
-_VIEWS: dict[int, Any] = {8: np.int8, 16: np.int16, 32: np.int32, 64: np.int64}
-
-
 def _integers(array: pa.Array) -> Ints | None:
     """The values as integers without a dictionary; None where the type has none."""
     t = array.type

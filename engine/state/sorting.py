@@ -46,15 +46,12 @@ def sort_rows(rows: Rows) -> Rows:
     return sort_by(rows)
 
 
-def sort_by(rows: Rows, begun: tuple[Index, Mask] | None = None) -> Rows:
-    """`sort_rows` for keys that need not be those of the columns.
-
-    `begun`: an order by key and rank, if it is known, and which rows differ in them.
-    """
+def sort_by(rows: Rows) -> Rows:
+    """`sort_rows` for keys that need not be those of the columns."""
     n, layout = len(rows), rows.layout
     if n >= MANY:
         stop_if_asked()
-    order, first = _order(rows, begun)
+    order, first = _order(rows)
     cols = None if layout.exact(rows.cols) else rows.cols
     starts, order = groups(first, order, cols, layout.schema.kinds)
     if len(starts) == n:
@@ -162,22 +159,20 @@ def _nonzero(weights: Int64s) -> Mask:
     return first if first.all() else np.asarray(weights.any(axis=1))
 
 
-def _order(rows: Rows, begun: tuple[Index, Mask] | None = None) -> tuple[Index, Mask]:
+def _order(rows: Rows) -> tuple[Index, Mask]:
     """An order by key, rank and all else, and which rows differ in it from the one before."""
     keys = [rows.keys] if rows.rank is None else [rows.keys, rows.rank]
-    if begun is None and rows.rank is not None and rows.times is None:
-        begun = order_by(keys)  # mostly that tells them from each other
-        if begun[1].all():
-            return begun
     others = [] if rows.rest is None else [rows.rest]
-    if rows.times is not None:
-        others += [rows.times[:, i] for i in range(rows.times.shape[1])]
-    if begun is None:
-        order, first = order_by([*keys, *others])
-    else:
-        order, first = begun
+    if rows.rank is not None and rows.times is None:
+        order, first = order_by(keys)  # mostly that tells them from each other
+        if first.all():
+            return order, first
         for key in others:
             refine(order, first, key.__getitem__)
+    else:
+        if rows.times is not None:
+            others += [rows.times[:, i] for i in range(rows.times.shape[1])]
+        order, first = order_by([*keys, *others])
     texts = rows.layout.texts
     if texts is not None:
 
