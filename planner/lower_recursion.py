@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import pyarrow as pa
 from sqlglot import exp
@@ -324,13 +324,13 @@ def _run_loops(binding: Binding, context: Context) -> pa.Table:
 
 
 def _ordered(sources: Sequence[exp.Expr]) -> exp.Query:
-    query = select_all(cast(Any, sources[0]))
+    query = select_all(sources[0])
     query.set("order", exp.Order(expressions=[exp.Var(this="ALL")]))
     return query
 
 
 def _distinct(sources: Sequence[exp.Expr]) -> exp.Query:
-    return cast(exp.Query, cast(Any, select_all(cast(Any, sources[0]))).distinct())
+    return select_all(sources[0]).distinct(copy=False)
 
 
 def _reads_more(node: Node) -> bool:

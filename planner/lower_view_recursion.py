@@ -11,7 +11,7 @@ parts mean the variable, and steps that differ in parts only are one step.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from tidewheel.engine.operators.budget import RecursionLimitError
@@ -25,7 +25,7 @@ from tidewheel.engine.operators.tally import Tally
 from tidewheel.engine.state.delta import Schema
 from tidewheel.planner import logical as L
 from tidewheel.planner.lower_recursion import DEFAULT_ROUNDS
-from tidewheel.planner.lower_view import NoDeltaRule, Stream, ViewLowering, lowers
+from tidewheel.planner.lower_view import NoDeltaRule, Stream, ViewLowering, extended, lowers
 from tidewheel.planner.lower_view_fixpoint import fixpoint
 from tidewheel.planner.lower_view_repeat import repeat
 from tidewheel.planner.recursion_steps import check_ends, check_limit, distinct_steps, reads_all
@@ -49,8 +49,6 @@ def _rec_ref(low: ViewLowering, node: L.RecRef) -> Stream:
 def _renamed(stream: Stream, columns: tuple[L.Column, ...]) -> Stream:
     if tuple(c.name for c in columns) == tuple(c.name for c in stream.columns):
         return Stream(stream.circuit, stream.placed, columns)
-    from tidewheel.planner.lower_view import extended
-
     pairs = zip(columns, stream.columns, strict=True)
     return extended(stream, [L.Named(new, column(old.name)) for new, old in pairs])
 
@@ -63,86 +61,90 @@ def _let_rec(low: ViewLowering, node: L.LetRec) -> Stream:
     given = node.bindings
     closed = all(b.kind == "union_all" and not reads_all(b) for b in given)
     node = step_by_step(node)
-    limit = node.limit
-    if limit is not None:
-        check_limit(node, *limit, low.circuit.depth)
-    outer = low.circuit
-    first = node.bindings[0].variable
-    if len(node.bindings) == 1 and limit is None:
-        b = node.bindings[0]
-        watch, steps = Watch(b), distinct_steps(b)
-        alone = fixpoint(low, b, steps, watch) or repeat(low, b, steps, watch)
+    if node.limit is not None:
+        check_limit(node, *node.limit, low.circuit.depth)
+    elif len(node.bindings) == 1:
+        alone = _alone(low, node.bindings[0])
         if alone is not None:
-            if isinstance(alone.op, Repeat):
-                watch.closed = alone.op
-            if not outer.depth:
-                low.contents.computed(alone)
-            return _body(low, node, Stream(outer, alone, b.columns))
+            return _body(low, node, [alone])
+    outer = low.circuit
     watch = Watch(given[0])
-    loop = Loop(outer.depth, watch, f"recursion {first}", *_limit(node))
+    loop = Loop(outer.depth, watch, f"recursion {node.bindings[0].variable}", *_limit(node))
     loop.slow = node.bindings is not given
+    mutual = all(b.kind == "mutual" for b in node.bindings)
     if loop.slow:
         watch.most = DEFAULT_ROUNDS  # as the query has, whose iterations these are
     if closed:
         watch.closed = loop
-    elif limit is None and all(b.kind == "mutual" for b in node.bindings):
+    elif node.limit is None and mutual:
         watch.whole = loop
     inner = loop.inner
     inside = _Inside(low, loop)
-    mutual = all(b.kind == "mutual" for b in node.bindings)
-    anchors: dict[str, Placed | None] = {}
+    back: dict[str, list[Placed]] = {}
     heads: dict[str, Placed] = {}
     schemas: dict[str, Schema] = {}
     for b in node.bindings:
-        steps = distinct_steps(b)
         anchor = None if b.anchor is None else low.place(b.anchor)
         if anchor is not None:
             types = anchor.arrow.types
         else:
             types = tuple(low.run.arrow([c.type for c in b.columns]))
         schema = schemas[b.variable] = Schema((c.name for c in b.columns), types)
-        anchors[b.variable] = None if anchor is None else inside.enter(anchor.placed)
-        back = [loop.variable(schema, f"feedback {b.variable}") for _ in steps]
-        inputs = [*([anchors[b.variable]] if anchor is not None else []), *back]
+        inputs = [] if anchor is None else [inside.enter(anchor.placed)]
+        back[b.variable] = [
+            loop.variable(schema, f"feedback {b.variable}") for _ in distinct_steps(b)
+        ]
+        inputs += back[b.variable]
         net = b.kind in ("union_all", "mutual")  # the others' heads see to it
-        union = inner.add(Concat(schema, len(inputs), f"{b.variable} all", net), *inputs)  # type: ignore[arg-type]
+        union = inner.add(Concat(schema, len(inputs), f"{b.variable} all", net), *inputs)
         heads[b.variable] = _head(low, inner, b, schema, union)
-        inside.back[b.variable] = back
-    saved, saved_variables = low.circuit, dict(low.variables)
+    saved = low.circuit, low.entered, dict(low.variables)
     results: dict[str, Placed] = dict(heads)
-    low.circuit = inner
-    entered = low.entered
-    low.entered = inside
+    low.circuit, low.entered = inner, inside
     try:
         for b in node.bindings:
             low.variables[b.variable] = Stream(inner, heads[b.variable], b.columns)
         for b in node.bindings:
-            for step, variable in zip(distinct_steps(b), inside.back[b.variable], strict=True):
+            for step, variable in zip(distinct_steps(b), back[b.variable], strict=True):
                 stream = low.place(step)
-                found, wanted = stream.arrow, schemas[b.variable]
-                if found.types != wanted.types:
+                if stream.arrow.types != schemas[b.variable].types:
                     raise NoDeltaRule("a step whose columns Arrow types differently")
                 loop.connect(variable, stream.placed)
                 if mutual:
                     results[b.variable] = stream.placed
-                    low.variables[b.variable] = _renamed_to(stream, b.columns)
+                    low.variables[b.variable] = _renamed(stream, b.columns)
     finally:
-        low.circuit, low.entered = saved, entered
-        low.variables = saved_variables
-    ports = {b.variable: loop.leave(results[b.variable]) for b in node.bindings}
+        low.circuit, low.entered, low.variables = saved
+    ports = [loop.leave(results[b.variable]) for b in node.bindings]
     placed = outer.add(loop, *inside.sources)
-
-    for b in node.bindings:
+    left: list[Placed] = []
+    for b, port in zip(node.bindings, ports, strict=True):
         schema = schemas[b.variable]
         out = Map(schema, selecting(range(len(schema)), schema), f"result {b.variable}")
-        result = outer.add(out, placed[ports[b.variable]])
-        if not outer.depth:
+        left.append(outer.add(out, placed[port]))
+    return _body(low, node, left)
+
+
+def _alone(low: ViewLowering, b: L.Binding) -> Placed | None:
+    """The one recursive table of a query as one operator; None if it needs a loop."""
+    watch, steps = Watch(b), distinct_steps(b)
+    found = fixpoint(low, b, steps, watch) or repeat(low, b, steps, watch)
+    if found is not None and isinstance(found.op, Repeat):
+        watch.closed = found.op
+    return found
+
+
+def _body(low: ViewLowering, node: L.LetRec, results: Sequence[Placed]) -> Stream:
+    """What is read of the recursive tables."""
+    saved = dict(low.variables)
+    for b, result in zip(node.bindings, results, strict=True):
+        if not low.circuit.depth:
             low.contents.computed(result)
-        low.variables[b.variable] = Stream(outer, result, b.columns)
+        low.variables[b.variable] = Stream(low.circuit, result, b.columns)
     try:
         return low(node.body)
     finally:
-        low.variables = saved_variables
+        low.variables = saved
 
 
 @lowers(Replaced)
@@ -168,24 +170,6 @@ def _limit(node: L.LetRec) -> tuple[int | None, Callable[[], object] | None]:
     return iterations, over if action == "error" else None
 
 
-def _body(low: ViewLowering, node: L.LetRec, stream: Stream) -> Stream:
-    """What is read of the one recursive table."""
-    saved = dict(low.variables)
-    low.variables[node.bindings[0].variable] = stream
-    try:
-        return low(node.body)
-    finally:
-        low.variables = saved
-
-
-def _renamed_to(stream: Stream, columns: tuple[L.Column, ...]) -> Stream:
-    return (
-        Stream(stream.circuit, stream.placed, tuple(stream.columns))
-        if (tuple(c.name for c in stream.columns) == tuple(c.name for c in columns))
-        else _renamed(Stream(stream.circuit, stream.placed, stream.columns), columns)
-    )
-
-
 class _Inside:
     """What a loop reads from outside, each collection entered once."""
 
@@ -195,7 +179,6 @@ class _Inside:
         self.parent = low.entered
         self.outer = low.circuit
         self.sources: list[Placed] = []
-        self.back: dict[str, list[Placed]] = {}
         self._entered: dict[int, Placed] = {}
 
     def enter(self, placed: Placed) -> Placed:
