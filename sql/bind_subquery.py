@@ -121,11 +121,10 @@ class Subqueries:
 
     def by_keys(self, part: exp.Expr, keys: Mapping[str, exp.Expr]) -> exp.Expr:
         """What stands for a subquery that reads what is grouped by (`keys`, by text) as columns."""
-        number, *arguments = part.expressions
-        pending = self._pending[int(number.name)]
-        query, operands = pending.query, arguments[: pending.operands]
-        around = zip(pending.outer, arguments[pending.operands :], strict=True)
-        outer = {n: a for n, a in around if isinstance(a, exp.Column)}  # (others: aggregates)
+        pending, operands, mapping = self._of(part)
+        query = pending.query
+        # (others are aggregates)
+        outer = {n: a for n, a in mapping.items() if isinstance(a, exp.Column)}
         if query.around or all(to_sql(a) in keys for a in outer.values()):
             return part
 
@@ -142,11 +141,16 @@ class Subqueries:
 
     # -- taking a placeholder apart
 
-    def _of(self, part: exp.Expr, node: Node) -> tuple[Pending, list[exp.Expr], list[exp.Expr]]:
+    def _of(self, part: exp.Expr) -> tuple[Pending, list[exp.Expr], dict[str, exp.Expr]]:
+        """The subquery, its operands, and what its outer columns are."""
         number, *arguments = part.expressions
         pending = self._pending[int(number.name)]
-        operands = arguments[: pending.operands]
-        mapping = dict(zip(pending.outer, arguments[pending.operands :], strict=True))
+        outer = zip(pending.outer, arguments[pending.operands :], strict=True)
+        return pending, arguments[: pending.operands], dict(outer)
+
+    def _over(self, part: exp.Expr, node: Node) -> tuple[Pending, list[exp.Expr], list[exp.Expr]]:
+        """The same for rows of `node`; what it is correlated by."""
+        pending, operands, mapping = self._of(part)
         if pending.query.around:
             query = pending.query.over(node, mapping)
             if query.empty is not None:
@@ -163,7 +167,7 @@ class Subqueries:
             negated ^= isinstance(inner, exp.Not)
             inner = inner.this
         if is_placeholder(inner):
-            pending, operands, correlated = self._of(inner, node)
+            pending, operands, correlated = self._over(inner, node)
             if pending.form in ("exists", "in") and not any(map(waits, operands)):
                 return self._semi(node, pending, operands, correlated, negated)
         value, attached = self.attached(node, condition)
@@ -220,7 +224,7 @@ class Subqueries:
                 known = self._attached.get(text := to_sql(part))
                 if known is not None and references(known) <= names_of(node):
                     return known.copy()
-                value, node = self._value(node, *self._of(part, node))
+                value, node = self._value(node, *self._over(part, node))
                 self._attached[text] = value
                 return value
             return part
@@ -256,7 +260,7 @@ class Subqueries:
         if correlated:
             query, keys = self._by_keys(node, query, correlated)
             groups, marker = self._marked(query.node, [k.right for k in keys])
-            joined = Join(node, groups[0], "left", _renamed(keys, groups[1]))
+            joined = Join(node, groups, "left", _renamed(keys, groups))
             return exp.Not(this=exp.Is(this=column(marker), expression=exp.Null())), joined
         count = self._binder.names.fresh("rows", "BIGINT")
         one = TopK(query.node, (), exp.Literal.number(1))
@@ -279,17 +283,13 @@ class Subqueries:
         query, keys = self._by_keys(node, query, correlated)
         inner = [k.right for k in keys]
         (value,) = self._compared(node, query, operands)
-        (groups, names), marker = self._marked(query.node, [*inner, value])
-        equal = (*_renamed(keys, names[:-1]), EquiKey(operands[0], column(names[-1])))
-        joined: Node = Join(node, groups, "left", equal)
+        groups, marker = self._marked(query.node, [*inner, value])
+        compared = EquiKey(operands[0], value)
+        joined: Node = Join(node, groups, "left", _renamed([*keys, compared], groups))
         asked, none, nulls = asked_of(
             query, self._key_columns(query.node, inner), self._binder.names
         )
-        if keys:
-            by = [c.name for c in asked.schema[: len(keys)]]
-            joined = Join(joined, asked, "left", _renamed(keys, by))
-        else:
-            joined = Join(joined, asked, "cross")
+        joined = Join(joined, asked, "left" if keys else "cross", _renamed(keys, asked))
         unknown = exp.or_(
             exp.Is(this=atomic(operands[0].copy()), expression=exp.Null()), column(nulls)
         )
@@ -323,11 +323,10 @@ class Subqueries:
     ) -> tuple[exp.Expr, Node]:
         """Several columns: TRUE where there is such a row, else NULL where one may be."""
         values = self._compared(node, query, operands)
-        (groups, names), marker = self._marked(query.node, values)
-        equal = tuple(EquiKey(o, column(n)) for o, n in zip(operands, names, strict=True))
-        maybe, joined = maybe_in(
-            Join(node, groups, "left", equal), query, operands, self._binder.names
-        )
+        groups, marker = self._marked(query.node, values)
+        equal = _renamed([EquiKey(o, v) for o, v in zip(operands, values, strict=True)], groups)
+        met = Join(node, groups, "left", equal)
+        maybe, joined = maybe_in(met, query, operands, self._binder.names)
         ifs = [
             exp.If(this=column(marker), true=exp.true()),
             exp.If(this=column(maybe), true=exp.Null()),
@@ -356,11 +355,11 @@ class Subqueries:
             if query.one_row:
                 return [column(c.name) for c in query.columns], Join(node, query.node, "cross")
             single, checked = self._single(query, [])
-            return checked, Join(node, single[0], "cross")
+            return checked, Join(node, single, "cross")
         query, keys = self._by_keys(node, query, correlated)
         if query.empty is None:
             single, checked = self._single(query, [k.right for k in keys])
-            return checked, Join(node, single[0], "left", _renamed(keys, single[1]))
+            return checked, Join(node, single, "left", _renamed(keys, single))
         joined, values = with_aggregates(node, query, keys, self._binder.names)
         return values, joined
 
@@ -382,22 +381,16 @@ class Subqueries:
         again = [EquiKey(column(n), value, True) for n, value in met.items()]
         return bound.over(node, {n: column(n) for n in met}), again
 
-    def _marked(
-        self, node: Node, expressions: Sequence[exp.Expr]
-    ) -> tuple[tuple[Node, list[str]], str]:
-        """The distinct values of `expressions`, and a column that is TRUE."""
-        keys = self._key_columns(node, expressions)
-        groups = Aggregate(node, tuple(keys), ())
+    def _marked(self, node: Node, expressions: Sequence[exp.Expr]) -> tuple[Node, str]:
+        """The distinct values of `expressions`, and behind them a column that is TRUE."""
+        groups = Aggregate(node, self._key_columns(node, expressions), ())
         marker = self._binder.names.fresh("found", "BOOLEAN")
-        marked = Project(
-            groups,
-            (*(Named(k.column, column(k.column.name)) for k in keys), Named(marker, exp.true())),
-        )
-        return (marked, [k.column.name for k in keys]), marker.name
+        kept = (Named(c, column(c.name)) for c in groups.schema)
+        return Project(groups, (*kept, Named(marker, exp.true()))), marker.name
 
     def _single(
         self, query: BoundQuery, expressions: Sequence[exp.Expr]
-    ) -> tuple[tuple[Node, list[str]], list[exp.Expr]]:
+    ) -> tuple[Node, list[exp.Expr]]:
         """Per value of `expressions` the one row, and its columns, which refuse a second one.
 
         Of one row `max` is the value, and a view can keep it; where any row will do, `first`.
@@ -413,15 +406,14 @@ class Subqueries:
             values.append(Named(names.fresh(c.label, c.type), call))
         count = names.fresh("rows", "BIGINT")
         counted = Named(count, exp.Count(this=exp.Star()))
-        node = Aggregate(query.node, tuple(keys), (*values, counted))
-        found = [column(v.column.name) for v in values]
+        node = Aggregate(query.node, keys, (*values, counted))
+        found: list[exp.Expr] = [column(v.column.name) for v in values]
         if any_row:
-            return (node, [k.column.name for k in keys]), [*found]
+            return node, found
         many = exp.GT(this=column(count.name), expression=exp.Literal.number(1))
         error = exp.Anonymous(this="error", expressions=[exp.Literal.string(_MANY)])
         refused = exp.If(this=many, true=error)
-        checked = [exp.Paren(this=exp.Case(ifs=[refused.copy()], default=f)) for f in found]
-        return (node, [k.column.name for k in keys]), [*checked]
+        return node, [exp.Paren(this=exp.Case(ifs=[refused.copy()], default=f)) for f in found]
 
     def _held(self, node: Node, operands: Sequence[exp.Expr]) -> tuple[Node, list[exp.Expr]]:
         """Operands that will be written several times, the long ones as columns of `node`.
@@ -440,16 +432,16 @@ class Subqueries:
         known = {id(h.expr): column(h.column.name) for h in held}
         return Project(node, (*kept, *held)), [known.get(id(o), o) for o in operands]
 
-    def _key_columns(self, node: Node, expressions: Sequence[exp.Expr]) -> list[Named]:
+    def _key_columns(self, node: Node, expressions: Sequence[exp.Expr]) -> tuple[Named, ...]:
         types = self._binder.oracle.types(expressions, node.schema)
-        return [
-            Named(self._binder.names.fresh("key", t), e)
-            for e, t in zip(expressions, types, strict=True)
-        ]
+        fresh = self._binder.names.fresh
+        return tuple(Named(fresh("key", t), e) for e, t in zip(expressions, types, strict=True))
 
 
-def _renamed(keys: Sequence[EquiKey], names: Sequence[str]) -> tuple[EquiKey, ...]:
-    return tuple(EquiKey(k.left, column(n), k.null_safe) for k, n in zip(keys, names, strict=True))
+def _renamed(keys: Sequence[EquiKey], groups: Node) -> tuple[EquiKey, ...]:
+    """The keys of a join with groups, whose first columns are what the keys had on the right."""
+    pairs = zip(keys, groups.schema, strict=False)
+    return tuple(EquiKey(k.left, column(c.name), k.null_safe) for k, c in pairs)
 
 
 def _kind(negated: bool) -> Literal["anti", "semi"]:
