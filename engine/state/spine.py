@@ -233,11 +233,7 @@ class Spine:
         """All runs and the parts of the head; together they are the contents."""
         if self._dense is not None:
             yield self._dense.all()
-        for run in self._runs:
-            if isinstance(run, Merge):
-                yield from run.runs
-            else:
-                yield run
+        yield from self._parted()
         yield from self._head.parts
 
     def parts(self) -> Iterator[tuple[Rows, Index | None, Int64s | None]]:
@@ -245,9 +241,8 @@ class Spine:
 
         The head has an order by key and rank, and its keys in this order.
         """
-        for run in self._runs:
-            for rows in run.runs if isinstance(run, Merge) else (run,):
-                yield rows, None, None
+        for rows in self._parted():
+            yield rows, None, None
         if len(self._head):
             yield self._head.by_key()
 
@@ -333,11 +328,10 @@ class Spine:
         if self._dense is not None:
             return self._dense.row(key)
         found: list[Rows] = []
-        for run in self._runs:
-            for rows in run.runs if isinstance(run, Merge) else (run,):
-                begin = int(rows.keys.searchsorted(key))
-                if begin < len(rows.keys) and rows.keys[begin] == key:
-                    found.append(rows.slice(begin, int(rows.keys.searchsorted(key, "right"))))
+        for rows in self._parted():
+            begin = int(rows.keys.searchsorted(key))
+            if begin < len(rows.keys) and rows.keys[begin] == key:
+                found.append(rows.slice(begin, int(rows.keys.searchsorted(key, "right"))))
         return found + self._head.of(key) if len(self._head) else found
 
     def between(self, low: int, high: int, most: int) -> Rows | None:
@@ -349,15 +343,14 @@ class Spine:
             places, rows = self._dense.between(low, high)
             return rows if places <= most else None
         found: list[Rows] = []
-        for run in self._runs:
-            for rows in run.runs if isinstance(run, Merge) else (run,):
-                begin = int(rows.keys.searchsorted(low))
-                end = int(rows.keys.searchsorted(high, side="right"))
-                if end > begin:
-                    found.append(rows.slice(begin, end))
-                    most -= end - begin
-                    if most < 0:
-                        return None
+        for rows in self._parted():
+            begin = int(rows.keys.searchsorted(low))
+            end = int(rows.keys.searchsorted(high, side="right"))
+            if end > begin:
+                found.append(rows.slice(begin, end))
+                most -= end - begin
+                if most < 0:
+                    return None
         if len(self._head):
             rows = self._head.by_key()[0]
             within = (rows.keys >= low) & (rows.keys <= high)
@@ -374,17 +367,16 @@ class Spine:
             return self._dense.row(key), None
         parts: list[Rows] = []
         bound: int | None = None
-        for run in self._runs:
-            for rows in run.runs if isinstance(run, Merge) else (run,):
-                begin = int(rows.keys.searchsorted(key))
-                end = int(rows.keys.searchsorted(key, side="right"))
-                if end - begin > wanted:
-                    end = begin + wanted
-                    assert rows.rank is not None
-                    last = int(rows.rank[end - 1])
-                    bound = last if bound is None else min(bound, last)
-                if end > begin:
-                    parts.append(rows.slice(begin, end))
+        for rows in self._parted():
+            begin = int(rows.keys.searchsorted(key))
+            end = int(rows.keys.searchsorted(key, side="right"))
+            if end - begin > wanted:
+                end = begin + wanted
+                assert rows.rank is not None
+                last = int(rows.rank[end - 1])
+                bound = last if bound is None else min(bound, last)
+            if end > begin:
+                parts.append(rows.slice(begin, end))
         return parts + self._head.of(key), bound
 
 
