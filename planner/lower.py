@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 from sqlglot import exp
 
@@ -44,16 +44,16 @@ from tidewheel.planner.text import (
     to_sql,
 )
 
-N = TypeVar("N", bound=Node)
 Lower = Callable[["Lowering", Any], Operator]
 LOWER: dict[type[Node], Lower] = {}
 
 
-def lowers(node_type: type[N]) -> Callable[[Callable[[Lowering, N], Operator]], Lower]:
-    """Register the function that lowers `node_type`."""
+def lowers(*kinds: type[Node]) -> Callable[[Lower], Lower]:
+    """Register the function that lowers these kinds of node."""
 
-    def register(function: Callable[[Lowering, N], Operator]) -> Lower:
-        LOWER[node_type] = function
+    def register(function: Lower) -> Lower:
+        for kind in kinds:
+            LOWER[kind] = function
         return function
 
     return register
@@ -172,8 +172,8 @@ def _project(low: Lowering, node: Project) -> Operator:
     return low.sql(node, (node.input,), build, ", ".join(to_sql(e.expr) for e in node.exprs))
 
 
-@lowers(Unnest)
-def _unnest(low: Lowering, node: Unnest) -> Operator:
+@lowers(Unnest, Window)
+def _more_columns(low: Lowering, node: Unnest | Window) -> Operator:
     def build(sources: Sequence[exp.Expr]) -> exp.Query:
         items = [column(c.name) for c in node.input.schema]
         return exp.select(*items, *(defined(e) for e in node.exprs)).from_(sources[0], copy=False)
@@ -241,15 +241,6 @@ def _aggregate(low: Lowering, node: Aggregate) -> Operator:
     keys = ", ".join(to_sql(e.expr) for e in node.keys)
     aggregates = ", ".join(to_sql(e.expr) for e in node.aggregates)
     return low.sql(node, (node.input,), build, f"[{keys}] {aggregates}".strip())
-
-
-@lowers(Window)
-def _window(low: Lowering, node: Window) -> Operator:
-    def build(sources: Sequence[exp.Expr]) -> exp.Query:
-        items = [column(c.name) for c in node.input.schema]
-        return exp.select(*items, *(defined(e) for e in node.exprs)).from_(sources[0], copy=False)
-
-    return low.sql(node, (node.input,), build, ", ".join(to_sql(e.expr) for e in node.exprs))
 
 
 @lowers(Distinct)
