@@ -55,11 +55,7 @@ def check(
     cannot run it (with the reason), `OperationalError` if Spark does not start.
     """
     say = report or (lambda _step: None)
-    query = parse_query(sql)
-    try:
-        refuse(query)
-    except SparkError as error:
-        raise errors.NotSupportedError(str(error)) from error
+    query = _for_spark(sql)
     say("running here")
     start = time.perf_counter()
     cursor = connection.execute(sql)
@@ -90,11 +86,7 @@ def against(
     them. `zone`: the query's TimeZone. Uses the process's Spark session, or one of its own.
     Errors as in `check`.
     """
-    query = parse_query(sql)
-    try:
-        refuse(query)
-    except SparkError as error:
-        raise errors.NotSupportedError(str(error)) from error
+    query = _for_spark(sql)
     with _queries(Spark.running, lambda _step: None) as queries:
         with still:
             here = kept()
@@ -134,6 +126,15 @@ def _in_zone(spark: Spark, zone: str) -> Iterator[None]:
         yield
     finally:
         spark.sql("SET TIME ZONE 'UTC'")
+
+
+def _for_spark(sql: str) -> exp.Expr:
+    query = parse_query(sql)
+    try:
+        refuse(query)
+    except SparkError as error:
+        raise errors.NotSupportedError(str(error)) from error
+    return query
 
 
 def parse_query(sql: str) -> exp.Expr:
