@@ -10,7 +10,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from tidewheel.engine.kernels.duckdb import unnamed
+from tidewheel.engine.kernels.duckdb_types import unnamed
 from tidewheel.engine.operators import tally
 from tidewheel.engine.operators.linear import Concat
 from tidewheel.engine.operators.operator import Source

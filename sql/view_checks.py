@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tidewheel.engine.kernels.duckdb import unnamed
+from tidewheel.engine.kernels.duckdb_types import unnamed
 from tidewheel.engine.quoting import key_of, quoted
 from tidewheel.sql import errors, foreign_views, introspection, view_text
 from tidewheel.sql.reads import Names, Relation

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import duckdb
 
 from tidewheel.engine.arrow import Exchanged, pa
-from tidewheel.engine.kernels.duckdb import unnamed
+from tidewheel.engine.kernels.duckdb_types import unnamed
 from tidewheel.engine.quoting import quoted
 from tidewheel.sql import collations, errors, hidden, plain_view, view_text
 from tidewheel.sql.maintenance import Maintenance

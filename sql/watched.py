@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 import duckdb
 
 from tidewheel.engine.arrow import pa
-from tidewheel.engine.kernels.duckdb import arrow_types, rows_of, schema_of, states_of, unnamed
+from tidewheel.engine.kernels.duckdb import arrow_types, rows_of, schema_of, states_of
+from tidewheel.engine.kernels.duckdb_types import unnamed
 from tidewheel.engine.quoting import key_of
 from tidewheel.sql import hidden
 from tidewheel.sql.capture import TableInfo

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import CodeType
 from typing import Any
 
@@ -18,7 +18,8 @@ import _duckdb
 import duckdb
 
 from tidewheel.engine.arrow import Exchanged, has_tuple, legible, pa
-from tidewheel.engine.quoting import literal, quoted
+from tidewheel.engine.kernels.duckdb_types import has_state, kept_as, legible_name
+from tidewheel.engine.quoting import quoted
 
 Parameters = Sequence[Any] | Mapping[str, Any] | None
 
@@ -55,59 +56,24 @@ def relation(
 ) -> duckdb.DuckDBPyRelation:
     """Bind `sql` over `inputs`; nothing runs until the relation is read. Hold the lock."""
     found: duckdb.DuckDBPyRelation = _called(_RELATION, connection, sql, inputs, __tw_p=params)
-    if found is None or not _has_state(found.types):
+    if found is None or not has_state(found.types):
         return found
     items = (
-        f"{_state(f'#{i}', t) if _has_state([t]) else f'#{i}'} AS {quoted(name)}"
+        f"{kept_as(f'#{i}', t) if has_state([t]) else f'#{i}'} AS {quoted(name)}"
         for i, (name, t) in enumerate(zip(found.columns, found.types, strict=True), 1)
     )
     return found.project(", ".join(items))
-
-
-STATE = "AGGREGATE_STATE"
-"""The type of what EXPORT_STATE gives."""
-_EMPTY = re.compile(r"\bTUPLE\b(?=$|[,)\[])")
-
-
-def unnamed(kind: str) -> str | None:
-    """What a type has in it of which no type can be told by its name alone."""
-    if STATE in kind:
-        return f"an {STATE}"
-    return "a row without columns" if _EMPTY.search(kind) else None
-
-
-_ENDS = ("hugeint", "uhugeint", "boolean", "uuid", "bit", "time with time zone", "bignum")
-"""DuckDB 2.0.1 ends the process when it makes lossless Arrow of states that are kept as these."""
-
-
-def _has_state(types: Iterable[Any]) -> bool:
-    """Are there states of aggregates that DuckDB can't make Arrow of?"""
-    return STATE in str(types) and any(
-        t.id in _ENDS if str(t) == STATE else _has_state(_inner(t)) for t in types
-    )
-
-
-def _inner(kind: Any) -> list[Any]:
-    if kind.id not in ("struct", "list", "array", "map", "union"):
-        return []
-    return [t for _, t in kind.children if isinstance(t, type(kind))]
-
-
-def _state(sql: str, kind: Any) -> str:
-    """What a state is kept as."""
-    value = f"CAST({sql} AS VARCHAR)" if kind.id in ("uuid", "bit") else sql
-    return f"CAST({value} AS {_with_tuples(kind)})"
 
 
 def states_of(connection: duckdb.DuckDBPyConnection, table: str) -> dict[str, str]:
     """The columns of a table that have such states, and what those are kept as, as SQL."""
     found = _called(_RELATION, connection, f"FROM {table} LIMIT 0", None, __tw_p=None)
     pairs = zip(found.columns, found.types, strict=True)
-    return {name: _state(quoted(name), kind) for name, kind in pairs if _has_state([kind])}
+    return {name: kept_as(quoted(name), kind) for name, kind in pairs if has_state([kind])}
 
 
 def _gives_state(done: Any) -> bool:
-    return _has_state([column[1] for column in done.description or ()])
+    return has_state([column[1] for column in done.description or ()])
 
 
 def _called(
@@ -185,7 +151,7 @@ def schema_of(
     """The schema of a query's result. Hold the lock."""
     if hasattr(connection, "_bind") and _arrow_schema is not None:
         labels, types, _, kind, deferred, _ = _called(_BIND, connection, sql, inputs)
-        if kind == "query_result" and not deferred and not _has_state(types):
+        if kind == "query_result" and not deferred and not has_state(types):
             found: pa.Schema = _arrow_schema(labels, types, connection=connection)
             return found
     return table_of(connection, sql, inputs).schema
@@ -205,38 +171,9 @@ def readable(
     items = []
     for name, kind, t in zip(found.columns, found.types, table.schema.types, strict=True):
         label = quoted(name)
-        cast = f"CAST({label} AS {_with_tuples(kind)}) AS {label}"
+        cast = f"CAST({label} AS {legible_name(kind)}) AS {label}"
         items.append(cast if has_tuple(t) else label)
     return found.project(", ".join(items))
-
-
-def _with_tuples(kind: Any) -> str:
-    """DuckDB's name of a type that came from Arrow."""
-    if kind.id not in ("struct", "list", "array", "map", "union"):
-        return _of_state(kind) if str(kind) == STATE else str(kind)
-    inner = [(name, _with_tuples(t)) for name, t in kind.children if isinstance(t, type(kind))]
-    if not inner:
-        return str(kind)
-    kinds = [t for _, t in inner]
-    if kind.id == "list":
-        return f"{kinds[0]}[]"
-    if kind.id == "array":
-        return f"{kinds[0]}[{dict(kind.children)['size']}]"
-    if kind.id == "map":
-        return f"MAP({', '.join(kinds)})"
-    if [name for name, _ in inner] == [f"element{i}" for i in range(1, len(inner) + 1)]:
-        return f"TUPLE({', '.join(kinds)})"
-    named = inner[1:] if kind.id == "union" else inner  # the first of a UNION is the tag
-    return f"{kind.id.upper()}({', '.join(f'{quoted(name)} {t}' for name, t in named)})"
-
-
-def _of_state(kind: Any) -> str:
-    """DuckDB's name of the type of one value that is a state."""
-    if kind.id == "decimal":
-        return f"DECIMAL({', '.join(str(n) for _, n in kind.children)})"
-    if kind.id == "enum":
-        return f"ENUM({', '.join(map(literal, kind.children[0][1]))})"
-    return str(kind.id).upper()
 
 
 def arrow_types(connection: duckdb.DuckDBPyConnection, types: Sequence[str]) -> list[pa.DataType]:
@@ -355,7 +292,7 @@ def _by_values(connection: duckdb.DuckDBPyConnection) -> pa.Table:
     columns = [(name, kind) for name, kind, *_ in connection.description or ()]
     values = [list(c) for c in zip(*connection.fetchall(), strict=True)] or [[]] * len(columns)
     items = (
-        f"unnest(CAST(${i} AS {_with_tuples(kind)}[])) AS c{i}"
+        f"unnest(CAST(${i} AS {legible_name(kind)}[])) AS c{i}"
         for i, (_, kind) in enumerate(columns, 1)
     )
     found = relation(connection, f"SELECT {', '.join(items)}", params=values).to_arrow_table()
