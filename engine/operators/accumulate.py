@@ -16,7 +16,6 @@ import pyarrow as pa
 from tidewheel.engine.operators import exact
 from tidewheel.engine.operators.accumulate_rows import GroupsByRow, by_row
 from tidewheel.engine.operators.finish import Finish
-from tidewheel.engine.operators.join import counts_at
 from tidewheel.engine.operators.keyed import Agenda
 from tidewheel.engine.operators.limbs import LaterRows
 from tidewheel.engine.operators.operator import Emission, Operator, emit
@@ -24,7 +23,7 @@ from tidewheel.engine.operators.running_sums import BITS, Aggregate, Factors, Su
 from tidewheel.engine.state import columns as columns_
 from tidewheel.engine.state.arrangement import Arrangement, Counters, Waiting, times_of
 from tidewheel.engine.state.columns import Mask
-from tidewheel.engine.state.delta import Delta, Int64s, Schema, concat, consolidate, unique
+from tidewheel.engine.state.delta import Delta, Int64s, Schema, concat, consolidate
 from tidewheel.engine.state.rowwise import Row, few_rows
 from tidewheel.engine.state.run import Rows, concat_rows
 from tidewheel.engine.state.sorting import alike, sort_rows
@@ -125,18 +124,15 @@ class Accumulate(Operator):
             self._by_row.forget()
         if isinstance(delta, Totals) and self.key and not self._begun and not counters:
             return emit(counters, self._begin(delta))
-        touched = self._agenda.take(counters)
         sums: Rows | None = None
         terms: Rows | None = None
         if delta is not None and len(delta):
             sums, terms = self._contribution(delta, counters)
-            # Sums may cancel where terms do not: 2.0 for -3.25 leaves the counts as they were.
-            touched.append(unique(sums.keys))
-            if terms is not None:
-                touched.append(unique(terms.keys))
-        if not touched:
+        # Sums may cancel where terms do not: 2.0 for -3.25 leaves the counts as they were.
+        come = (rows.keys for rows in (sums, terms) if rows is not None)
+        keys = self._agenda.touched(counters, come)
+        if not len(keys):
             return []
-        keys = touched[0] if len(touched) == 1 else unique(np.concatenate(touched))
         old: Delta | None = None
         if self.output is None:
             if self.terms is None and self.key:
@@ -249,11 +245,7 @@ class Accumulate(Operator):
 
     def _at(self, arrangement: Arrangement, keys: Int64s, counters: Counters) -> Rows | None:
         rows = arrangement.fetch(keys)
-        if rows is None:
-            return None
-        self._agenda.interesting(counters, rows)
-        mask = counts_at(rows, counters)
-        return sort_rows((rows if mask is None else rows.where(mask)).untimed())
+        return None if rows is None else sort_rows(self._agenda.counted(counters, rows))
 
     # -- deltas to sums ------------------------------------------------------------------------
 
@@ -298,28 +290,21 @@ class Accumulate(Operator):
         times = times_of(n, counters)
         sums = self.sums.layout.rows(Delta(self.group, group, weights), times)
         sums = sort_rows(sums) if n > 1 else sums
-        if self.terms is None:
+        if self.terms is None or not term_parts:
             return sums, None
-        at = np.concatenate([p[0] for p in term_parts]) if term_parts else np.empty(0, np.int64)
-        if not len(at):
-            return sums, None
+        at = np.concatenate([p[0] for p in term_parts])
         limb = np.concatenate([p[1] for p in term_parts]).astype(np.int16)
         amount = np.concatenate([p[2] for p in term_parts]) * w[at]
         terms = np.concatenate([np.full(len(p[0]), p[3], np.int16) for p in term_parts])
         cols = [*(columns_.take(c, at) for c in group), terms, limb]
-        rows = self.terms.layout.rows(
-            Delta(self.terms.schema, cols, amount), times_of(len(at), counters)
-        )
-        return sums, sort_rows(rows)
+        return sums, _sorted(self.terms, Delta(self.terms.schema, cols, amount), counters)
 
     def _totalled(self, totals: Totals, counters: Counters) -> tuple[Rows, Rows | None]:
         sums = sort_rows(self.sums.layout.rows(totals, times_of(len(totals), counters)))
         if self.terms is None:
             return sums, None
-        terms = totals.limbs.rows(self.terms.schema, totals.cols)
-        if not len(terms):
-            return sums, None
-        return sums, sort_rows(self.terms.layout.rows(terms, times_of(len(terms), counters)))
+        limbs = totals.limbs.rows(self.terms.schema, totals.cols)
+        return sums, _sorted(self.terms, limbs, counters)
 
     @staticmethod
     def _finite(s: Sum, values: Any, nulls: Mask | None, w: Int64s, weights: Int64s) -> Any:
@@ -339,7 +324,7 @@ class Accumulate(Operator):
 
     def due(self) -> Iterable[Counters]:
         """Interesting times, and the first one where there is no key."""
-        return list(self._agenda.times()) if self._agenda else ()
+        return self._agenda.times()
 
     def abort_epoch(self) -> None:
         """Forget the times."""
@@ -350,6 +335,13 @@ class Accumulate(Operator):
         if self._by_row is not None:
             self._by_row.settle()
         return [a for a in (self.sums, self.terms, self.output) if a is not None]
+
+
+def _sorted(arrangement: Arrangement, delta: Delta, counters: Counters) -> Rows | None:
+    """The rows of a delta as an arrangement has them; None if there are none."""
+    if not len(delta):
+        return None
+    return sort_rows(arrangement.layout.rows(delta, times_of(len(delta), counters)))
 
 
 def _groups(sums: Rows | None) -> Rows | None:

@@ -33,21 +33,30 @@ class Agenda:
     def __bool__(self) -> bool:
         return bool(self._keys)
 
-    def times(self) -> Iterable[Counters]:
-        """Times at which there are keys."""
-        return self._keys.keys()
+    def times(self) -> Sequence[Counters]:
+        """Times at which there are keys: the interesting ones."""
+        return list(self._keys)
 
     def put(self, counters: Counters, keys: Int64s) -> None:
         """Look at `keys` again at `counters`."""
         self._keys.setdefault(counters, []).append(keys)
 
-    def take(self, counters: Counters) -> list[Int64s]:
-        """The keys of a time, which is done with."""
-        return self._keys.pop(counters, [])
+    def touched(self, counters: Counters, come: Iterable[Int64s]) -> Int64s:
+        """The keys of a time, which is done with, and of what comes at it: in order, each once."""
+        found = [*self._keys.pop(counters, []), *(unique(keys) for keys in come if len(keys))]
+        if not found:
+            return np.empty(0, np.int64)
+        return found[0] if len(found) == 1 else unique(np.concatenate(found))
 
-    def interesting(self, counters: Counters, rows: Rows | None) -> None:
+    def counted(self, counters: Counters, rows: Rows) -> Rows:
+        """Those of some rows that count at a time; the keys of others are to be looked at later."""
+        self._interesting(counters, rows)
+        mask = counts_at(rows, counters)
+        return (rows if mask is None else rows.where(mask)).untimed()
+
+    def _interesting(self, counters: Counters, rows: Rows) -> None:
         """Note the keys of rows that changed at times that do not count at `counters` yet."""
-        if rows is None or rows.times is None:
+        if rows.times is None:
             return
         now = np.array(counters, np.int64)
         later = np.asarray((rows.times > now).any(axis=1)).nonzero()[0]
@@ -166,20 +175,18 @@ class Keyed(Operator):
 
     def _touched(self, counters: Counters, delta: Delta | None) -> Int64s:
         """The keys to be looked at, each once, in their order; what comes is taken in."""
-        touched = self._agenda.take(counters)
+        come: list[Int64s] = []
         if delta is not None and len(delta):
             keys = self.input.key.keys(delta.cols, len(delta))
-            touched.append(unique(self._relevant(delta, keys)))
+            come.append(self._relevant(delta, keys))
             if self.input.waiting:
                 self.input.post(delta)
             else:
                 self.input.insert(delta, counters, keys)
-        found = [keys for keys in touched if len(keys)]
-        if not found:
-            return np.empty(0, np.int64)
-        if delta is not None and self.input.waiting:
+        touched = self._agenda.touched(counters, come)
+        if len(touched) and delta is not None and self.input.waiting:
             self._asked = self._ask(delta)
-        return found[0] if len(found) == 1 else unique(np.concatenate(found))
+        return touched
 
     def _from_tables(self, counters: Counters, delta: Delta, ask: Ask) -> list[Emission]:
         """`step` where tables say what the output of touched groups is. Outside loops."""
@@ -205,13 +212,11 @@ class Keyed(Operator):
         if found is None:
             return Delta.empty(arrangement.schema)
         _, rows = found
-        self._agenda.interesting(counters, rows)
-        mask = counts_at(rows, counters)
-        return sort_rows((rows if mask is None else rows.where(mask)).untimed()).delta()
+        return sort_rows(self._agenda.counted(counters, rows)).delta()
 
     def due(self) -> Iterable[Counters]:
         """Interesting times."""
-        return list(self._agenda.times()) if self._agenda else ()
+        return self._agenda.times()
 
     def abort_epoch(self) -> None:
         """Forget the times."""

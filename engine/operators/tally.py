@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
-from tidewheel.engine.operators.join import counts_at
 from tidewheel.engine.operators.keyed import Agenda
 from tidewheel.engine.operators.operator import Emission, Operator, emit
 from tidewheel.engine.state.arrangement import Arrangement, Changed, Counters, Waiting, times_of
@@ -158,13 +157,10 @@ class Tally(Operator):
     def _step_in_loop(
         self, output: Arrangement, counters: Counters, present: Rows | None
     ) -> list[Emission]:
-        touched = self._agenda.take(counters)
         change = None if present is None else sort_rows(present)
-        if change is not None and len(change):
-            touched.append(unique(change.keys))
-        if not touched:
+        keys = self._agenda.touched(counters, () if change is None else [change.keys])
+        if not len(keys):
             return []
-        keys = touched[0] if len(touched) == 1 else unique(np.concatenate(touched))
         # Read before the change is added: most rows of a loop come once, and are not there yet.
         now = self._at(self.counts, keys, counters)
         said = self._at(output, keys, counters)
@@ -189,15 +185,11 @@ class Tally(Operator):
 
     def _at(self, arrangement: Arrangement, keys: Int64s, counters: Counters) -> Rows | None:
         rows = arrangement.fetch(keys)
-        if rows is None:
-            return None
-        self._agenda.interesting(counters, rows)
-        mask = counts_at(rows, counters)
-        return (rows if mask is None else rows.where(mask)).untimed()
+        return None if rows is None else self._agenda.counted(counters, rows)
 
     def due(self) -> Iterable[Counters]:
         """Interesting times."""
-        return list(self._agenda.times()) if self._agenda else ()
+        return self._agenda.times()
 
     def abort_epoch(self) -> None:
         """Forget the times."""
