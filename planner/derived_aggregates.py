@@ -21,7 +21,7 @@ from sqlglot import exp
 from tidewheel.planner import logical as L
 from tidewheel.planner.dialect import Tidewheel
 from tidewheel.planner.order_of_rows import name
-from tidewheel.planner.text import OWN, column, substituted, to_sql
+from tidewheel.planner.text import OWN, column, substituted, to_sql, unchanged
 
 _N: Final = "n::DOUBLE"
 _CORR: Final = "CASE WHEN sy * sx = 0 THEN 'nan'::DOUBLE ELSE c / (sy * sx) END"
@@ -103,7 +103,7 @@ def derived(
     """
     parts: dict[str, L.Named] = {}
     kept: list[L.Named] = []
-    columns = [L.Named(k.column, column(k.column.name)) for k in node.keys]
+    columns = [*unchanged(k.column for k in node.keys)]
     for named in node.aggregates:
         found = _taken(named.expr)
         if found is None:

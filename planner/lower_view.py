@@ -36,7 +36,7 @@ from tidewheel.planner.rewrites.children import every
 from tidewheel.planner.rewrites.merge_projects import fewer_steps
 from tidewheel.planner.structural import Constant, compile_predicate, compile_value
 from tidewheel.planner.structural_rows import predicate_by_row
-from tidewheel.planner.text import column, to_sql, written
+from tidewheel.planner.text import to_sql, unchanged, written
 from tidewheel.planner.texts import Text, Truth, left_to_duckdb
 from tidewheel.planner.unions import looked_into
 from tidewheel.planner.view_filling import Filling
@@ -324,8 +324,7 @@ class ViewLowering:
             added.append(L.Named(L.Column(name, name, ""), e))
         if not added:
             return self.flush(stream), positions
-        keep = [L.Named(c, column(c.name)) for c in stream.schema]
-        return self.flush(extended(stream, [*keep, *added])), positions
+        return self.flush(extended(stream, [*unchanged(stream.schema), *added])), positions
 
     def arrange(
         self, stream: Stream, key: Sequence[int], null_keys: bool
@@ -430,4 +429,4 @@ def with_columns(low: ViewLowering, stream: Stream, schema: tuple[L.Column, ...]
     """The stream with just the columns of `schema`."""
     if tuple(c.name for c in stream.schema) == tuple(c.name for c in schema):
         return stream
-    return extended(stream, [L.Named(c, column(c.name)) for c in schema])
+    return extended(stream, unchanged(schema))

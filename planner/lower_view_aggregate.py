@@ -51,7 +51,7 @@ from tidewheel.planner.lower_view import (
 from tidewheel.planner.lower_view_asked import asked, settled, settled_in_place
 from tidewheel.planner.lower_view_counts import counted, listed
 from tidewheel.planner.order_of_rows import by_place, by_ties, goes_by
-from tidewheel.planner.text import cast_to, column, identifier, null_of, to_sql
+from tidewheel.planner.text import cast_to, column, identifier, null_of, to_sql, unchanged
 from tidewheel.planner.view_answers import Together, by_kernel, by_tables
 from tidewheel.planner.view_kernels import INPUT, group_kernel, statements
 from tidewheel.planner.view_sums import groups_alike
@@ -148,8 +148,7 @@ def _keyed(
     if not exprs:
         exprs = [L.Named(L.Column("__tw_one", "", "INTEGER"), exp.Literal.number(1))]
         if source.schema:
-            first = source.schema[0]
-            exprs = [L.Named(first, column(first.name))]
+            exprs = [*unchanged(source.schema[:1])]
     return low.flush(extended(source, exprs))
 
 
@@ -308,7 +307,7 @@ def _beside(low: ViewLowering, streams: Sequence[Stream], node: L.Aggregate) -> 
         whole = Stream(low.circuit, placed, columns)
     if tuple(c.name for c in whole.schema) == tuple(c.name for c in node.schema):
         return whole
-    return extended(whole, [L.Named(c, column(c.name)) for c in node.schema])
+    return extended(whole, unchanged(node.schema))
 
 
 def _regroup(low: ViewLowering, node: L.Aggregate) -> Stream:

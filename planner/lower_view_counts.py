@@ -25,7 +25,7 @@ from tidewheel.planner import logical as L
 from tidewheel.planner.aggregate_parts import AggregatePart
 from tidewheel.planner.dialect import Tidewheel
 from tidewheel.planner.lower_view import Stream, ViewLowering, extended
-from tidewheel.planner.text import OWN, column, identifier, substituted, to_sql
+from tidewheel.planner.text import OWN, column, identifier, substituted, to_sql, unchanged
 from tidewheel.planner.view_kernels import INPUT, group_kernel
 
 _COUNT: Final = "__tw_count"
@@ -56,7 +56,7 @@ def _summed(low: ViewLowering, counts: Stream, parts: Sequence[AggregatePart]) -
     """Sums over the values of a group."""
     *group, value, count = counts.schema
     of = {"v": column(value.name), "n": column(count.name)}
-    exprs = [L.Named(k, column(k.name)) for k in group]
+    exprs = [*unchanged(group)]
     names = [f"__tw_{p.function}" for p in parts]
     for p, name in zip(parts, names, strict=True):
         term = sqlglot.parse_one(_SUMS[p.function][1], dialect=Tidewheel)

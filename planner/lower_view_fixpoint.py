@@ -37,7 +37,7 @@ from tidewheel.planner.lower_view_widened import (
     widened,
 )
 from tidewheel.planner.rewrites.children import every
-from tidewheel.planner.text import column, conjunction, substituted
+from tidewheel.planner.text import column, conjunction, substituted, unchanged
 
 Watch = Callable[[tuple[int, ...]], int]
 
@@ -248,7 +248,7 @@ def _rule(
                 joins.append(f"__tw_join{n}_{i}")
                 extra.append(L.Named(L.Column(joins[-1], joins[-1], ""), expression.copy()))
         wanted = used | set(joins)
-        kept = [L.Named(c, column(c.name)) for c in other.node.schema if c.name in wanted]
+        kept = unchanged(c for c in other.node.schema if c.name in wanted)
         stream = low.place(L.Project(other.node, (*kept, *extra)))
         at = {c.name: i for i, c in enumerate(stream.schema, len(columns))}
         met.append({j: at[name] for (j, _), name in zip(other.joins, joins, strict=True)})

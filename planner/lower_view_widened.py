@@ -17,7 +17,7 @@ from sqlglot import exp
 
 from tidewheel.planner import logical as L
 from tidewheel.planner.number import INTEGER_BITS
-from tidewheel.planner.text import cast_to, column, substituted
+from tidewheel.planner.text import cast_to, column, substituted, unchanged
 
 MINE = "__tw_mine{}"
 """Columns of the recursive table, by position."""
@@ -171,7 +171,7 @@ def _step(step: Step, b: L.Binding, keys: list[int], wide: set[int]) -> Step:
             output = step.outputs[i]
             if i in wide and isinstance(output, exp.Column) and output.name in own:
                 made[output.name] = cast(output)
-        kept = tuple(L.Named(c, column(c.name)) for c in own.values())
+        kept = unchanged(own.values())
         node = L.Project(other.node, (*kept, *extra.values())) if extra else other.node
         others.append(Other(node, joins))
     outputs = list(step.outputs)

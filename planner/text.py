@@ -128,6 +128,11 @@ def _listed(kinds: str) -> list[str]:
     return [kind.strip() for kind in found]
 
 
+def unchanged(columns: Iterable[Column]) -> tuple[Named, ...]:
+    """Columns as they are, as what a projection gives."""
+    return tuple(Named(c, column(c.name)) for c in columns)
+
+
 def defined(named: Named) -> exp.Expr:
     """`expr AS "name"`, or the bare column where it keeps its name."""
     if isinstance(named.expr, exp.Column) and named.expr.name == named.column.name:

@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from tidewheel.planner.conditions import equality
 from tidewheel.planner.logical import Column, Named, Node, Project, references
-from tidewheel.planner.text import column, substituted, to_sql
+from tidewheel.planner.text import column, substituted, to_sql, unchanged
 
 from .bind_clauses import Clauses
 from .bind_names import Aggregates, rebuilt, waits
@@ -180,8 +180,7 @@ def lifted(node: Node, carried: Sequence[tuple[Column, exp.Expr]]) -> Node:
     new = [(c, e) for c, e in carried if c.name not in names_of(node)]
     if not new:
         return node
-    have = (Named(c, column(c.name)) for c in node.schema)
-    return Project(node, (*have, *(Named(c, e) for c, e in new)))
+    return Project(node, (*unchanged(node.schema), *(Named(c, e) for c, e in new)))
 
 
 def _equality(condition: exp.Expr, mine: set[str]) -> tuple[exp.Expr, exp.Expr] | None:

@@ -21,7 +21,7 @@ from tidewheel.planner.logical import (
     Project,
     references,
 )
-from tidewheel.planner.text import column, identifier, substituted, to_sql
+from tidewheel.planner.text import column, identifier, substituted, to_sql, unchanged
 
 from .bind_from_item import From, Items
 from .bind_items import join_kind_of, to_their_items
@@ -225,8 +225,7 @@ class FromBinder(Items):
                 left = Filter(left, condition)
             else:  # of a row for which it does not hold there is none
                 met = self.binder.names.fresh("met", "BOOLEAN")
-                kept = (Named(c, column(c.name)) for c in right.schema)
-                right = Project(right, (*kept, Named(met, exp.true())))
+                right = Project(right, (*unchanged(right.schema), Named(met, exp.true())))
                 keys.append(EquiKey(condition, column(met.name)))
         return AsofJoin(left, right, kind, tuple(keys), compared[0])
 
@@ -275,13 +274,8 @@ class FromBinder(Items):
             for v in r.columns
             if v.merged is not None and v.merged.name not in have
         ]
-        return Project(
-            node,
-            (
-                *(Named(c, column(c.name)) for c in node.schema),
-                *(Named(m, self._merged[m.name]) for m in new),
-            ),
-        )
+        merged = (Named(m, self._merged[m.name]) for m in new)
+        return Project(node, (*unchanged(node.schema), *merged))
 
     def _positional(self, left: From, right: From) -> From:
         """A join that only DuckDB does, over both sides as inputs."""

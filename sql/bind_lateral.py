@@ -18,7 +18,7 @@ from tidewheel.planner.logical import (
     Unnest,
     references,
 )
-from tidewheel.planner.text import column, substituted, to_sql
+from tidewheel.planner.text import column, substituted, to_sql, unchanged
 
 from .bind_from import FromBinder
 from .bind_from_item import From
@@ -161,8 +161,7 @@ class Lateral:
             node = Filter(node, select.resolve_in(scope, condition, around=True))
         types = self._from.binder.oracle.types(values, node.schema)
         new = [names.fresh(label, t) for label, t in zip(labels, types, strict=True)]
-        kept = (Named(c, column(c.name)) for c in left[0].schema)
-        node = Project(node, (*kept, *map(Named, new, values)))
+        node = Project(node, (*unchanged(left[0].schema), *map(Named, new, values)))
         alias, renamed = alias_of_item(join.this)
         of_it = relation((alias,) if alias else (), deduplicated(labels), new, renamed)
         whole = Scope([*left[1], of_it], self._from.select.scope.parent)
@@ -200,8 +199,7 @@ class Lateral:
         if query.late:
             if not set().union(*map(references, late.values())) <= names_of(node):
                 raise NotTaken("a lateral subquery that refers further out")
-            same = (Named(c, column(c.name)) for c in node.schema)
-            node = Project(node, (*same, *query.late))
+            node = Project(node, (*unchanged(node.schema), *query.late))
         return node, relations
 
     def _with_aggregates(
@@ -235,7 +233,7 @@ class Lateral:
     ) -> tuple[Node, list[Column]]:
         """The columns of `left` and `values`, under new names."""
         fresh = [self._from.binder.names.fresh(c.label, c.type) for c in columns]
-        kept = (Named(c, column(c.name)) for c in left.schema)
+        kept = unchanged(left.schema)
         new = (Named(f, v) for f, v in zip(fresh, values, strict=True))
         return Project(node, (*kept, *new)), fresh
 

@@ -20,7 +20,7 @@ from tidewheel.planner.logical import (
     references,
 )
 from tidewheel.planner.order_of_rows import WRITTEN
-from tidewheel.planner.text import column, to_sql
+from tidewheel.planner.text import column, to_sql, unchanged
 
 from .bind_scope import Names, NotTaken
 from .bind_types import Oracle, is_volatile
@@ -180,7 +180,7 @@ def _first(node: Node, count: exp.Expr | None, start: exp.Expr | None) -> Node:
     if not hidden:
         return TopK(node, keys, count, start)
     whole = TopK(_with(node, inner, hidden), keys, count, start)
-    return Project(whole, tuple(Named(c, column(c.name)) for c in node.schema))
+    return Project(whole, unchanged(node.schema))
 
 
 def _with(node: Node, old: Node, names: set[str]) -> Node:
@@ -193,9 +193,7 @@ def _with(node: Node, old: Node, names: set[str]) -> Node:
         return replace(node, input=below)
     own = {e.column.name for e in node.exprs}
     more = (c for c in old.schema if c.name in names - own)
-    return replace(
-        node, input=below, exprs=(*node.exprs, *(Named(c, column(c.name)) for c in more))
-    )
+    return replace(node, input=below, exprs=(*node.exprs, *unchanged(more)))
 
 
 def _over(node: Node, old: Node, new: Node) -> Node:

@@ -17,7 +17,7 @@ from tidewheel.planner.logical import (
     Project,
     SetOp,
 )
-from tidewheel.planner.text import atomic, column
+from tidewheel.planner.text import atomic, column, unchanged
 
 from .bind_query import BoundQuery
 from .bind_scope import Names
@@ -40,7 +40,7 @@ def asked_of(query: BoundQuery, keys: Sequence[Named], names: Names) -> tuple[No
     asked = Project(
         Aggregate(query.node, tuple(keys), counts),
         (
-            *(Named(k.column, column(k.column.name)) for k in keys),
+            *unchanged(k.column for k in keys),
             Named(none, exp.EQ(this=rows.copy(), expression=exp.Literal.number(0))),
             Named(nulls, exp.LT(this=column(known.name), expression=rows)),
         ),
@@ -71,7 +71,7 @@ def maybe_in(
         for i in range(len(near))
     ]
     maybe = names.fresh("maybe", "BOOLEAN")
-    kept = [Named(c, column(c.name)) for c in node.schema]
+    kept = [*unchanged(node.schema)]
     found: list[Node] = []
 
     def tell(rows: Node, told: exp.Expr) -> None:

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from tidewheel.planner.logical import Column, Named, Node, Project, Unnest, references
-from tidewheel.planner.text import cast_to, column, identifier, to_sql
+from tidewheel.planner.text import cast_to, column, identifier, to_sql, unchanged
 
 from .bind_names import Aggregates
 from .bind_query import around_of, names_of
@@ -133,7 +133,7 @@ class OwnRows:
         call = exp.Explode(this=value)
         row = self._names.fresh("row", self._oracle.types([call], left.schema)[0])
         new = [self._names.fresh(label, type_) for label, type_ in described]
-        kept = (Named(c, column(c.name)) for c in left.schema)
+        kept = unchanged(left.schema)
         parts = (
             Named(c, exp.Dot(this=column(row.name), expression=identifier(p)))
             for c, p in zip(new, places, strict=True)

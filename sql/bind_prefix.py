@@ -27,7 +27,7 @@ from tidewheel.planner.logical import (
     references,
 )
 from tidewheel.planner.range_joins import compared_as
-from tidewheel.planner.text import cast_to, column, substituted
+from tidewheel.planner.text import cast_to, column, substituted, unchanged
 
 from .bind_query import Around, names_of
 from .bind_scope import Names
@@ -111,7 +111,7 @@ class Prefix:
         theirs = exp.NEQ(this=column(side.name), expression=exp.Literal.number(_ROW))
         found = Filter(Window(both, tuple(windows)), theirs)
         result = (*self.keys, *(e.column for e in grouped.aggregates))
-        return Project(found, tuple(Named(c, column(c.name)) for c in result))
+        return Project(found, unchanged(result))
 
     def _side(
         self, node: Node, value: exp.Expr, side: int, kept: Sequence[Column], names: Names

@@ -19,7 +19,7 @@ from tidewheel.planner.logical import (
     references,
 )
 from tidewheel.planner.rewrites.children import over
-from tidewheel.planner.text import column, substituted
+from tidewheel.planner.text import column, substituted, unchanged
 
 from .bind_scope import Names, NotTaken
 
@@ -130,10 +130,7 @@ def with_aggregates(
     """
     assert query.empty is not None
     found = names.fresh("found", "BOOLEAN")
-    marked = Project(
-        query.node,
-        (*(Named(c, column(c.name)) for c in query.node.schema), Named(found, exp.true())),
-    )
+    marked = Project(query.node, (*unchanged(query.node.schema), Named(found, exp.true())))
     values: list[exp.Expr] = []
     for c, empty in zip(query.columns, query.empty, strict=True):
         value: exp.Expr = column(c.name)

@@ -17,7 +17,7 @@ from tidewheel.planner.logical import (
     SortKey,
     references,
 )
-from tidewheel.planner.text import column, to_sql
+from tidewheel.planner.text import column, to_sql, unchanged
 
 from .bind_clauses import Clauses
 from .bind_correlated import Correlation
@@ -73,7 +73,7 @@ class Result:
         each = self._correlation.split("LIMIT") if limits(select) else []
         node = limited(node, select, keys[first_of:], each, self._binder.names)
         if hidden:
-            node = Project(node, tuple(Named(e.column, column(e.column.name)) for e in exprs))
+            node = Project(node, unchanged(e.column for e in exprs))
         return node, tuple(columns)
 
     def _selected(
@@ -101,11 +101,11 @@ class Result:
             used.add(name)
             columns.append(Column(name, item.label, type_))
             exprs.append(Named(columns[-1], item.expr))
-        exprs += [Named(c, column(c.name)) for c in carried]
+        exprs += unchanged(carried)
         read = set().union(*(references(e.expr) for e in self.put_off))
         have = {e.column.name for e in exprs}
-        exprs += [Named(c, column(c.name)) for c in rows.schema if c.name in read - have]
-        return exprs or [Named(c, column(c.name)) for c in rows.schema[:1]], columns
+        exprs += unchanged(c for c in rows.schema if c.name in read - have)
+        return exprs or [*unchanged(rows.schema[:1])], columns
 
     def _first_rows(self, rows: Node, on: Sequence[SortKey], order: Sequence[SortKey]) -> Node:
         """DISTINCT ON: of each group the first row in the order."""

@@ -26,7 +26,7 @@ from tidewheel.planner.logical import (
     references,
 )
 from tidewheel.planner.rewrites.children import every
-from tidewheel.planner.text import column, substituted
+from tidewheel.planner.text import column, substituted, unchanged
 
 from .bind_query import BoundQuery, around_of, names_of, split_conditions, with_aggregates
 from .bind_scope import Names, NotTaken, Scope
@@ -75,7 +75,7 @@ def settled(
         c if isinstance(v, exp.Column) and v.name == c.name else names.fresh(c.label, c.type)
         for c, v in zip(query.columns, values, strict=True)
     )
-    keys_ = (Named(c, column(c.name)) for c in around.columns)
+    keys_ = unchanged(around.columns)
     listed = (Named(c, v) for c, v in zip(columns, values, strict=True))
     whole = Project(node, (*keys_, *listed))
     apart = told_apart(around.columns, outer)

@@ -39,7 +39,7 @@ from tidewheel.planner.logical import (
     TopK,
     references,
 )
-from tidewheel.planner.text import atomic, column, substituted, to_sql
+from tidewheel.planner.text import atomic, column, substituted, to_sql, unchanged
 
 from .bind_names import SUBQUERY, is_placeholder, rebuilt, waits
 from .bind_nulls import asked_of, maybe_in
@@ -385,8 +385,7 @@ class Subqueries:
         """The distinct values of `expressions`, and behind them a column that is TRUE."""
         groups = Aggregate(node, self._key_columns(node, expressions), ())
         marker = self._binder.names.fresh("found", "BOOLEAN")
-        kept = (Named(c, column(c.name)) for c in groups.schema)
-        return Project(groups, (*kept, Named(marker, exp.true()))), marker.name
+        return Project(groups, (*unchanged(groups.schema), Named(marker, exp.true()))), marker.name
 
     def _single(
         self, query: BoundQuery, expressions: Sequence[exp.Expr]
@@ -428,7 +427,7 @@ class Subqueries:
             Named(self._binder.names.fresh("operand", t), o)
             for o, t in zip(long, types, strict=True)
         ]
-        kept = (Named(c, column(c.name)) for c in node.schema)
+        kept = unchanged(node.schema)
         known = {id(h.expr): column(h.column.name) for h in held}
         return Project(node, (*kept, *held)), [known.get(id(o), o) for o in operands]
 

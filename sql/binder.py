@@ -24,12 +24,11 @@ from tidewheel.planner.execute import whole
 from tidewheel.planner.logical import (
     Block,
     Column,
-    Named,
     Node,
     PlanError,
     Project,
 )
-from tidewheel.planner.text import column, shallow, to_sql, typed_nulls
+from tidewheel.planner.text import shallow, to_sql, typed_nulls, unchanged
 
 from . import join_parentheses, reads
 from .bind_catalog import Catalog
@@ -98,7 +97,7 @@ def bind(
     ]
     if tuple(columns) == bound.node.schema:
         return bound.node
-    return Project(bound.node, tuple(Named(c, column(c.name)) for c in columns))
+    return Project(bound.node, unchanged(columns))
 
 
 def _parsed(text: str, oracle: Oracle) -> exp.Query | str:

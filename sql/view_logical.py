@@ -16,7 +16,7 @@ import duckdb
 
 from ..planner.context import Context
 from ..planner.logical import Binding, Block, Column, LetRec, Named, Node, Project, RecRef, Scan
-from ..planner.text import column, identifier, to_sql, typed_nulls
+from ..planner.text import column, identifier, to_sql, typed_nulls, unchanged
 from . import errors, recursion
 from .bind_scope import NotTaken
 from .plain_view import same
@@ -46,7 +46,7 @@ def called(node: Node, labels: Sequence[str]) -> Node | None:
         return None
     pairs = zip(node.schema, labels, strict=True)
     columns = [Column(c.name, label, c.type) for c, label in pairs]
-    return Project(node, tuple(Named(c, column(c.name)) for c in columns))
+    return Project(node, unchanged(columns))
 
 
 class _Plans:

@@ -24,7 +24,7 @@ from tidewheel.planner.logical import (
 )
 from tidewheel.planner.rewrites.children import over
 from tidewheel.planner.rewrites.join_order import recursive
-from tidewheel.planner.text import column
+from tidewheel.planner.text import column, unchanged
 
 
 def dense_ranks(node: Node) -> Node:
@@ -71,8 +71,7 @@ def _joined(node: Window, predicate: exp.Expr) -> Node | None:
         for value, name in zip(values, names, strict=True)
     )
     rows = Join(node.input, Filter(places, few), "inner", equal)
-    same = (Named(c, column(c.name)) for c in node.input.schema)
-    return Project(rows, (*same, Named(rank, column(place.name))))
+    return Project(rows, (*unchanged(node.input.schema), Named(rank, column(place.name))))
 
 
 def at_most(predicate: exp.Expr, name: str) -> int | None:

@@ -25,7 +25,7 @@ from tidewheel.planner.logical import (
 )
 from tidewheel.planner.rewrites.children import over
 from tidewheel.planner.rewrites.join_order import recursive
-from tidewheel.planner.text import column, paired
+from tidewheel.planner.text import column, paired, unchanged
 
 _WORDS = """
 TINYINT SMALLINT INTEGER BIGINT HUGEINT UTINYINT USMALLINT UINTEGER UBIGINT FLOAT DOUBLE DECIMAL
@@ -77,7 +77,7 @@ def _asking(join: Join) -> Node:
         nulls = [exp.Is(this=side.copy(), expression=exp.Null()) for side in sides]
         found = paired(exp.Or, [found, *nulls])
     rows = Filter(Join(join.left, ends, kind, keys), found)
-    return Project(rows, tuple(Named(c, column(c.name)) for c in join.left.schema))
+    return Project(rows, unchanged(join.left.schema))
 
 
 def _ordered_alike(one: str, other: str) -> bool:

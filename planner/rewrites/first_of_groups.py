@@ -24,7 +24,7 @@ from tidewheel.planner.logical import (
 )
 from tidewheel.planner.rewrites.children import over
 from tidewheel.planner.rewrites.join_order import recursive
-from tidewheel.planner.text import column, to_sql
+from tidewheel.planner.text import column, to_sql, unchanged
 
 
 def first_of_groups(node: Node) -> Node:
@@ -59,7 +59,7 @@ def _by_rows(node: Aggregate) -> Node:
         whole = Join(whole, part, "inner", tuple(equal))
     if not more and whole.schema == node.schema:
         return whole
-    return Project(whole, tuple(Named(c, column(c.name)) for c in node.schema))
+    return Project(whole, unchanged(node.schema))
 
 
 def _rows(

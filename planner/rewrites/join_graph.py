@@ -16,7 +16,6 @@ from tidewheel.planner.logical import (
     EquiKey,
     Filter,
     Join,
-    Named,
     Node,
     Project,
     SetOp,
@@ -24,7 +23,7 @@ from tidewheel.planner.logical import (
     references,
 )
 from tidewheel.planner.rewrites.children import over
-from tidewheel.planner.text import column, conjunction, paired, substituted, typed
+from tidewheel.planner.text import column, conjunction, paired, substituted, typed, unchanged
 
 
 def join_graph(node: Node) -> Node:
@@ -269,4 +268,4 @@ def in_order(node: Node, schema: tuple[Column, ...]) -> Node:
     """Columns where the reader expects them; by name nobody cares, and most read by name."""
     if tuple(c.name for c in node.schema) == tuple(c.name for c in schema):
         return node
-    return Project(node, tuple(Named(c, column(c.name)) for c in schema))
+    return Project(node, unchanged(schema))

@@ -29,7 +29,7 @@ from tidewheel.planner.logical import (
     references,
 )
 from tidewheel.planner.rewrites.children import in_bindings
-from tidewheel.planner.text import column
+from tidewheel.planner.text import unchanged
 
 _STATE = (Aggregate, AsofJoin, Distinct, Join, SetOp, TopK, Window)
 
@@ -199,7 +199,7 @@ class _Pruning:
         if {c.name for c in pruned.schema} <= needed or not needed:
             return pruned
         keep = [c for c in pruned.schema if c.name in needed]
-        return Project(pruned, tuple(Named(c, column(c.name)) for c in keep))
+        return Project(pruned, unchanged(keep))
 
     def narrow(self, node: Node, keep: list[int]) -> Node:
         """`node` with just these columns, in this order."""
@@ -207,4 +207,4 @@ class _Pruning:
         pruned = self(node, {c.name for c in columns})
         if tuple(columns) == pruned.schema:
             return pruned
-        return Project(pruned, tuple(Named(c, column(c.name)) for c in columns))
+        return Project(pruned, unchanged(columns))

@@ -15,8 +15,8 @@ from collections.abc import Callable, Container
 from dataclasses import dataclass, fields, replace
 from typing import Any, Final
 
-from tidewheel.planner.logical import Column, LetRec, Named, Node, Project, Scan
-from tidewheel.planner.text import column
+from tidewheel.planner.logical import Column, LetRec, Node, Project, Scan
+from tidewheel.planner.text import unchanged
 
 PREFIX = "\0shared "
 MANY: Final = 500  # nodes of a plan as a tree, more than a query has that was not made to nest
@@ -35,9 +35,7 @@ def in_pieces(node: Node, rewrite: Callable[[Node], Node]) -> Node:
         for piece in pieces.values():
             _leaves(piece, number, wanted)
         columns = [c for c in inner.schema if c.name in wanted] or [inner.schema[0]]
-        narrow = Project(
-            cutter.cut(inner, top=True), tuple(Named(c, column(c.name)) for c in columns)
-        )
+        narrow = Project(cutter.cut(inner, top=True), unchanged(columns))
         pieces[number] = rewrite(narrow)
     return _Joiner(pieces).join(pieces[0])
 
@@ -175,4 +173,4 @@ class _LargeJoiner(_Joiner):
 def _narrowed(node: Node, columns: tuple[Column, ...]) -> Node:
     if [c.name for c in node.schema] == [c.name for c in columns]:
         return node
-    return Project(node, tuple(Named(c, column(c.name)) for c in columns))
+    return Project(node, unchanged(columns))

@@ -26,7 +26,7 @@ from tidewheel.planner.logical import (
 from tidewheel.planner.rewrites.children import over
 from tidewheel.planner.rewrites.join_order import recursive
 from tidewheel.planner.rewrites.measured import Measures
-from tidewheel.planner.text import column, to_sql
+from tidewheel.planner.text import column, to_sql, unchanged
 
 _TOTALS = (
     exp.Count, exp.Sum, exp.Avg, exp.Min, exp.Max, exp.LogicalAnd, exp.LogicalOr,
@@ -54,7 +54,7 @@ def whole_windows(node: Node, measures: Measures) -> Node:
     found: Node = Window(node.input, others) if others else node.input
     for same in totals:
         found = _joined(found, node.input, same)
-    return Project(found, tuple(Named(c, column(c.name)) for c in node.schema))
+    return Project(found, unchanged(node.schema))
 
 
 def _joined(rows: Node, source: Node, same: list[Named]) -> Node:
