@@ -79,6 +79,10 @@ class _Cursor:
         if not self.accept(*words):
             self.fail(f"expected {' '.join(words)}")
 
+    def end(self) -> None:
+        if self.peek():
+            self.fail("expected the end")
+
     def fail(self, message: str, hint: str | None = None) -> None:
         from tidewheel.sql.wrong_kind import form
 
@@ -247,8 +251,7 @@ def parse_drop(statement: Statement, plain: bool = False) -> ViewName:
     cascade = cursor.accept("CASCADE")
     if not cascade:
         cursor.accept("RESTRICT")
-    if cursor.peek():
-        cursor.fail("expected the end")
+    cursor.end()
     return ViewName(parts, at, length, if_exists, cascade)
 
 
@@ -283,18 +286,14 @@ def parse_verify(statement: Statement) -> ViewName:
         if against not in ("RECOMPUTE", "SPARK"):
             cursor.fail("expected RECOMPUTE or SPARK")
         cursor.at += 1
-    if cursor.peek():
-        cursor.fail("expected the end")
+    cursor.end()
     return ViewName(parts, at, length, rest=(against,))
 
 
 def parse_comment(statement: Statement) -> ViewName:
     """Read COMMENT ON MATERIALIZED VIEW v IS …"""
     cursor = _Cursor(statement)
-    cursor.expect("COMMENT")
-    cursor.expect("ON")
-    cursor.expect("MATERIALIZED")
-    cursor.expect("VIEW")
+    cursor.expect("COMMENT", "ON", "MATERIALIZED", "VIEW")
     parts, at, length = cursor.name()
     return ViewName(parts, at, length)
 
@@ -320,8 +319,7 @@ def parse_subscribe(statement: Statement) -> ViewName:
             cursor.fail("expected the number of an epoch")
         rest = (cursor.peek(),)
         cursor.at += 1
-    if cursor.peek():
-        cursor.fail("expected the end")
+    cursor.end()
     return ViewName(parts, at, length, rest=rest)
 
 
@@ -332,8 +330,7 @@ def parse_explained(statement: Statement, at: int) -> ViewName:
     cursor.accept("MATERIALIZED")
     cursor.expect("VIEW")
     parts, start, length = cursor.name()
-    if cursor.peek():
-        cursor.fail("expected the end")
+    cursor.end()
     return ViewName(parts, start, length)
 
 
