@@ -97,6 +97,11 @@ class Node:
                 )
 
 
+def names_of(node: Node) -> set[str]:
+    """The unique names of a node's columns."""
+    return {c.name for c in node.schema}
+
+
 @dataclass(frozen=True)
 class Scan(Node):
     """A relation that the catalog knows: a table, a maintained view, a registered frame.

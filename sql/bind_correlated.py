@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from tidewheel.planner.conditions import equality
-from tidewheel.planner.logical import Column, Named, Node, Project, references
+from tidewheel.planner.logical import Column, Named, Node, Project, names_of, references
 from tidewheel.planner.text import column, substituted, to_sql, unchanged
 
 from .bind_clauses import Clauses
 from .bind_names import Aggregates, rebuilt, waits
 from .bind_prefix import Prefix, prefix, put_together
-from .bind_query import names_of, with_outer
+from .bind_query import with_outer
 from .bind_scope import NotTaken, Scope
 
 if TYPE_CHECKING:

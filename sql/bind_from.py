@@ -19,6 +19,7 @@ from tidewheel.planner.logical import (
     Named,
     Node,
     Project,
+    names_of,
     references,
 )
 from tidewheel.planner.text import column, identifier, substituted, to_sql, unchanged
@@ -26,7 +27,7 @@ from tidewheel.planner.text import column, identifier, substituted, to_sql, unch
 from .bind_from_item import From, Items
 from .bind_items import join_kind_of, to_their_items
 from .bind_names import conjuncts, waits
-from .bind_query import names_of, split_conditions, with_outer
+from .bind_query import split_conditions, with_outer
 from .bind_scope import NotTaken, Relation, Scope, Visible
 from .bind_settled import outer_columns, reads_tables
 

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from tidewheel.planner.logical import Aggregate, Column, Named, Node, references
+from tidewheel.planner.logical import Aggregate, Column, Named, Node, names_of, references
 from tidewheel.planner.text import cast_to, column, substituted, to_sql
 
 from .bind_clauses import Item
 from .bind_names import Aggregates
-from .bind_query import names_of
 from .bind_scope import NotTaken
 from .bind_types import function_name
 

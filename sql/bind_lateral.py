@@ -16,6 +16,7 @@ from tidewheel.planner.logical import (
     Node,
     Project,
     Unnest,
+    names_of,
     references,
 )
 from tidewheel.planner.text import column, substituted, to_sql, unchanged
@@ -25,7 +26,7 @@ from .bind_from_item import From
 from .bind_items import alias_of_item, join_kind_of, relation, rows_of_item
 from .bind_names import conjuncts
 from .bind_own_rows import OwnRows, reads_values_alone
-from .bind_query import BoundQuery, names_of, split_conditions, with_aggregates
+from .bind_query import BoundQuery, split_conditions, with_aggregates
 from .bind_scope import NotTaken, Relation, Scope, Visible, deduplicated
 
 _MORE = (

@@ -22,11 +22,11 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from tidewheel.planner.logical import Column, Named, Node, Project, Unnest, references
+from tidewheel.planner.logical import Column, Named, Node, Project, Unnest, names_of, references
 from tidewheel.planner.text import cast_to, column, identifier, to_sql, unchanged
 
 from .bind_names import Aggregates
-from .bind_query import around_of, names_of
+from .bind_query import around_of
 from .bind_scope import NotTaken, Relation, Scope, Visible, parts_of
 from .bind_types import function_name, is_volatile
 

@@ -24,12 +24,13 @@ from tidewheel.planner.logical import (
     Project,
     SetOp,
     Window,
+    names_of,
     references,
 )
 from tidewheel.planner.range_joins import compared_as
 from tidewheel.planner.text import cast_to, column, substituted, unchanged
 
-from .bind_query import Around, names_of
+from .bind_query import Around
 from .bind_scope import Names
 from .bind_types import function_name
 

@@ -16,6 +16,7 @@ from tidewheel.planner.logical import (
     Named,
     Node,
     Project,
+    names_of,
     references,
 )
 from tidewheel.planner.rewrites.children import over
@@ -92,11 +93,6 @@ def split_conditions(
                 continue
         rest.append(condition)
     return keys, rest
-
-
-def names_of(node: Node) -> set[str]:
-    """The unique names of a node's columns."""
-    return {c.name for c in node.schema}
 
 
 def with_outer(

@@ -15,6 +15,7 @@ from tidewheel.planner.logical import (
     Node,
     Project,
     SortKey,
+    names_of,
     references,
 )
 from tidewheel.planner.text import column, to_sql, unchanged
@@ -22,7 +23,6 @@ from tidewheel.planner.text import column, to_sql, unchanged
 from .bind_clauses import Clauses
 from .bind_correlated import Correlation
 from .bind_limit import first_rows, limited, limits, row_numbers
-from .bind_query import names_of
 from .bind_scope import NotTaken
 
 if TYPE_CHECKING:

@@ -8,11 +8,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from tidewheel.planner.logical import (
-    Filter,
-    Node,
-    references,
-)
+from tidewheel.planner.logical import Filter, Node, names_of, references
 from tidewheel.planner.text import column, conjunction, substituted, to_sql
 
 from .bind_calls import unnested, with_windows
@@ -33,7 +29,7 @@ from .bind_nothing import on_nothing
 from .bind_one_group import OneGroup
 from .bind_order import Ordering
 from .bind_prefix import Prefix, runs
-from .bind_query import BoundQuery, names_of
+from .bind_query import BoundQuery
 from .bind_result import Result
 from .bind_scope import FURTHER_OUT, NotTaken, Scope, parts_of
 from .bind_star import by_columns, by_number, each_of_columns, expanded

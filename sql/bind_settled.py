@@ -23,12 +23,13 @@ from tidewheel.planner.logical import (
     Node,
     Project,
     Scan,
+    names_of,
     references,
 )
 from tidewheel.planner.rewrites.children import every
 from tidewheel.planner.text import column, substituted, unchanged
 
-from .bind_query import BoundQuery, around_of, names_of, split_conditions, with_aggregates
+from .bind_query import BoundQuery, around_of, split_conditions, with_aggregates
 from .bind_scope import Names, NotTaken, Scope
 
 

@@ -37,6 +37,7 @@ from tidewheel.planner.logical import (
     Node,
     Project,
     TopK,
+    names_of,
     references,
 )
 from tidewheel.planner.text import atomic, column, substituted, to_sql, unchanged
@@ -44,7 +45,7 @@ from tidewheel.planner.text import atomic, column, substituted, to_sql, unchange
 from .bind_names import SUBQUERY, is_placeholder, rebuilt, waits
 from .bind_nulls import asked_of, maybe_in
 from .bind_quantified import Quantified
-from .bind_query import BoundQuery, names_of, split_conditions, with_aggregates, with_outer
+from .bind_query import BoundQuery, split_conditions, with_aggregates, with_outer
 from .bind_scope import NotTaken
 from .bind_types import is_volatile
 

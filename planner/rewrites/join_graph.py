@@ -20,6 +20,7 @@ from tidewheel.planner.logical import (
     Project,
     SetOp,
     Window,
+    names_of,
     references,
 )
 from tidewheel.planner.rewrites.children import over
@@ -141,12 +142,8 @@ def branches(expression: exp.Expr) -> list[exp.Expr]:
     return [expression]
 
 
-def _names(node: Node) -> set[str]:
-    return {c.name for c in node.schema}
-
-
 def _outer(node: Join, predicates: list[exp.Expr]) -> Node:
-    left_names, right_names = _names(node.left), _names(node.right)
+    left_names, right_names = names_of(node.left), names_of(node.right)
     into_left: list[exp.Expr] = []
     above: list[exp.Expr] = []
     for p in predicates:
@@ -201,7 +198,7 @@ def _inner(node: Join, predicates: list[exp.Expr]) -> Node:
     relations: list[Node] = []
     found = list(predicates)
     flatten(node, relations, found)
-    names = [_names(r) for r in relations]
+    names = [names_of(r) for r in relations]
     local: list[list[exp.Expr]] = [[] for _ in relations]
     rest: list[exp.Expr] = []
     for p in found:

@@ -26,6 +26,7 @@ from tidewheel.planner.logical import (
     TopK,
     Unnest,
     Window,
+    names_of,
     references,
 )
 from tidewheel.planner.rewrites.children import in_bindings
@@ -102,10 +103,6 @@ def _kept(exprs: tuple[Named, ...], needed: set[str]) -> tuple[Named, ...]:
     return tuple(e for e in exprs if e.column.name in needed)
 
 
-def _names(node: Node) -> set[str]:
-    return {c.name for c in node.schema}
-
-
 class _Pruning:
     """Of nodes that are `shared`, what all readers want of them, known once nothing has `grown`."""
 
@@ -153,8 +150,8 @@ class _Pruning:
             into_right = both | _reads(k.right for k in node.keys)
             return replace(
                 node,
-                left=self._only(node.left, into_left & _names(node.left)),
-                right=self._only(node.right, into_right & _names(node.right)),
+                left=self._only(node.left, into_left & names_of(node.left)),
+                right=self._only(node.right, into_right & names_of(node.right)),
             )
         if isinstance(node, Aggregate):
             aggregates = _kept(node.aggregates, needed)
@@ -168,12 +165,12 @@ class _Pruning:
             if not exprs:
                 return self(node.input, needed)
             reads = needed | _reads(e.expr for e in exprs)
-            return Window(self(node.input, reads & _names(node.input)), exprs)
+            return Window(self(node.input, reads & names_of(node.input)), exprs)
         if isinstance(node, TopK):
             reads = needed | _reads(k.expr for k in node.keys)
             return replace(node, input=self(node.input, reads))
         if isinstance(node, Distinct):
-            return Distinct(self(node.input, _names(node.input)))
+            return Distinct(self(node.input, names_of(node.input)))
         if isinstance(node, SetOp) and node.op == "union" and node.all:
             keep = [i for i, c in enumerate(node.columns) if c.name in needed] or [0]
             left, right = self.narrow(node.left, keep), self.narrow(node.right, keep)
@@ -181,8 +178,8 @@ class _Pruning:
         if isinstance(node, SetOp):
             return replace(
                 node,
-                left=self(node.left, _names(node.left)),
-                right=self(node.right, _names(node.right)),
+                left=self(node.left, names_of(node.left)),
+                right=self(node.right, names_of(node.right)),
             )
         if isinstance(node, LetRec):
             bindings = in_bindings(node, self._same)
