@@ -220,6 +220,8 @@ def _function(node: Tree) -> Tree:
         return {**_item(name), "alias": node["alias"]}
     if name == "+" and len(arguments) == 1:
         return {**arguments[0]["expression"], "alias": node["alias"]}
+    if name == "-" and len(arguments) == 1:
+        return _negated(node, arguments[0]["expression"])
     if name == "if" and len(arguments) == 3:  # it is a macro for CASE
         when, then, otherwise = (a["expression"] for a in arguments)
         return {
@@ -230,6 +232,18 @@ def _function(node: Tree) -> Tree:
             "else_expr": otherwise,
         }
     return node
+
+
+def _negated(node: Tree, negated: Tree) -> Tree:
+    """-(+5), which sqlglot writes as -5, is that constant, unless it is too large for one type."""
+    literal = negated.get("literal")
+    if not isinstance(literal, dict) or literal["kind"] not in ("INTEGER", "NUMERIC"):
+        return node
+    text = literal["text"]
+    if not re.fullmatch(r"-?[\d.]{1,18}(e[+-]?\d+)?", text):
+        return node
+    text = text[1:] if text[0] == "-" else "-" + text
+    return {**negated, "alias": node["alias"], "literal": {**literal, "text": text}}
 
 
 def _type(node: Tree) -> Tree:
