@@ -43,35 +43,13 @@ from tidewheel.planner.meaning import Meaning
 from tidewheel.planner.plans import Deltas, Run
 from tidewheel.planner.recompute import Recompute, compared
 from tidewheel.planner.recursion_watch import Watch
-from tidewheel.planner.rewrites.counted_limits import counted_limits
-from tidewheel.planner.rewrites.dense_ranks import dense_ranks
-from tidewheel.planner.rewrites.ends_of_groups import ends_of_groups
 from tidewheel.planner.rewrites.enum_places import enum_places
-from tidewheel.planner.rewrites.first_of_groups import first_of_groups
-from tidewheel.planner.rewrites.join_graph import join_graph
-from tidewheel.planner.rewrites.join_order import join_order
-from tidewheel.planner.rewrites.lonely_rows import lonely_rows
+from tidewheel.planner.rewrites.for_views import rewritten
 from tidewheel.planner.rewrites.measured import Measures
-from tidewheel.planner.rewrites.prune import prune, wanted
-from tidewheel.planner.rewrites.reduce_groups import reduce_groups
-from tidewheel.planner.rewrites.same_in_groups import same_in_groups
-from tidewheel.planner.rewrites.same_subplans import same_subplans
-from tidewheel.planner.rewrites.sharing import large_in_pieces
-from tidewheel.planner.rewrites.whole_windows import whole_windows
+from tidewheel.planner.rewrites.prune import wanted
 from tidewheel.planner.view_kernels import under
 from tidewheel.planner.view_statements import as_delta
 from tidewheel.planner.view_waiting import Sizes, put_off
-
-
-def rewritten(node: L.Node, measures: Measures) -> L.Node:
-    """The plan after the rewrites for views: what DuckDB would do to a query that it gets whole."""
-
-    def every_rule(piece: L.Node) -> L.Node:
-        piece = first_of_groups(dense_ranks(join_graph(lonely_rows(counted_limits(piece)))))
-        piece = same_in_groups(ends_of_groups(join_order(piece, measures)), measures.key)
-        return whole_windows(reduce_groups(piece), measures)
-
-    return same_subplans(prune(large_in_pieces(node, every_rule)))
 
 
 class Incremental:

@@ -34,22 +34,34 @@ def is_all(key: exp.Expr, keys: Sequence[exp.Expr]) -> bool:
 
 
 def with_constants(tree: exp.Expr, oracle: Oracle) -> exp.Expr:
-    """The query with ``LIMIT 2 * 5`` as the number that it is, ``LIMIT NULL`` as none."""
+    """The query with ``LIMIT 2 * 5`` as the number that it is, ``LIMIT NULL``, ``LIMIT ALL`` and
+    ``OFFSET 0`` as none."""
     found = tree
     for key in ("limit", "offset"):
         clause = tree.args.get(key)
         if not isinstance(clause, exp.Limit | exp.Offset) or clause.args.get("limit_options"):
             continue
         count = clause.expression
-        if isinstance(count, exp.Literal | exp.Neg) or not _is_constant(count):
+        none = _is_none(clause)
+        if not none and (isinstance(count, exp.Literal | exp.Neg) or not _is_constant(count)):
             continue
-        ((value,),) = oracle.rows(f"SELECT CAST({to_sql(count)} AS BIGINT)")
+        value = None
+        if not none:
+            ((value,),) = oracle.rows(f"SELECT CAST({to_sql(count)} AS BIGINT)")
         found = found.copy() if found is tree else found
         if value is None:
             found.set(key, None)
         elif value >= 0:
             found.args[key].set("expression", exp.Literal.number(value))
     return found
+
+
+def _is_none(clause: exp.Limit | exp.Offset) -> bool:
+    """Is it a ``LIMIT ALL`` or an ``OFFSET 0``?"""
+    word = clause.expression.name.upper()
+    if isinstance(clause, exp.Limit):
+        return isinstance(clause.expression, exp.Var) and word == "ALL"
+    return isinstance(clause.expression, exp.Literal) and word == "0"
 
 
 def _is_constant(count: exp.Expr | None) -> bool:

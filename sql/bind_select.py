@@ -90,7 +90,8 @@ class SelectBinder:
         aggregated = aggregated or group is not None
         unnests = any(i.expr.find(exp.Explode, exp.Unnest) for i in clauses.items)
         one_group = aggregated and group is None and not unnests
-        if one_group and lets_one_through(select):
+        alone = select.args.get("from_") is None and not unnests
+        if (one_group or alone) and lets_one_through(select):
             select = select.copy()
             select.set("limit", None)
         one_row = one_group and not (clauses.having or clauses.qualify or limits(select))

@@ -39,9 +39,9 @@ KeyOf = Callable[[str], frozenset[str]]
 """The columns of a table's primary key, in lower case."""
 
 _WORDS = "TINYINT SMALLINT INTEGER BIGINT HUGEINT UTINYINT USMALLINT UINTEGER UBIGINT UHUGEINT"
-_INTEGERS: Final = frozenset(_WORDS.split())
+INTEGERS: Final = frozenset(_WORDS.split())
 _OTHERS = ("VARCHAR", "BOOLEAN", "DATE", "TIME", "TIMESTAMP", "TIMESTAMP WITH TIME ZONE", "UUID")
-_EXACT: Final = _INTEGERS.union(_OTHERS)
+EXACT: Final = INTEGERS.union(_OTHERS)
 """What is equal is the same (0.0 and -0.0 are not, nor are 1 month and 30 days)."""
 
 
@@ -65,7 +65,7 @@ def same_in_groups(node: Node, key_of: KeyOf) -> Node:
         return node
     keys = {to_sql(k.expr): k.column.type for k in node.keys}
     columns = (k for k in node.keys if isinstance(k.expr, exp.Column))
-    known = frozenset(k.expr.name for k in columns if _exact(k.column))
+    known = frozenset(k.expr.name for k in columns if exact(k.column))
     known = _decided(known, list(_rules(node.input, key_of)))
     changed = [replace(n, expr=_greatest(n, keys, known)) for n in node.aggregates]
     return replace(node, aggregates=tuple(changed))
@@ -75,7 +75,7 @@ def _greatest(named: Named, keys: dict[str, str], known: frozenset[str]) -> exp.
     argument = _argument(named.expr)
     if argument is None:
         return named.expr
-    same = _plain(keys.get(to_sql(argument), "")) in _EXACT
+    same = plain(keys.get(to_sql(argument), "")) in EXACT
     if not same and not references(argument) <= known:
         return named.expr
     greatest = exp.Max(this=argument.copy())
@@ -105,7 +105,7 @@ def _rules(node: Node, key_of: KeyOf) -> Iterator[_Rule]:
             key = key_of(node.table)
             pairs = list(zip(node.source_columns, node.columns, strict=True))
             held = [c for source, c in pairs if source.lower() in key]
-            if key and len(held) == len(key) and all(map(_exact, held)):
+            if key and len(held) == len(key) and all(map(exact, held)):
                 yield _Rule(_names(held), _names(node.columns), True)
         case Join(kind="semi" | "anti"):
             yield from _rules(node.left, key_of)
@@ -128,7 +128,7 @@ def _rules(node: Node, key_of: KeyOf) -> Iterator[_Rule]:
         case Aggregate(sets=None):
             yield from _named(node.keys)
             keys_ = [k.column for k in node.keys]
-            if all(map(_exact, keys_)):
+            if all(map(exact, keys_)):
                 yield _Rule(_names(keys_), _names([a.column for a in node.aggregates]))
             yield from _rules(node.input, key_of)
         case Filter() | Distinct() | TopK() | Unnest() | Window():
@@ -162,8 +162,8 @@ def _of_join(join: Join) -> Iterator[_Rule]:
     for key in join.keys:
         sides = key.left, key.right
         if all(isinstance(s, exp.Column) for s in sides):
-            kinds = {_plain(there[s.name]) for s in sides}
-            if kinds <= _EXACT and (len(kinds) == 1 or kinds <= _INTEGERS):
+            kinds = {plain(there[s.name]) for s in sides}
+            if kinds <= EXACT and (len(kinds) == 1 or kinds <= INTEGERS):
                 pairs.append([frozenset({s.name}) for s in sides])
     if join.kind == "inner":
         for one, other in pairs:
@@ -188,10 +188,10 @@ def _names(columns: Sequence[Column]) -> frozenset[str]:
     return frozenset(c.name for c in columns)
 
 
-def _plain(kind: str) -> str:
+def plain(kind: str) -> str:
     """A type without its precision."""
     return "INTEGER" if kind.startswith("DECIMAL(") else kind
 
 
-def _exact(of: Column) -> bool:
-    return _plain(of.type) in _EXACT
+def exact(of: Column) -> bool:
+    return plain(of.type) in EXACT

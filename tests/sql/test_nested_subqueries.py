@@ -8,9 +8,9 @@ import duckdb
 import pytest
 
 import tidewheel
-from tidewheel.planner import view_plan
 from tidewheel.planner.context import Context, Settings
 from tidewheel.planner.logical import Node
+from tidewheel.planner.rewrites import for_views
 from tidewheel.planner.rewrites.children import every
 from tidewheel.sql.view_logical import logical_view
 from two_tables import follow
@@ -59,7 +59,7 @@ def test_plans_grow_with_the_depth(form: str, monkeypatch: pytest.MonkeyPatch) -
         pieces.append(_tree(node))
         return node
 
-    monkeypatch.setattr(view_plan, "counted_limits", counted)
+    monkeypatch.setattr(for_views, "counted_limits", counted)
     with duckdb.connect() as duck, tidewheel.connect() as con:
         for statement in SETUP:
             duck.execute(statement)

@@ -1,0 +1,143 @@
+"""The only row of its kind is the first one, in whatever order.
+
+    SELECT name FROM p WHERE p.id = 7 LIMIT 1                ─▶   … without the LIMIT
+    row_number() OVER (PARTITION BY p.id) FROM p JOIN …      ─▶   1
+
+where `id` is the primary key of `p`. So those write it who want no more than one row to be found,
+and `(SELECT name FROM p WHERE p.id = o.p LIMIT 1)` is such a row number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from sqlglot import exp
+
+from tidewheel.planner.logical import (
+    Aggregate,
+    AsofJoin,
+    Distinct,
+    Filter,
+    Join,
+    Named,
+    Node,
+    Project,
+    Scan,
+    TopK,
+    Window,
+)
+from tidewheel.planner.rewrites.children import over
+from tidewheel.planner.rewrites.join_graph import conjuncts
+from tidewheel.planner.rewrites.same_in_groups import EXACT, INTEGERS, KeyOf, exact, plain
+from tidewheel.planner.text import column
+
+_Keys = set[frozenset[str]]
+"""Sets of columns of which no two rows have the same values; the empty one: there is one row."""
+
+
+def single_rows(node: Node, key_of: KeyOf) -> Node:
+    """The same relation, without limits and row numbers that tell nothing."""
+    node = over(node, lambda child: single_rows(child, key_of))
+    if isinstance(node, TopK) and not node.keys and _lets_one_through(node):
+        return node.input if frozenset() in _keys(node.input, key_of) else node
+    if isinstance(node, Window):
+        return _numbered(node, key_of)
+    return node
+
+
+def _lets_one_through(node: TopK) -> bool:
+    limit = node.limit
+    return node.offset is None and isinstance(limit, exp.Literal) and int(limit.name) > 0
+
+
+def _numbered(node: Window, key_of: KeyOf) -> Node:
+    asked = {n.column.name: by for n in node.exprs if (by := _numbered_by(n.expr)) is not None}
+    if not asked:
+        return node
+    keys = _keys(node.input, key_of)
+    known = {name for name, by in asked.items() if any(key <= by for key in keys)}
+    if not known:
+        return node
+    rest = tuple(n for n in node.exprs if n.column.name not in known)
+    below = replace(node, exprs=rest) if rest else node.input
+    one = exp.cast(exp.Literal.number(1), "BIGINT")
+    return Project(
+        below,
+        tuple(Named(c, one.copy() if c.name in known else column(c.name)) for c in node.schema),
+    )
+
+
+def _numbered_by(expression: exp.Expr) -> frozenset[str] | None:
+    """The columns in whose groups a call numbers the rows."""
+    if not isinstance(expression, exp.Window) or not isinstance(expression.this, exp.RowNumber):
+        return None
+    by = expression.args.get("partition_by") or ()
+    return frozenset(e.name for e in by if isinstance(e, exp.Column))
+
+
+def _keys(node: Node, key_of: KeyOf) -> _Keys:
+    """Keys of the rows of `node`; not all of them."""
+    match node:
+        case Scan():
+            key = key_of(node.table)
+            pairs = zip(node.source_columns, node.columns, strict=True)
+            held = [c for source, c in pairs if source.lower() in key]
+            if key and len(held) == len(key) and all(map(exact, held)):
+                return {frozenset(c.name for c in held)}
+        case Filter():
+            fixed = frozenset(_fixed(node))
+            return {key - fixed for key in _keys(node.input, key_of)}
+        case Project():
+            names = {
+                n.expr.name: n.column.name for n in node.exprs if isinstance(n.expr, exp.Column)
+            }
+            keys = _keys(node.input, key_of)
+            return {frozenset(names[n] for n in key) for key in keys if key <= names.keys()}
+        case Aggregate(sets=None) if all(exact(k.column) for k in node.keys):
+            return {frozenset(k.column.name for k in node.keys)}
+        case Distinct() if all(map(exact, node.schema)):
+            return {frozenset(c.name for c in node.schema), *_keys(node.input, key_of)}
+        case TopK() | Window():
+            return _keys(node.input, key_of)
+        case Join(kind="semi" | "anti") | AsofJoin():
+            return _keys(node.left, key_of)
+        case Join(kind="inner" | "cross" | "left"):
+            return set(_of_join(node, key_of))
+    return set()
+
+
+def _of_join(join: Join, key_of: KeyOf) -> Iterator[frozenset[str]]:
+    """Those of a side whose rows have one partner each at most, and both together."""
+    there = {c.name: plain(c.type) for c in join.schema}
+    left, right = _keys(join.left, key_of), _keys(join.right, key_of)
+    compared: tuple[set[str], set[str]] = set(), set()
+    for key in join.keys:
+        sides = key.left, key.right
+        if all(isinstance(side, exp.Column) for side in sides):
+            kinds = {there[side.name] for side in sides}
+            if kinds <= EXACT and (len(kinds) == 1 or kinds <= INTEGERS):
+                for names, side in zip(compared, sides, strict=True):
+                    names.add(side.name)
+    if any(key <= compared[1] for key in right):
+        yield from left
+    if join.kind != "left" and any(key <= compared[0] for key in left):
+        yield from right
+    yield from (one | other for one in left for other in right)
+
+
+def _fixed(node: Filter) -> Iterator[str]:
+    """The columns that are the same in all rows."""
+    types = {c.name: c.type for c in node.schema}
+    for part in conjuncts(node.predicate):
+        if isinstance(part, exp.EQ):
+            for one, other in ((part.this, part.expression), (part.expression, part.this)):
+                if isinstance(one, exp.Column) and _one_value(types[one.name], other):
+                    yield one.name
+
+
+def _one_value(kind: str, constant: exp.Expr) -> bool:
+    """Does but one value of the type equal it? Of VARCHAR '5' and '05' equal 5."""
+    if not isinstance(constant, exp.Literal) or plain(kind) not in EXACT:
+        return False
+    return constant.is_string or (constant.is_int and plain(kind) in INTEGERS)

@@ -1,0 +1,75 @@
+"""LIMIT without ORDER BY, and row numbers, where a key leaves one row: as maintained views."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+import tidewheel
+from two_tables import follow
+
+SETUP = (
+    "CREATE TABLE l (a INTEGER, b INTEGER)",
+    "INSERT INTO l VALUES (1, 2), (2, 1), (3, 3), (NULL, NULL), (6, NULL)",
+    "CREATE TABLE r (c INTEGER, d INTEGER)",
+    "INSERT INTO r VALUES (2, 1), (2, 4), (2, 3), (3, 2), (4, 1), (NULL, 5), (6, NULL)",
+    "CREATE TABLE k (id INTEGER PRIMARY KEY, name VARCHAR)",
+    "INSERT INTO k VALUES (0, 'z'), (1, 'a'), (2, NULL), (3, 'c'), (4, 'd')",
+    "CREATE TABLE t (i VARCHAR, j DOUBLE, v INTEGER, PRIMARY KEY (i, v))",
+    "INSERT INTO t VALUES ('5', 0, 1), ('05', 0, 1), ('5', 1, 2)",
+)
+KEPT = {
+    "of each row": "SELECT a, (SELECT name FROM k WHERE id = b LIMIT 1) AS name FROM l",
+    "with more to ask": "SELECT a, (SELECT name FROM k WHERE id = b AND id < a LIMIT 2) FROM l",
+    "LATERAL": "SELECT * FROM l LEFT JOIN LATERAL (FROM k WHERE id = b LIMIT 1) AS x ON true",
+    "of a constant": "SELECT name, d FROM k LEFT JOIN (SELECT c, sum(d) AS d FROM r GROUP BY c) "
+    "ON c = id WHERE id = 3 LIMIT 1",
+    "two columns": "SELECT a, (SELECT j FROM t WHERE i = '5' AND v = b LIMIT 1) FROM l",
+    "a number of the only one": "SELECT * FROM (SELECT b, id, name, row_number() OVER "
+    "(PARTITION BY b ORDER BY name) AS n FROM (SELECT DISTINCT b FROM l) JOIN k ON id = b) "
+    "WHERE n = 1",
+    "no FROM": "SELECT a, z FROM l, LATERAL (SELECT a + b AS z LIMIT 1) AS x",
+    "no OFFSET": "SELECT a FROM l WHERE b > 1 OFFSET 0",
+    "all": "SELECT a, (SELECT count(*) FROM r WHERE c = b LIMIT ALL OFFSET 0) AS n FROM l",
+}
+ANEW = {
+    "no key": "SELECT a, (SELECT d FROM r WHERE c = b LIMIT 1) FROM l",
+    "half a key": "SELECT a, (SELECT j FROM t WHERE i = '5' LIMIT 1) FROM l",
+    "joined with many": "SELECT d FROM k JOIN r ON id = c WHERE id = 2 LIMIT 1",
+    "another way to write it": "SELECT i FROM t WHERE i::INTEGER = 5 AND v = 1 LIMIT 1",
+    "a text as a number": "SELECT i FROM t WHERE i = 5 AND v = 1 LIMIT 1",
+}
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_one_row(name: str) -> None:
+    follow(KEPT[name], SETUP, random.Random(name))
+
+
+@pytest.mark.parametrize("name", ANEW)
+def test_more_than_one(name: str) -> None:
+    with tidewheel.connect() as con:
+        for statement in SETUP:
+            con.execute(statement)
+        (_, plan) = con.execute(f"EXPLAIN CREATE MATERIALIZED VIEW v AS {ANEW[name]}").fetchone()
+    assert "LIMIT without ORDER BY" in plan
+
+
+def test_keys_change() -> None:
+    with tidewheel.connect() as con:
+        for statement in SETUP:
+            con.execute(statement)
+        con.execute(f"CREATE MATERIALIZED VIEW v AS {KEPT['of each row']}")
+        con.execute("FROM v").fetchall()
+        for change in ("DELETE FROM k WHERE id = 1", "INSERT INTO k VALUES (1, 'b')"):
+            con.execute(change)
+        con.execute("UPDATE k SET name = name || '!'")
+        assert con.execute("FROM v ORDER BY a NULLS LAST").fetchall() == [
+            (1, None),
+            (2, "b!"),
+            (3, "c!"),
+            (6, None),
+            (None, None),
+        ]
+        assert con.execute("VERIFY VIEW v").fetchall() == []
