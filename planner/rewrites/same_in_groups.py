@@ -66,9 +66,14 @@ def same_in_groups(node: Node, key_of: KeyOf) -> Node:
     keys = {to_sql(k.expr): k.column.type for k in node.keys}
     columns = (k for k in node.keys if isinstance(k.expr, exp.Column))
     known = frozenset(k.expr.name for k in columns if exact(k.column))
-    known = _decided(known, list(_rules(node.input, key_of)))
+    known = decided(known, node.input, key_of)
     changed = [replace(n, expr=_greatest(n, keys, known)) for n in node.aggregates]
     return replace(node, aggregates=tuple(changed))
+
+
+def decided(of: frozenset[str], node: Node, key_of: KeyOf) -> frozenset[str]:
+    """Columns, of exact types, and all of those of `node` whose values they decide."""
+    return _decided(of, list(_rules(node, key_of)))
 
 
 def _greatest(named: Named, keys: dict[str, str], known: frozenset[str]) -> exp.Expr:

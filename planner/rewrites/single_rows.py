@@ -4,7 +4,8 @@
     row_number() OVER (PARTITION BY p.id) FROM p JOIN …      ─▶   1
 
 where `id` is the primary key of `p`. So those write it who want no more than one row to be found,
-and `(SELECT name FROM p WHERE p.id = o.p LIMIT 1)` is such a row number.
+and `(SELECT name FROM p WHERE p.id = o.p LIMIT 1)` is such a row number. Of rows that are all the
+same, as those of `SELECT 'low' FROM …`, any order tells the first ones.
 """
 
 from __future__ import annotations
@@ -24,12 +25,21 @@ from tidewheel.planner.logical import (
     Node,
     Project,
     Scan,
+    SortKey,
     TopK,
     Window,
+    references,
 )
 from tidewheel.planner.rewrites.children import over
 from tidewheel.planner.rewrites.join_graph import conjuncts
-from tidewheel.planner.rewrites.same_in_groups import EXACT, INTEGERS, KeyOf, exact, plain
+from tidewheel.planner.rewrites.same_in_groups import (
+    EXACT,
+    INTEGERS,
+    KeyOf,
+    decided,
+    exact,
+    plain,
+)
 from tidewheel.planner.text import column
 
 _Keys = set[frozenset[str]]
@@ -39,8 +49,12 @@ _Keys = set[frozenset[str]]
 def single_rows(node: Node, key_of: KeyOf) -> Node:
     """The same relation, without limits and row numbers that tell nothing."""
     node = over(node, lambda child: single_rows(child, key_of))
-    if isinstance(node, TopK) and not node.keys and _lets_one_through(node):
-        return node.input if frozenset() in _keys(node.input, key_of) else node
+    if isinstance(node, TopK) and not node.keys:
+        if _lets_one_through(node) and frozenset() in _keys(node.input, key_of):
+            return node.input
+        names = [c.name for c in node.schema]
+        if names and _same(node.input).issuperset(names):
+            return replace(node, keys=(SortKey(column(names[0]), False, False),))
     if isinstance(node, Window):
         return _numbered(node, key_of)
     return node
@@ -57,15 +71,37 @@ def _numbered(node: Window, key_of: KeyOf) -> Node:
         return node
     keys = _keys(node.input, key_of)
     known = {name for name, by in asked.items() if any(key <= by for key in keys)}
+    names = [c.name for c in node.input.schema]
+    rows = node.input
+    alike = {n for n, by in asked.items() if _alike(rows, by, key_of).issuperset(names)} - known
+    rest = tuple(
+        replace(n, expr=_in_any_order(n.expr, names[0])) if n.column.name in alike else n
+        for n in node.exprs
+        if n.column.name not in known
+    )
     if not known:
-        return node
-    rest = tuple(n for n in node.exprs if n.column.name not in known)
+        return replace(node, exprs=rest)
     below = replace(node, exprs=rest) if rest else node.input
     one = exp.cast(exp.Literal.number(1), "BIGINT")
     return Project(
         below,
         tuple(Named(c, one.copy() if c.name in known else column(c.name)) for c in node.schema),
     )
+
+
+def _alike(node: Node, by: frozenset[str], key_of: KeyOf) -> frozenset[str]:
+    """The columns that are the same where those of `by` are equal."""
+    told = frozenset(c.name for c in node.schema if c.name in by and exact(c))
+    return decided(told | _same(node), node, key_of)
+
+
+def _in_any_order(call: exp.Expr, name: str) -> exp.Expr:
+    """The numbers of rows that are all the same in their group: none is another's."""
+    if call.args.get("order"):
+        return call
+    by = [e.copy() for e in call.args.get("partition_by") or ()]
+    order = exp.Order(expressions=[exp.Ordered(this=column(name), desc=False, nulls_first=False)])
+    return exp.Window(this=exp.RowNumber(), partition_by=by, order=order)
 
 
 def _numbered_by(expression: exp.Expr) -> frozenset[str] | None:
@@ -86,18 +122,18 @@ def _keys(node: Node, key_of: KeyOf) -> _Keys:
             if key and len(held) == len(key) and all(map(exact, held)):
                 return {frozenset(c.name for c in held)}
         case Filter():
-            fixed = frozenset(_fixed(node))
-            return {key - fixed for key in _keys(node.input, key_of)}
+            return {key - _same(node) for key in _keys(node.input, key_of)}
         case Project():
-            names = {
+            kept = {
                 n.expr.name: n.column.name for n in node.exprs if isinstance(n.expr, exp.Column)
             }
             keys = _keys(node.input, key_of)
-            return {frozenset(names[n] for n in key) for key in keys if key <= names.keys()}
+            return {frozenset(kept[n] for n in key) for key in keys if key <= kept.keys()}
         case Aggregate(sets=None) if all(exact(k.column) for k in node.keys):
             return {frozenset(k.column.name for k in node.keys)}
         case Distinct() if all(map(exact, node.schema)):
-            return {frozenset(c.name for c in node.schema), *_keys(node.input, key_of)}
+            names = frozenset(c.name for c in node.schema)
+            return {names - _same(node.input), *_keys(node.input, key_of)}
         case TopK() | Window():
             return _keys(node.input, key_of)
         case Join(kind="semi" | "anti") | AsofJoin():
@@ -126,8 +162,21 @@ def _of_join(join: Join, key_of: KeyOf) -> Iterator[frozenset[str]]:
     yield from (one | other for one in left for other in right)
 
 
+def _same(node: Node) -> frozenset[str]:
+    """The columns that are the same in all rows; not all of them."""
+    match node:
+        case Filter():
+            return _same(node.input).union(_fixed(node))
+        case Project():
+            below = _same(node.input)
+            return frozenset(n.column.name for n in node.exprs if references(n.expr) <= below)
+        case Distinct() | TopK() | Window():
+            return _same(node.input)
+    return frozenset()
+
+
 def _fixed(node: Filter) -> Iterator[str]:
-    """The columns that are the same in all rows."""
+    """The columns that a condition holds at one value."""
     types = {c.name: c.type for c in node.schema}
     for part in conjuncts(node.predicate):
         if isinstance(part, exp.EQ):

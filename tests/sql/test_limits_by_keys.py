@@ -29,12 +29,18 @@ KEPT = {
     "a number of the only one": "SELECT * FROM (SELECT b, id, name, row_number() OVER "
     "(PARTITION BY b ORDER BY name) AS n FROM (SELECT DISTINCT b FROM l) JOIN k ON id = b) "
     "WHERE n = 1",
+    "all the same": "SELECT 'much' AS found, 1 AS n FROM r WHERE d > 2 LIMIT 2",
+    "one value": "SELECT DISTINCT c, c + 1 FROM r WHERE c = 2 LIMIT 1",
+    "whether there is one": "SELECT a, (SELECT 'yes' FROM r WHERE c = b LIMIT 1) AS known FROM l",
+    "the key itself": "SELECT a, (SELECT c FROM r WHERE c = b LIMIT 1) AS c FROM l",
+    "so many of them": "SELECT a, x.c FROM l, LATERAL (SELECT c FROM r WHERE c = b LIMIT 2) AS x",
     "no FROM": "SELECT a, z FROM l, LATERAL (SELECT a + b AS z LIMIT 1) AS x",
     "no OFFSET": "SELECT a FROM l WHERE b > 1 OFFSET 0",
     "all": "SELECT a, (SELECT count(*) FROM r WHERE c = b LIMIT ALL OFFSET 0) AS n FROM l",
 }
 ANEW = {
     "no key": "SELECT a, (SELECT d FROM r WHERE c = b LIMIT 1) FROM l",
+    "equal doubles": "SELECT a, (SELECT j FROM t WHERE j = b LIMIT 1) FROM l",
     "half a key": "SELECT a, (SELECT j FROM t WHERE i = '5' LIMIT 1) FROM l",
     "joined with many": "SELECT d FROM k JOIN r ON id = c WHERE id = 2 LIMIT 1",
     "another way to write it": "SELECT i FROM t WHERE i::INTEGER = 5 AND v = 1 LIMIT 1",
