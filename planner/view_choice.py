@@ -32,7 +32,10 @@ _WHOLE = 4
 AT_ONCE = 0.02
 """Seconds of a query that operators which take long to fill are filled for at once."""
 WORTH = 20
-"""Otherwise they are once changes have taken so many times as long as the query."""
+"""Otherwise they are once changes have taken so many times as long as the query, at most."""
+_QUICK = 2
+_PACE = 6_000
+"""Of few rows they are filled in twice its time, so that is enough; once more for so many rows."""
 _REST = 64
 """So many changes are computed anew before the operators are tried again, then twice as many."""
 _LOSS = 8
@@ -86,6 +89,16 @@ def anew(views: Sequence[MaintainedView]) -> float:
 def longer(seconds: float, views: Sequence[MaintainedView]) -> bool:
     """Is it clear that something took more time than computing views anew?"""
     return seconds > _SURE * anew(views)
+
+
+def worth(anew: float, rows: int, rests: int) -> float:
+    """After how many seconds of changes operators that take long to fill are filled.
+
+    `anew`: the query's seconds; its loop takes a millisecond or two for each iteration, however few
+    of the `rows` that it reads move. `rests`: how often they have been given up.
+    """
+    times = WORTH * 2**rests if rests else min(_QUICK + rows / _PACE, WORTH)
+    return anew * times
 
 
 @dataclass(slots=True)

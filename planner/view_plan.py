@@ -88,6 +88,9 @@ class Incremental:
                 op.rounds = []
         return found
 
+    def counts(self) -> list[int]:
+        return self._measures.rows([source.table for source in self._low.inputs])
+
     def fill(self, run: Run) -> None:
         """Take everything that there is through the circuit, as one delta per table."""
         rows: dict[Node, int] = {}
@@ -95,9 +98,7 @@ class Incremental:
         for placed, sql in self._low.constants:
             constants[placed] = as_delta(run(sql), placed.op.schema)
             rows[placed] = len(constants[placed])
-        sources = self._low.inputs
-        counts = self._measures.rows([source.table for source in sources])
-        for source, count in zip(sources, counts, strict=True):
+        for source, count in zip(self._low.inputs, self.counts(), strict=True):
             self.held[source.key] = rows[source.node] = count
         self._low.contents.rows = rows
         self._low.contents.read = self._low.contents.now = run
@@ -257,7 +258,7 @@ class ViewPlan:
         try:
             plan = Incremental(run.bind(self._sql), run, self._rows_prefix)
             self.reason = ""
-            if (plan.slow or rests) and self._put_off(run, spent, rests):
+            if (plan.slow or rests) and self._put_off(run, spent, rests, sum(plan.counts())):
                 return
             plan.fill(run)
         except (NoDeltaRule, RecursionError, Unkept, Excess) as error:
@@ -272,7 +273,7 @@ class ViewPlan:
         self._plan = plan
         self.seconds = perf_counter() - started
 
-    def _put_off(self, run: Run, spent: float, rests: int) -> bool:
+    def _put_off(self, run: Run, spent: float, rests: int, rows: int) -> bool:
         """Is the view computed anew for now? State that takes long to fill has to be worth it."""
         reason = "its operators take long to fill: once changes have taken as long"
         if rests:
@@ -281,11 +282,10 @@ class ViewPlan:
         anew = self._recompute(reason)
         anew.hydrate(run)
         self.anew = seconds = perf_counter() - started
-        worth = view_choice.WORTH * seconds * 2**rests
+        worth = view_choice.worth(seconds, rows, rests)
         if (seconds < view_choice.AT_ONCE and not rests) or spent > worth:
             return False
-        self._plan, self.reason = anew, reason
-        self.worth = worth
+        self._plan, self.reason, self.worth = anew, reason, worth
         return True
 
     def _measured(self, seconds: float) -> None:

@@ -270,6 +270,27 @@ def test_operators_that_take_long_to_fill(monkeypatch: pytest.MonkeyPatch) -> No
         assert [bool(reason) for reason in reasons] == [True, False, False, False]
 
 
+def test_how_long_operators_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The loop that computes a view over few rows anew takes half as long as to fill them."""
+    assert view_choice.worth(1.0, 600, 0) < 3
+    assert view_choice.worth(1.0, 1_000_000, 0) == 20
+    assert view_choice.worth(1.0, 600, 2) == 80  # they have been given up twice
+    asked = []
+
+    def worth(anew: float, rows: int, rests: int) -> float:
+        asked.append((rows, rests))
+        return math.inf
+
+    monkeypatch.setattr(view_choice, "AT_ONCE", 0)
+    monkeypatch.setattr(view_choice, "worth", worth)
+    with tidewheel.connect() as con:
+        con.execute(SCHEMA)
+        con.execute("INSERT INTO e SELECT i, i + 1, 1, 'a' FROM range(9) t(i)")
+        con.execute(f"CREATE MATERIALIZED VIEW kept AS {VIEWS['paths']}")
+        con.execute("FROM kept").fetchall()
+    assert asked == [(9, 0)]
+
+
 @pytest.mark.parametrize("seconds", [0.0, 1e-9])
 def test_operators_that_take_longer_than_the_query(
     seconds: float, monkeypatch: pytest.MonkeyPatch
