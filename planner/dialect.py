@@ -137,6 +137,8 @@ def _is_spelled(node: exp.Expr) -> bool:
         return node.args.get("nulls_first") is False and not node.find_ancestor(exp.WithinGroup)
     if isinstance(node, exp.Array):
         return _WRITTEN in node.meta
+    if isinstance(node, exp.ToMap):
+        return isinstance(node.this, exp.Struct) and not node.this.expressions
     if isinstance(node, exp.Pivot):
         return any(c.args.get("table") for c in node.find_all(exp.Column))
     if isinstance(node, exp.Join):
@@ -211,6 +213,8 @@ _SPELLING: dict[type[exp.Expr], Callable[[exp.Expr, _Write], str]] = {
     exp.LogicalAnd: lambda node, write: f"BOOL_AND({write(node.this)})",
     exp.LogicalOr: lambda node, write: f"BOOL_OR({write(node.this)})",
     exp.Array: lambda node, write: f"ARRAY[{', '.join(map(write, node.expressions))}]",
+    # Under a cast sqlglot writes MAP MAP().
+    exp.ToMap: lambda node, write: "MAP {}",
     exp.IgnoreNulls: _nulls("IGNORE"),
     exp.RespectNulls: _nulls("RESPECT"),
     # sqlglot writes other names of the same parts: DAYOFWEEK for dow.

@@ -17,7 +17,7 @@ from tidewheel.planner.text import identifier, to_sql
 from . import functions, introspection
 from .bind_names import parameters
 from .bind_scope import FURTHER_OUT, NotTaken, parts_of
-from .bind_types import Oracle
+from .bind_types import Oracle, with_types_spelled_out
 from .functions import Macro
 from .view_text import bare_lambdas
 
@@ -25,6 +25,11 @@ Parse = Callable[[str], "exp.Query | str"]
 
 _MANY = 1000
 _OVER_A_CALL = (exp.Window, exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls, exp.Dot)
+
+
+def written_out(tree: exp.Query, oracle: Oracle, parse: Parse) -> exp.Query:
+    """`tree` without calls of macros, and names of types, that somebody made."""
+    return with_types_spelled_out(expanded(tree, oracle, parse), oracle)
 
 
 def expanded(tree: exp.Query, oracle: Oracle, parse: Parse) -> exp.Query:

@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import Any
 
 import duckdb
+import sqlglot
 from sqlglot import exp
 
 from tidewheel.engine.quoting import quoted
@@ -33,6 +34,8 @@ _MORE = re.compile(r"\bselect\b.*\bselect\b.*\bselect\b|\w+val\b", re.IGNORECASE
 """In what may name something of the catalog that is neither function nor type."""
 _QUOTED = re.compile(r'"(?:[^"]|"")*"')
 _KEPT = 1000
+_LONG = 20_000
+"""Letters of a type that is not written again for each cast."""
 _TEXTS = ("ENUM(", "JSON")
 """Types of which two values are equal where their texts are."""
 _VOLATILE = {"random", "uuid", "gen_random_uuid", "uuidv4", "uuidv7", "nextval", "setseed"}
@@ -233,6 +236,37 @@ def may_name(tree: exp.Expr, types: Set[str]) -> bool:
         return True  # called as one of DuckDB's own, which has several names
     named = set().union(*(words_in(to_sql(t)) for t in tree.find_all(exp.DataType)))
     return not types.isdisjoint(named)
+
+
+def with_types_spelled_out(tree: exp.Query, oracle: Oracle) -> exp.Query:
+    """`tree`, its casts to types that somebody made being to what these are, in place.
+
+    A view's kernels run on a connection that does not know their names.
+    """
+    user = exp.DType.USERDEFINED
+    named = [t for t in tree.find_all(exp.DataType) if t.this == user]
+    if named and oracle.user_types():
+        known: dict[str, exp.Expr | None] = {}
+        for t in named:
+            name = to_sql(t)
+            if name not in known:
+                known[name] = _spelled_out(name, oracle)
+            if (meant := known[name]) is not None:
+                t.replace(meant.copy())
+    return tree
+
+
+def _spelled_out(name: str, oracle: Oracle) -> exp.Expr | None:
+    """What a type is; None if sqlglot does not write that as DuckDB does, or it is very long."""
+    try:
+        ((kind,),) = oracle.rows(f"SELECT system.main.typeof(CAST(NULL AS {name}))")
+        if len(kind) > _LONG:
+            return None
+        meant: exp.Expr = cast_to(exp.Null(), kind).args["to"]
+        ((again,),) = oracle.rows(f"SELECT system.main.typeof(CAST(NULL AS {to_sql(meant)}))")
+    except (duckdb.Error, sqlglot.errors.SqlglotError):
+        return None
+    return meant if again == kind else None
 
 
 def is_volatile(node: exp.Expr) -> bool:

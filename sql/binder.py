@@ -34,7 +34,7 @@ from . import join_parentheses, reads
 from .bind_catalog import Catalog
 from .bind_collations import handed_on
 from .bind_limit import with_constants, without_limit
-from .bind_macros import expanded
+from .bind_macros import written_out
 from .bind_names import Aggregates
 from .bind_one_group import OneGroup, from_one_group
 from .bind_parameters import by_name, marked, unmarked
@@ -79,7 +79,7 @@ def bind(
     oracle.parameters = by_name(context.parameters)
     binder = Binder(oracle, recursive)
     try:
-        tree = unmarked(expanded(parsed, oracle, partial(_parsed, oracle=oracle)))
+        tree = unmarked(written_out(parsed, oracle, partial(_parsed, oracle=oracle)))
         bound = binder.query(tree)
     except NotTaken as error:
         return whole(text, str(error))
@@ -385,7 +385,7 @@ class Binder:
             return None
         before, self.ctes = self.ctes, {}
         try:
-            tree = expanded(tree, self.oracle, partial(_parsed, oracle=self.oracle))
+            tree = written_out(tree, self.oracle, partial(_parsed, oracle=self.oracle))
             query = self.query(tree)
         except (NotTaken, duckdb.Error):
             return None

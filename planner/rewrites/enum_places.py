@@ -85,8 +85,9 @@ class _Places:
         if isinstance(node, L.Scan):
             return self._given(node, replace(node, columns=self._texts(node.schema)))
         if isinstance(node, L.Block):
-            if node.inputs:
-                return node  # which says why it is kept whole
+            if node.inputs:  # it says why it is kept whole, when it is lowered
+                tuple(map(self._column, node.schema))
+                return node
             return self._given(node, replace(node, columns=self._texts(node.schema)))
         if isinstance(node, L.RecRef):
             return L.RecRef(node.variable, tuple(map(self._column, node.columns)), node.part)

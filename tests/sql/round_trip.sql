@@ -158,3 +158,4 @@ select insert.a, x between 0 and cube, x not between 1 and 2 from insert, values
 select apply(l, lambda x: x + a), reduce(l, lambda x, y: x + y), reduce(l, lambda x, y: x + y, 0), apply.a from t as apply
 select range < 5, list < struct, t.row < object, row(a, b) < row(1, 2), case when row(a) < row(b) then range end, array(select 1) < [2], map([a], [b]) < map {1: 2}, x::map(integer, integer) from t where row<row or b>row and range<range
 select - + 5, - ( + 5 ), - - + 5, -(+ +6), 3 - + 2, - + 2.5, - + 1e3, - + a, -(- + a), + - 5 from t where a > - + 1
+select map {}::map(varchar, integer), coalesce(m, map {}), cast(map {} as map(integer, date)) from t
