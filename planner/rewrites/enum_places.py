@@ -85,9 +85,8 @@ class _Places:
         if isinstance(node, L.Scan):
             return self._given(node, replace(node, columns=self._texts(node.schema)))
         if isinstance(node, L.Block):
-            if node.inputs:  # it says why it is kept whole, when it is lowered
-                tuple(map(self._column, node.schema))
-                return node
+            if node.inputs:
+                raise NoDeltaRule(node.reason or "SQL that is kept whole")
             return self._given(node, replace(node, columns=self._texts(node.schema)))
         if isinstance(node, L.RecRef):
             return L.RecRef(node.variable, tuple(map(self._column, node.columns)), node.part)
@@ -179,9 +178,18 @@ class _Places:
             several = isinstance(arg, list)
             parts = [self._argument(a, name, bool(passed)) for a in (arg if several else [arg])]
             found.set(key, parts if several else parts[0])
-        if isinstance(call, exp.Lag | exp.Lead) and call.args.get("default") is not None:
-            raise NoDeltaRule(f"{name} of an ENUM with a default")
+        if isinstance(call, exp.Lag | exp.Lead):
+            default = call.args.get("default")
+            if isinstance(default, exp.Expr) and not isinstance(default, exp.Null):
+                found.set("default", self._default(default, self._type(call.this)))
         return found
+
+    def _default(self, default: exp.Expr, kind: str) -> exp.Expr:
+        """What `lag` has where there is no row. DuckDB casts it to the type of the values."""
+        if values_of(kind) is None:
+            return self._plain(default)
+        known = self._constant(default, kind)
+        return place(self._plain(default), kind) if known is None else known
 
     def _argument(self, arg: Any, name: str, passed: bool) -> Any:
         if not isinstance(arg, exp.Expr) or not self._looks(arg):

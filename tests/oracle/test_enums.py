@@ -44,6 +44,10 @@ VIEWS = [
     "SELECT k, x, rank() OVER (PARTITION BY k ORDER BY m) AS r FROM t",
     "SELECT k, x, lag(m) OVER w AS a, max(m) OVER w AS b, count(m) OVER w AS c FROM t "
     "WINDOW w AS (PARTITION BY k ORDER BY x, m, f)",
+    "SELECT k, lag(m, 1, 'low') OVER w AS a, lead(m, 1, m) OVER w AS b, "
+    "lead(m, 2, NULL) OVER w AS c, lag(x, 1, CASE WHEN m > 'low' THEN 1 END) OVER w AS d, "
+    "lag(f, 1, 'low'::few) OVER w AS e, lag(m, 1, f) OVER w AS g, "
+    "lag(m, 1, f::VARCHAR) OVER w AS h FROM t WINDOW w AS (PARTITION BY k ORDER BY x, m, f)",
     "SELECT k, m FROM t QUALIFY row_number() OVER (PARTITION BY k ORDER BY m DESC, x) = 1",
     "SELECT * FROM t JOIN u ON t.m = u.m",
     "SELECT t.k, u.k AS o FROM t JOIN u ON t.f = u.m",
@@ -69,7 +73,6 @@ VIEWS = [
 RECOMPUTED = [
     "SELECT k, list(m ORDER BY m, x) AS l FROM t GROUP BY k",
     "SELECT k, [m] AS l FROM t",
-    "SELECT k, lag(m, 1, 'low') OVER (PARTITION BY k ORDER BY x, m, f) AS a FROM t",
 ]
 
 
