@@ -25,6 +25,7 @@ from .view_registry import SCHEMA, catalog, home_of, kept_in, row_name
 from .view_text import is_name, unquoted
 
 if TYPE_CHECKING:
+    from .capture import TableInfo
     from .views import Views
 
 FILE = "maintained_views.json"
@@ -135,6 +136,15 @@ def views_of_both(views: Views, statement: Statement) -> Iterator[None]:
             con.execute(
                 f"INSERT OR REPLACE INTO {kept_in(target)} VALUES (?, ?, ?, ?, ?, ?)", row
             ).fetchall()
+
+
+def written(statement: Statement, watched: dict[str, TableInfo]) -> dict[str, TableInfo]:
+    """The watched tables that COPY FROM DATABASE a TO b may change: those of b."""
+    parts = list(tokens(statement.text))
+    if len(parts) < 6 or any(info.has_triggers for info in watched.values()):
+        return watched
+    target = key_of(unquoted(parts[5]))
+    return {key: info for key, info in watched.items() if key.startswith(f"{target}.")}
 
 
 def _queries(statement: Statement) -> bool:

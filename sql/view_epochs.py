@@ -26,6 +26,7 @@ from tidewheel.sql.capture import Capture, Outcome, TableInfo, together
 from tidewheel.sql.keeping import keep
 from tidewheel.sql.maintenance import Maintenance
 from tidewheel.sql.statements import Kind, Statement, split, tokens
+from tidewheel.sql.transfer import written
 from tidewheel.sql.view_registry import row_name
 from tidewheel.sql.view_rollback import Rollback
 from tidewheel.sql.view_text import prepared_name
@@ -61,6 +62,8 @@ class Epochs(Rollback):
         self.recover()
         self.prepare(statement.text)  # it may fill views, which then follow this change, too
         watched = self.watched_tables()
+        if statement.words[1:3] == ("FROM", "DATABASE"):
+            watched = written(statement, watched)
         if not watched or (key is not None and key not in watched):
             return None
         if kind == "other" and not parts:

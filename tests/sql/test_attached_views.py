@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import NoReturn
 
 import duckdb
 import pytest
 
 import tidewheel
+from tidewheel.sql.capture import Capture
 
 
 def test_detached_and_changed_by_others(tmp_path: Path) -> None:
@@ -181,6 +183,23 @@ def test_rows_copied_from_a_database(end: str) -> None:
         assert con.execute("FROM v").fetchall() == [(4, 10)]
         con.execute(end)
         assert con.execute("FROM v").fetchall() == [(1, 7) if end == "ROLLBACK" else (4, 10)]
+
+
+def test_a_copied_database_is_not_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its tables stay as they are: of what views read only the target's may change."""
+
+    def compare(*_: object) -> NoReturn:
+        raise AssertionError
+
+    with tidewheel.connect() as con:
+        con.execute("CREATE TABLE t AS SELECT 1 AS a; ATTACH ':memory:' AS new")
+        con.execute("CREATE MATERIALIZED VIEW v AS SELECT sum(a) FROM t; FROM v")
+        with monkeypatch.context() as patched:
+            patched.setattr(Capture, "_difference", compare)
+            con.execute("COPY FROM DATABASE memory TO new")
+        assert con.execute("FROM new.t").fetchall() == [(1,)]
+        con.execute("INSERT INTO t VALUES (2)")
+        assert con.execute("FROM v").fetchall() == [(3,)]
 
 
 @pytest.mark.parametrize("first", ["a", "b"])
