@@ -98,8 +98,9 @@ cli.add_command(run)
 
 def main(args: list[str] | None = None) -> Any:
     """The entry point: exit code 0, 1 after an error, 2 for wrong usage, 130 after Ctrl-C."""
-    try:
-        return cli.main(args, prog_name="tidewheel")
+    try:  # NO_COLOR: see no-color.org
+        colour = False if os.environ.get("NO_COLOR") else None
+        return cli.main(args, prog_name="tidewheel", color=colour)
     except BrokenPipeError:
         # The reader has gone (`| head`): end quietly, and let the interpreter flush nowhere.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -60,9 +60,10 @@ class ProgressBar:
 
 
 def line(now: Progress) -> str:
-    """What a statement is at, in a line: epoch, iteration and its delta, rows, rows per second."""
-    parts = [f"epoch {now.epoch}"]
+    """What a statement is at, in a line: of a loop epoch, iteration and its delta; rows, time."""
+    parts = []
     if now.table is not None:
+        parts = [f"epoch {now.epoch}"]
         at = ".".join(map(str, now.counters))
         step = ", ".join([f"iteration {at}"] * bool(at) + [_rows(now.delta)] * bool(now.delta))
         parts.append(f"{now.table}: {step}" if step else now.table)

@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -135,6 +136,7 @@ class Shell:
 
             close = difflib.get_close_matches(word, COMMANDS, n=1, cutoff=0.5)
             hint = f"did you mean .{close[0]}?" if close else ".help lists what there is"
+            hint = _AS_SQL.get(word, hint)
             if matching:
                 hint = "it could be " + ", ".join(f".{c}" for c in matching)
             raise Usage(f"there is no command .{word}; {hint}")
@@ -170,9 +172,7 @@ class Shell:
             if not width and not to_file and sys.stdout.isatty():
                 width = shutil.get_terminal_size().columns
             return render.table(cursor, rows, width)
-        import io
-
-        out = io.StringIO()
+        out = StringIO()
         if mode == "line":
             _lines(cursor, out)
         else:
@@ -224,7 +224,8 @@ class Shell:
         times = f" ×{abs(weight)}" if abs(weight) > 1 else ""
         row = ", ".join("NULL" if v is None else str(v) for v in values)
         line = f"{name} {sign} {row}{times}"
-        self.write((click.style(line, fg=colour) if sys.stdout.isatty() else line) + "\n")
+        coloured = sys.stdout.isatty() and not (self.output or os.environ.get("NO_COLOR"))
+        self.write((click.style(line, fg=colour) if coloured else line) + "\n")
 
     # -- reading
 
@@ -258,7 +259,11 @@ class Shell:
             if not text.strip():
                 continue
             try:
-                self.run(meant(text))
+                lines = text.strip().splitlines()
+                if len(lines) > 1 and any(line.lstrip().startswith(".") for line in lines):
+                    self.read(StringIO(text), "<shell>")  # pasted, with dot-commands among it
+                else:
+                    self.run(meant(text))
             except KeyboardInterrupt:
                 click.echo("Interrupted", err=True)
             except SystemExit:
@@ -271,8 +276,11 @@ def meant(text: str) -> str:
     if not line.startswith("\\"):
         return _ELSEWHERE.get(line.lower(), text)
     word, _, rest = line.partition(" ")
+    word = word.rstrip("+") or word
     if word == "\\d" and rest:
         return f".schema {rest}"
+    if word in _PSQL_SQL:
+        return _PSQL_SQL[word]
     return f"{_PSQL.get(word, '.' + word[1:])} {rest}".rstrip()
 
 
@@ -280,16 +288,28 @@ _ELSEWHERE = {"exit": ".exit", "quit": ".exit", "help": ".help"}
 _PSQL = {
     "\\q": ".exit", "\\?": ".help", "\\h": ".help", "\\d": ".tables", "\\dt": ".tables",
     "\\dv": ".views", "\\dm": ".views", "\\i": ".read", "\\o": ".output", "\\timing": ".timer",
-    "\\x": ".mode line",
+    "\\x": ".mode line", "\\c": ".open",
 }  # fmt: skip
+_PSQL_SQL = {"\\l": "SHOW DATABASES;", "\\dn": "SHOW SCHEMAS;"}
+_AS_SQL = {
+    "copy": "COPY table TO 'file' and COPY table FROM 'file' are SQL",
+    "databases": "SHOW DATABASES is SQL",
+    "columns": "DESCRIBE table is SQL",
+}
 
 
 def complete(text: str) -> bool:
-    """Is this a whole script: does it end in a semicolon outside strings and comments?"""
+    """Is this a whole script: does it end in a semicolon outside strings and comments?
+
+    A dot-command is a whole line, behind statements that are whole.
+    """
     last = None
     for last in tokens(text):  # noqa: B007  the last one is wanted
         pass
-    return last is not None and last.text == ";"
+    if last is not None and last.text == ";":
+        return True
+    before, _, line = text.rstrip().rpartition("\n")
+    return line.lstrip().startswith(".") and (not before.strip() or complete(before))
 
 
 def _lines(cursor: Cursor, out: TextIO) -> None:

@@ -12,11 +12,11 @@ RECURSION = "WITH RECURSIVE r(n) AS (SELECT 1 UNION {all} SELECT n + 1 FROM r WH
 @pytest.mark.parametrize(
     ("now", "said"),
     [
-        (Progress(0, None, None, (), 0, 0, 2.0), "epoch 0 · 2.0 s"),
+        (Progress(0, None, None, (), 0, 0, 2.0), "2.0 s"),
         (Progress(0, 0.0, "r", (), 0, 0, 2.0), "epoch 0 · r · 2.0 s"),
         (Progress(0, 0.0, "r", (7,), 0, 0, 2.0), "epoch 0 · r: iteration 7 · 2.0 s"),
-        (Progress(0, 0.25, None, (), 0, 0, 2.0), "epoch 0 · 25% · 2.0 s"),
-        (Progress(3, 0.5, None, (), 0, 1, 0.0), "epoch 3 · 50% · 1 row · 1,000 rows/s · 0.0 s"),
+        (Progress(0, 0.25, None, (), 0, 0, 2.0), "25% · 2.0 s"),
+        (Progress(3, 0.5, None, (), 0, 1, 0.0), "50% · 1 row · 1,000 rows/s · 0.0 s"),
         (
             Progress(2, None, "paths", (1, 5), 1200, 34000, 2.0),
             "epoch 2 · paths: iteration 1.5, 1,200 rows · 34,000 rows · 17,000 rows/s · 2.0 s",

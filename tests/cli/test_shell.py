@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import shlex
 import subprocess
 import sys
 import time
@@ -262,6 +263,9 @@ def test_files_under_the_home_folder(tmp_path: Path) -> None:
         ("\\i a.sql", ".read a.sql"),
         ("\\timing on", ".timer on"),
         ("\\x", ".mode line"),
+        ("\\dt+", ".tables"),
+        ("\\c other.db", ".open other.db"),
+        ("\\l", "SHOW DATABASES;"),
         ("\\nonsense here", ".nonsense here"),
         ("EXIT;", ".exit"),
         ("SELECT '\\d';", "SELECT '\\d';"),
@@ -269,6 +273,19 @@ def test_files_under_the_home_folder(tmp_path: Path) -> None:
 )
 def test_what_other_shells_call_it(typed: str, command: str) -> None:
     assert meant(typed) == command
+
+
+def test_pasted_lines_of_both_kinds(spawn: Spawn) -> None:
+    shell = spawn()
+    text = ".mode csv\nSELECT 6 * 7\n  AS n;\n.mode line\nSELECT 8 * 9 AS m;\n.mode table"
+    shell.send(f"\x1b[200~{text}\x1b[201~\n")  # as a terminal marks what is pasted
+    shell.see("\nn\n42\nm = 72\ntidewheel>")
+
+
+def test_no_color(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    found = pexpect.run(shlex.join([*COMMAND, "-c", "SELECT nope"]), encoding="utf-8")
+    assert found.startswith("Error: ")
 
 
 def test_a_command_of_psql_waits_for_no_semicolon(spawn: Spawn) -> None:
