@@ -24,6 +24,7 @@ from tidewheel.engine.operators.repeat import Repeat
 from tidewheel.engine.operators.tally import Tally
 from tidewheel.engine.state.delta import Schema
 from tidewheel.planner import logical as L
+from tidewheel.planner.deciding import deciding, rising
 from tidewheel.planner.lower_recursion import DEFAULT_ROUNDS
 from tidewheel.planner.lower_view import NoDeltaRule, Stream, ViewLowering, extended, lowers
 from tidewheel.planner.lower_view_fixpoint import fixpoint
@@ -76,6 +77,13 @@ def _let_rec(low: ViewLowering, node: L.LetRec) -> Stream:
         watch.most = DEFAULT_ROUNDS  # as the query has, whose iterations these are
     if closed:
         watch.closed = loop
+        if len(given) == 1 and node.bindings is given:
+            watch.deciding = _deciding(given[0], given[0].steps)
+    elif len(given) == 1 and given[0].kind == "union" and node.bindings is given:
+        watch.rising = rising(given[0], given[0].steps)
+        watch.deciding = () if watch.rising is None else _deciding(given[0], given[0].steps)
+        if watch.deciding:
+            watch.closed = loop
     elif node.limit is None and mutual:
         watch.whole = loop
     inner = loop.inner
@@ -131,6 +139,7 @@ def _alone(low: ViewLowering, b: L.Binding) -> Placed | None:
     found = fixpoint(low, b, steps, watch) or repeat(low, b, steps, watch)
     if found is not None and isinstance(found.op, Repeat):
         watch.closed = found.op
+        watch.deciding = _deciding(b, steps)
     return found
 
 
@@ -152,6 +161,12 @@ def _replaced(low: ViewLowering, node: Replaced) -> Stream:
     new, old = low.place(node.new), low.place(node.old)
     op = Latest(new.arrow, node.key, low.circuit.depth, "the latest of each key")
     return Stream(low.circuit, low.circuit.add(op, new.placed, old.placed), node.schema)
+
+
+def _deciding(b: L.Binding, steps: Sequence[L.Node]) -> tuple[int, ...]:
+    """The columns that decide of the next rows, if there are others."""
+    found = deciding(b, steps)
+    return found if len(found) < len(b.columns) else ()
 
 
 def _limit(node: L.LetRec) -> tuple[int | None, Callable[[], object] | None]:

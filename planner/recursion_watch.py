@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import pyarrow as pa
+
 from tidewheel.engine.operators.budget import BOUNDS, DEFAULT_ITERATIONS, Meter
 from tidewheel.engine.operators.circuit import Loop
-from tidewheel.engine.operators.cycle import Cycle, Drift, changes
+from tidewheel.engine.operators.cycle import Bags, Cycle, Drift, changes
 from tidewheel.engine.operators.operator import Operator
 from tidewheel.engine.operators.repeat import Repeat
+from tidewheel.engine.state.columns import FixedType
+from tidewheel.engine.state.delta import Delta, Schema
 from tidewheel.planner import logical as L
 
 _AT_ONCE = 256  # counters between two looks at the bounds, where each changes few rows
@@ -31,6 +37,11 @@ class Watch:
         """Iterations, where the statement has no bound for them."""
         self.whole: Loop | None = None
         """A loop whose tables at one counter follow likewise."""
+        self.deciding: tuple[int, ...] = ()
+        """Where some columns of the rows of `closed` say nothing of the next rows: the others."""
+        self.rising: int | None = None
+        """The column by which rows of UNION are always new ones, if it has no NULL."""
+        self._names = tuple(c.label for c in binding.columns)
         self._seen: tuple[int, Cycle | Drift] = -1, Cycle()
         self._known: dict[int, tuple[object, int]] = {}
 
@@ -50,7 +61,7 @@ class Watch:
             meter = self._meter = Meter(budget, name, self._kind, reports=False, asked=bounds)
         since = self._since(counters)
         if since is not None:
-            raise meter.endless(since)
+            raise meter.endless(since, [self._names[i] for i in self.deciding])
         bound = meter.spend(counters[-1], rows, rows * self._width)
         if bound is not None:
             raise meter.error(bound)
@@ -78,8 +89,20 @@ class Watch:
             since = seen.since(last - behind, state)
         else:
             rows = [0 if d is None else len(d) for d in state]
-            since = seen.since(last - behind, rows, lambda: changes(state))
+            since = seen.since(last - behind, rows, lambda: self._bags(state))
         return None if since is None else since + behind
+
+    def _bags(self, state: Sequence[Delta | None]) -> Bags | None:
+        """What of the rows of a counter decides those of the next ones."""
+        if not self.deciding:
+            return changes(state)
+        (delta,) = state
+        if delta is None or not (self.rising is None or _rise(delta, self.rising)):
+            return None
+        of = delta.schema
+        schema = Schema((of.names[i] for i in self.deciding), (of.types[i] for i in self.deciding))
+        found = changes([Delta(schema, [delta.cols[i] for i in self.deciding], delta.weights)])
+        return found if found is not None and found[0] else None  # what cancels out proves nothing
 
     def _changed(self) -> int:
         """The rows that the heads changed since the last call."""
@@ -91,3 +114,12 @@ class Watch:
             total += sum(sum(rows) for _, rows in rounds[seen:])
             self._known[id(head)] = (rounds, len(rounds))
         return total
+
+
+def _rise(delta: Delta, at: int) -> bool:
+    """Are there rows that came, each with a number in the column?"""
+    kind = delta.schema.kinds[at]
+    if not (isinstance(kind, FixedType) and pa.types.is_integer(delta.schema.types[at])):
+        return False
+    nulls = kind.split(delta.cols[at])[1]
+    return bool((delta.weights > 0).all()) and (nulls is None or not nulls.any())

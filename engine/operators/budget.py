@@ -141,14 +141,22 @@ class Meter:
             self.table,
         )
 
-    def endless(self, since: int) -> RecursionLimitError:
-        """The error for a loop that is where it was at iteration `since`."""
+    def endless(self, since: int, alike: Sequence[str] = ()) -> RecursionLimitError:
+        """The error for a loop that is where it was at iteration `since`, by columns `alike`."""
         if self.kind in ("mutual", "using_key"):
             return RecursionLimitError(
                 f"recursive table {self.name} never ends: at iteration {self.iteration:,} its "
                 f"tables are what they were at iteration {since:,}, so some rows come and go for "
                 "ever. A row must not depend on its own absence: NOT EXISTS, EXCEPT or an "
                 "aggregate takes it away again.",
+                self.table,
+            )
+        if alike:
+            names = ", ".join(f'"{name}"' for name in alike)
+            return RecursionLimitError(
+                f"recursive table {self.name} never ends: the rows of iteration {self.iteration:,} "
+                f"have the {names} of those of iteration {since:,}, and nothing else decides what "
+                "follows. The data have a cycle: add a CYCLE clause, or a condition that ends it.",
                 self.table,
             )
         return RecursionLimitError(

@@ -252,3 +252,61 @@ def test_a_long_way_round(con: tidewheel.Connection) -> None:
         con.execute(query)
     limited = query.replace("RECURSIVE", "RECURSIVE (RETURN AT RECURSION LIMIT 500)")
     assert con.execute(f"SELECT max(n) <= 20 FROM ({limited})").fetchall() == [(True,)]
+
+
+@pytest.mark.parametrize("union", ["UNION", "UNION ALL"])
+@pytest.mark.parametrize("seed", range(2))
+def test_a_depth_or_a_path_beside_a_cycle(union: str, seed: int) -> None:
+    """Its rows are always new ones: a change is refused at once if, and only if, there is one."""
+    dice = random.Random(seed)
+    query = (
+        f"WITH RECURSIVE r(root, n, depth, path) AS (SELECT a, a, d, 'x' FROM starts {union} "
+        "SELECT root, b, depth + 1, path || b FROM r JOIN e ON a = n WHERE b <> 9) FROM r"
+    )
+    with tidewheel.connect(max_iterations=1000) as con:
+        con.execute(
+            "CREATE TABLE e(a int PRIMARY KEY, b int); CREATE TABLE starts AS SELECT 0 AS a, 0 AS d"
+        )
+        con.execute(f"CREATE MATERIALIZED VIEW v AS {query}")
+        edges: list[tuple[int, int]] = []
+        told: list[str] = []
+        for step in range(17):
+            a, b = dice.randrange(5), dice.choice([0, 1, 2, 3, 4, 9])
+            change = f"INSERT OR REPLACE INTO e VALUES ({a}, {b})"
+            if dice.random() < 0.3:
+                change = f"INSERT INTO starts VALUES ({a}, {dice.choice([0, 5, -90])})"
+            if edges and dice.random() < 0.2:
+                change = f"DELETE FROM e WHERE a = {dice.choice(edges)[0]}"
+            if step == 16:
+                change = "INSERT OR REPLACE INTO e VALUES (0, 1), (1, 0)"
+            try:
+                con.execute(change)
+            except tidewheel.OperationalError as error:
+                told.append(str(error))
+                starts = con.execute("FROM starts").fetchall()
+                with tidewheel.connect(max_iterations=300) as other:
+                    other.execute("CREATE TABLE e(a int PRIMARY KEY, b int)")
+                    other.executemany("INSERT INTO e VALUES (?, ?)", edges)
+                    other.execute("CREATE TABLE starts(a int, d int)")
+                    other.executemany("INSERT INTO starts VALUES (?, ?)", starts)
+                    other.execute(change)
+                    with pytest.raises(tidewheel.OperationalError):
+                        other.execute(query)
+            edges = con.execute("FROM e").fetchall()
+            assert con.execute("VERIFY VIEW v").fetchall() == []
+        assert told
+        for text in told:
+            assert "never ends: the rows of iteration" in text
+            assert 'have the "n" of those' in text
+
+
+def test_a_depth_that_is_null_ends(con: tidewheel.Connection) -> None:
+    query = (
+        "WITH RECURSIVE r(n, depth) AS (SELECT 'a', NULL::INT UNION "
+        "SELECT b, depth + 1 FROM r JOIN e ON a = n) FROM r"
+    )
+    con.execute("DELETE FROM e WHERE a = 'c'")
+    con.execute("INSERT INTO e SELECT i, i + 1 FROM range(100) t(i)")
+    con.execute(f"CREATE MATERIALIZED VIEW v AS {query}")
+    con.execute("INSERT INTO e VALUES ('c', '0'), ('100', 'a')")
+    assert len(con.execute("FROM v").fetchall()) == 104
