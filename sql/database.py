@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 import threading
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -13,7 +15,7 @@ from typing import TYPE_CHECKING, ClassVar
 from weakref import WeakSet, WeakValueDictionary
 
 from tidewheel.planner.maintain import Maintainer
-from tidewheel.sql.errors import OperationalError
+from tidewheel.sql.errors import OperationalError, ProgrammingError
 from tidewheel.sql.kept_rows import KeptRows, mark
 
 if TYPE_CHECKING:
@@ -188,6 +190,24 @@ class History:
             found.append(epoch)
         found.reverse()
         return found
+
+
+def spelled_out(name: str) -> str:
+    """What DuckDB takes `name` for: `~/a.db`, `file:/a.db` and `duckdb:a.db` are files, too.
+
+    With two names a file would have two states of its views here, and neither would see the other's
+    commits.
+    """
+    if "\0" in name:
+        raise ProgrammingError("the name of a database has no NUL in it")
+    if name[:7].lower() == "duckdb:" and name[7:9] != "//":
+        name = name[7:] or ":memory:"
+    if name.startswith("~"):
+        return os.environ.get("USERPROFILE" if os.name == "nt" else "HOME", "") + name[1:]
+    return _FILE.sub("/", name)
+
+
+_FILE = re.compile("^file:(//(localhost)?)?/")
 
 
 def file_of(name: str) -> str:

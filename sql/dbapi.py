@@ -190,7 +190,7 @@ class Connection:
 
 
 def connect(
-    database: str | os.PathLike[str] = ":memory:",
+    database: str | bytes | os.PathLike[str] = ":memory:",
     *,
     read_only: bool = False,
     autocommit: bool = True,
@@ -209,7 +209,7 @@ def connect(
     from .session import Session
 
     chosen = {**(config or {}), **settings}
-    connection = Connection(Session(os.fspath(database), read_only, chosen, safe_mode))
+    connection = Connection(Session(os.fsdecode(database), read_only, chosen, safe_mode))
     connection.autocommit = autocommit
     weakref.finalize(connection, _forgotten, connection._session).atexit = False
     return connection

@@ -46,6 +46,11 @@ def connect(
         raise errors.ProgrammingError(
             "a database in memory cannot be read-only", hint="it is empty at first: give a path"
         )
+    if database == ":default:":
+        raise errors.ProgrammingError(
+            ":default: is one connection of a process, and so would be its transactions",
+            hint='connections to ":memory:default" share a database',
+        )
     try:
         connection = _opened(database, read_only, theirs)
     except duckdb.ConnectionException as error:

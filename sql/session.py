@@ -22,7 +22,7 @@ from . import errors, forked, hidden, opening, planning, sigint, view_text
 from . import safe_mode as safe
 from .activity import Activity, Progress
 from .catalog import Catalog
-from .database import Database, file_of
+from .database import Database, file_of, spelled_out
 from .known_rows import KnownRows
 from .parameters import distribute
 from .reads import Names
@@ -71,6 +71,7 @@ class Session:
         """If not, the first statement outside a transaction starts one."""
         self.safe_mode = safe_mode
         self.closed = self.forked = False
+        database = spelled_out(database)
         path = file_of(database)
         self.file = path or (database if database != ":memory:" else "")
         """What others reach the database by: the path of its file, or the name of a memory."""

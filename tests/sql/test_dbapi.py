@@ -1,6 +1,7 @@
 """Connection and Cursor, as PEP 249 and DuckDB's users expect them."""
 
 import decimal
+import os
 import threading
 from pathlib import Path
 from typing import Any
@@ -301,6 +302,31 @@ def test_connections_share_a_file(tmp_path: Path) -> None:
         assert readonly.execute("select count(*) from t").fetchall() == [(2,)]
         with pytest.raises(tidewheel.Error):
             readonly.execute("insert into t values (3)")
+
+
+def test_a_file_has_many_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    path = str(tmp_path / "a.db")
+    names = [
+        "~/a.db",
+        f"file:{path}",
+        f"file://{path}",
+        f"file://localhost{path}",
+        f"duckdb:{path}",
+    ]
+    with tidewheel.connect(path) as con:
+        con.execute("create table t(a int)")
+        con.execute("create materialized view v as select count(*) as n from t")
+        for rows, name in enumerate([*names, "DuckDB:~/a.db", os.fsencode(path)], 1):
+            with tidewheel.connect(name) as other:
+                other.execute("insert into t values (1)")
+                assert con.execute("from v").fetchall() == other.execute("from v").fetchall()
+            assert con.execute("from v").fetchall() == [(rows,)], name
+    with tidewheel.connect("duckdb::memory:") as con:
+        assert con.execute("from duckdb_tables()").fetchall() == []
+    for name in ":default:", "a\0b":
+        with pytest.raises(tidewheel.ProgrammingError, match=r"default|NUL"):
+            tidewheel.connect(name)
 
 
 def test_connect_refuses_what_is_wrong(tmp_path: Path) -> None:
