@@ -1,9 +1,4 @@
-"""`Connection.append`: the rows of an Arrow stream into a table, columns by name.
-
-A value must fit its column without losing anything: numbers go into numbers (a fraction not into an
-integer), dates and timestamps into each other where nothing is cut off, text into types that Arrow
-has no name for (ENUM, UUID, JSON …). Anything else is refused before a row is written.
-"""
+"""`Connection.append`: the rows of an Arrow stream into a table, columns by name."""
 
 from __future__ import annotations
 
@@ -19,6 +14,7 @@ import pyarrow as pa
 from tidewheel.engine.quoting import quoted
 
 from . import errors
+from .append_values import Values
 from .diagnose import near_miss
 from .reads import Names, Relation
 from .statements import split, tokens
@@ -33,19 +29,6 @@ CHUNK_BYTES = 64 << 20
 """A stream is written in parts of this size, all in one transaction."""
 _STATEMENT = split("APPEND")[0]
 
-_INTEGERS = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT",
-             "UINTEGER", "UBIGINT", "UHUGEINT"}  # fmt: skip
-_NUMBERS = _INTEGERS | {"DECIMAL", "FLOAT", "DOUBLE", "BIGNUM"}
-_AS_TEXT = {"ENUM", "UUID", "JSON", "BIT", "BIGNUM", "INTERVAL", "TIME WITH TIME ZONE"}
-_COARSER = {
-    "TIMESTAMP_NS": ("TIMESTAMP", "TIMESTAMP_MS", "TIMESTAMP_S", "DATE"),
-    "TIMESTAMP": ("TIMESTAMP_MS", "TIMESTAMP_S", "DATE"),
-    "TIMESTAMP_MS": ("TIMESTAMP_S", "DATE"),
-    "TIMESTAMP_S": ("DATE",),
-    "TIMESTAMPTZ_NS": ("TIMESTAMP WITH TIME ZONE",),
-    "TIME_NS": ("TIME",),
-}
-"""What may be cut off a moment, which is then looked at."""
 _PANDAS_INDEX = re.compile(r"__index_level_\d+__")
 
 
@@ -78,11 +61,25 @@ def append(session: Session, name: str, data: object) -> int:
 
 
 def _write(session: Session, insert: Insert, rows: pa.Table) -> int:
+    for column in rows.column_names:
+        _check_duration(column, rows[column])
     with session.lent(NAME, rows, _STATEMENT):
         try:
             return session.execute(insert.text, None)[1]
         except errors.DatabaseError as error:
             raise explained(error, insert, rows, session.connection) from None
+
+
+def _check_duration(name: str, column: pa.ChunkedArray) -> None:
+    """DataError for what is shorter than a microsecond, which DuckDB would cut off."""
+    if column.type == pa.duration("ns"):
+        try:
+            column.cast(pa.duration("us"))
+        except pa.ArrowInvalid:
+            raise errors.DataError(
+                f"column {name} has durations that are no whole microseconds",
+                hint="round them before they are appended",
+            ) from None
 
 
 def stream(data: object) -> pa.RecordBatchReader:
@@ -101,9 +98,10 @@ def stream(data: object) -> pa.RecordBatchReader:
     # read now: a result of this very connection waits for a lock that the INSERT holds
     try:
         table = pa.table(data)
-    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:  # a pandas column of objects
+    except (pa.ArrowException, ValueError, TypeError) as error:  # pandas: a column of objects …
         raise errors.DataError(
-            "; ".join(map(str, error.args)), hint="give that column one type before it is appended"
+            "; ".join(map(str, error.args)),
+            hint="give each column one name, and one type that Arrow has, before it is appended",
         ) from None
     if type(data).__module__.partition(".")[0] == "pandas":
         index = [name for name in table.column_names if _PANDAS_INDEX.fullmatch(name)]
@@ -171,20 +169,21 @@ def statement(connection: duckdb.DuckDBPyConnection, target: Relation, schema: p
             )
         if label in lower[:i]:
             raise errors.ProgrammingError(f"column {labels[i]} appears twice in the data")
-    connection.register(NAME, schema.empty_table())
+    connection.register(NAME, pa.Table.from_batches([], schema))
     try:
         given = _columns(connection, NAME)
     finally:
         connection.unregister(NAME)
+    values = Values(connection)
     columns = tuple(
-        (column, wants, _value(connection, quoted(name), kind, column, wants))
+        (column, wants, values.of(quoted(name), kind, column, wants))
         for (name, kind), (column, wants) in zip(
             given, [wanted[label] for label in lower], strict=True
         )
     )
     names = ", ".join(quoted(column) for column, _, _ in columns)
-    values = ", ".join(value for _, _, value in columns)
-    return Insert(f"INSERT INTO {target.quoted} ({names}) SELECT {values} FROM {NAME}", columns)
+    chosen = ", ".join(value for _, _, value in columns)
+    return Insert(f"INSERT INTO {target.quoted} ({names}) SELECT {chosen} FROM {NAME}", columns)
 
 
 def explained(
@@ -210,47 +209,3 @@ def explained(
 def _columns(connection: duckdb.DuckDBPyConnection, relation: str) -> list[tuple[str, str]]:
     rows = connection.execute(f"DESCRIBE {relation}").fetchall()
     return [(row[0], row[1]) for row in rows]
-
-
-def _value(
-    connection: duckdb.DuckDBPyConnection, name: str, given: str, column: str, wanted: str
-) -> str:
-    """What is inserted for a column of type `given`; ProgrammingError if it cannot fit."""
-    a, b = _base(given), _base(wanted)
-    if a == b or (a == '"NULL"'):
-        return name
-    if a in _NUMBERS and b in _NUMBERS:
-        if b in _INTEGERS and a not in _INTEGERS:
-            return _exact(name, f"trunc({name})", column, wanted)
-        return name
-    if b in _COARSER.get(a, ()):
-        # (nanoseconds DuckDB casts to seconds by way of microseconds only)
-        micros = f"CAST({name} AS TIMESTAMP)" if "TIMESTAMP" in _COARSER[a] else name
-        return _exact(name, f"CAST({micros} AS {b})", column, wanted)
-    if a == "VARCHAR" and b in _AS_TEXT:
-        return name
-    nested = all(t.endswith("]") or t.startswith(("STRUCT", "MAP", "UNION")) for t in (a, b))
-    if nested or _implicit(connection, given, wanted):
-        return name
-    raise errors.ProgrammingError(
-        f"column {column} is {wanted}, the data have {given}",
-        hint="convert the column before it is appended",
-    )
-
-
-def _exact(name: str, converted: str, column: str, wanted: str) -> str:
-    message = f"column {column} is {wanted}, which does not hold ".replace("'", "''")
-    failed = f"error('{message}' || {name})"
-    return f"CASE WHEN {name} <> {converted} THEN {failed} ELSE {converted} END"
-
-
-def _base(kind: str) -> str:
-    """A type without its parameters; nested ones as they are."""
-    if kind.endswith("]") or kind.startswith(("STRUCT", "MAP", "UNION")):
-        return kind
-    return kind.partition("(")[0]
-
-
-def _implicit(connection: duckdb.DuckDBPyConnection, given: str, wanted: str) -> bool:
-    query = f"SELECT can_cast_implicitly(NULL::{given}, NULL::{wanted})"
-    return bool(connection.execute(query).fetchall()[0][0])
