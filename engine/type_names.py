@@ -79,7 +79,7 @@ def sql_name(t: pa.DataType) -> str:
     if pa.types.is_decimal(t):
         return f"DECIMAL({t.precision},{t.scale})"
     if pa.types.is_timestamp(t):
-        return "TIMESTAMP WITH TIME ZONE"
+        return "TIMESTAMPTZ_NS" if t.unit == "ns" else "TIMESTAMP WITH TIME ZONE"
     if pa.types.is_dictionary(t):
         return "ENUM"
     if pa.types.is_fixed_size_list(t):

@@ -22,6 +22,8 @@ _TAKEN = frozenset(
         datetime.date, datetime.time, datetime.datetime, datetime.timedelta,
     }
 )  # fmt: skip
+_PARTS = {"Timestamp": ("nanosecond", "datetime"), "Timedelta": ("nanoseconds", "timedelta")}
+"""What pandas has more exactly than Python."""
 _INTEGERS = range(-(2**127), 2**128)
 
 
@@ -38,6 +40,8 @@ def adapt(value: Any) -> Any:
                 f"the integer {_short(value)} has more than 128 bits",
                 hint="pass it as text and cast it to BIGNUM",
             )
+        if kind is memoryview:
+            return _bytes(value)
         return _time(value) if kind is datetime.time and value.tzinfo is not None else value
     if isinstance(value, (list, tuple)):
         return [adapt(v) for v in value]
@@ -61,6 +65,10 @@ def adapt(value: Any) -> Any:
     module = kind.__module__.split(".")[0]
     # (pandas.NA; Timestamp, Timedelta and NaT are Python's as well)
     missing = module == "pandas" and kind.__name__ == "NAType"
+    if module == "pandas" and kind.__name__ in _PARTS:
+        part, fits = _PARTS[kind.__name__]
+        if getattr(value, part):
+            raise _too_exact(value, fits)
     if isinstance(value, tuple(_TAKEN)) or module == "duckdb" or missing:
         return value
     cure = "text"
@@ -99,11 +107,23 @@ def _numpy_time(value: np.datetime64 | np.timedelta64) -> Any:
         exact = value if given in "YM" else value.astype("timedelta64[us]")
     found = exact.item()
     if exact != value or isinstance(found, int):
-        raise errors.DataError(
-            f"{value!r} does not fit Python's {fits}",
-            hint="round it to microseconds, or pass it as text and cast it",
-        )
+        raise _too_exact(value, fits)
     return found
+
+
+def _too_exact(value: object, kind: str) -> errors.Error:
+    return errors.DataError(
+        f"{value!r} does not fit Python's {kind}",
+        hint="round it to microseconds, or pass it as text and cast it",
+    )
+
+
+def _bytes(value: memoryview) -> memoryview | bytes:
+    """What DuckDB takes: a part of every second byte, or so, is copied."""
+    try:
+        return value if value.c_contiguous else value.tobytes()
+    except ValueError as error:  # it is released
+        raise errors.ProgrammingError(str(error)) from None
 
 
 def _short(value: int) -> str:

@@ -270,12 +270,16 @@ def to_numpy(table: pa.Table) -> dict[str, Any]:
 
 @contextmanager
 def _numpy_types() -> Iterator[None]:
-    """An error of ours for a type that has no form there (BIGNUM, UHUGEINT)."""
+    """An error of ours for what has no form there (a BIGNUM; a DATE too far off)."""
     try:
         yield
     except duckdb.NotImplementedException as error:
         message = str(error).removeprefix("Not implemented Error: ")
         raise errors.NotSupportedError(message, hint="cast it to VARCHAR or DOUBLE") from None
+    except duckdb.DataError as error:
+        message = str(error).removeprefix("Conversion Error: ")
+        hint = "read the result as Arrow or rows, or cast it to VARCHAR"
+        raise errors.DataError(message, hint=hint) from None
 
 
 def to_polars(table: pa.Table) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from operator import index
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from tidewheel.engine.arrow import pa
 
@@ -31,6 +31,11 @@ class Cursor:
     A result streams: rows are computed as they are read. If another statement of the same
     connection comes first, what is not yet read is set aside, in memory or on disk.
     """
+
+    __slots__ = (
+        "__weakref__", "_arraysize", "_closed", "_converter", "_read", "_result", "_rows",
+        "_session", "connection", "lastrowid", "rowcount",
+    )  # fmt: skip
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
@@ -251,6 +256,9 @@ class Cursor:
             from .duckdb_names import missing
 
             missing(self, name)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a Cursor cannot be pickled or copied: fetch its rows, or make another one")
 
     def __enter__(self) -> Self:
         return self

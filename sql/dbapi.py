@@ -6,7 +6,7 @@ import os
 import weakref
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from . import errors
 from .activity import Progress
@@ -37,6 +37,9 @@ class Connection:
     ProgrammingError = errors.ProgrammingError
     NotSupportedError = errors.NotSupportedError
 
+    # what is not there, as sqlite3's row_factory, cannot be set either
+    __slots__ = ("__weakref__", "_session")
+
     def __init__(self, session: Session) -> None:
         self._session = session
 
@@ -51,6 +54,8 @@ class Connection:
 
     @autocommit.setter
     def autocommit(self, wanted: bool) -> None:
+        if wanted not in (True, False):
+            raise errors.ProgrammingError(f"autocommit is True or False, not {wanted!r}")
         with self._session.lock:
             self._session.check_open()
             if wanted and not self._session.autocommit:
@@ -180,6 +185,9 @@ class Connection:
             from .duckdb_names import missing
 
             missing(self, name)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a Connection cannot be pickled or copied: connect again, in each process")
 
     def __enter__(self) -> Self:
         self._session.check_open()

@@ -55,7 +55,16 @@ _FUNCTIONS = {
     "duplicate": "tidewheel.connect of the same file",
     "query_progress": "enable_progress(), then progress()",
     "executescript": "execute(sql): a script may have many statements",
+    "isolation_level": "autocommit, which is True or False",
+    "row_factory": "dict(zip([c[0] for c in cursor.description], row)) where rows are read",
+    "total_changes": "cursor.rowcount after each statement",
+    "iterdump": "execute(\"EXPORT DATABASE 'folder'\")",
+    "backup": "execute(\"ATTACH 'copy.db'; COPY FROM DATABASE name TO copy\")",
 }
+
+
+_OWN = ("execute", "register", "append", "script", "enable_progress", "autocommit")
+"""How what is a connection's begins."""
 
 
 def missing(there: object, name: str) -> NoReturn:
@@ -70,5 +79,6 @@ def missing(there: object, name: str) -> NoReturn:
     elif owner == "Cursor" and name in _ON_CURSOR:
         message += f"; write {_ON_CURSOR[name]}"
     elif owner == "Cursor" and name in _FUNCTIONS:
-        message += f"; write connection.{_FUNCTIONS[name]}"
+        place = "connection." if _FUNCTIONS[name].startswith(_OWN) else ""
+        message += f"; write {place}{_FUNCTIONS[name]}"
     raise AttributeError(message, name=name, obj=there)

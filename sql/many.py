@@ -27,6 +27,11 @@ def execute_many(session: Session, script: str, sets: Iterable[Parameters]) -> i
                 f"sets of parameters are a sequence, not {type(sets).__name__}",
                 hint="one set is given as [set]",
             )
+        if hasattr(sets, "__arrow_c_stream__") or hasattr(sets, "__array_interface__"):
+            raise errors.ProgrammingError(
+                f"sets of parameters are a sequence, not {type(sets).__name__}",
+                hint="append(table, data) takes frames and Arrow objects; an array has tolist()",
+            )
         given = sets if isinstance(sets, (list, tuple)) else list(sets)
         statements = split(script) if isinstance(script, str) else ()
         rows = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -43,11 +43,18 @@ def distribute(statements: Sequence[Statement], given: Parameters) -> list[Param
         if len(share) < statement.positional:
             raise _count_error(statement, len(share))
         used += statement.positional
-        shares.append([adapt(value) for value in share] or None)
+        shares.append([_adapted(value) for value in share] or None)
     if used < len(values) and statements:
         last = statements[-1]
         raise _count_error(last, len(values) - used + last.positional)
     return shares
+
+
+def _adapted(value: object) -> object:
+    try:
+        return adapt(value)
+    except RecursionError:
+        raise errors.DataError("a parameter is nested too deeply, or holds itself") from None
 
 
 _OF_VIEWS = "write the value into its query, or a condition where the view is read"
@@ -66,7 +73,7 @@ def _by_name(statements: Sequence[Statement], given: Mapping[str, Any]) -> list[
             raise _positional_error(statement)
         if not statement.names <= given.keys():
             raise _names_error(statement, given.keys())
-        shares.append({n: adapt(given[n]) for n in statement.names} or None)
+        shares.append({n: _adapted(given[n]) for n in statement.names} or None)
     if statements and given.keys() - {n for s in statements for n in s.names}:
         raise _names_error(statements[-1], given.keys())
     return shares
@@ -90,6 +97,10 @@ def _error(
     )
 
 
+_OTHER_STYLE = re.compile(r"%\((\w+)\)s|\{(\w+)\}|(?<![:\w])[:@](\w+)")
+"""Other drivers' `%(name)s`, `{name}`, `:name` and `@name`."""
+
+
 def _foreign(statement: Statement, message: str, at: int, length: int, hint: str) -> errors.Error:
     """A parameter in another driver's style."""
     position = statement.start + at
@@ -105,6 +116,10 @@ def _count_error(statement: Statement, given: int) -> errors.Error:
         at = next((t for t in tokens(statement.text) if t.text == "%"), None)
         if at is not None and statement.text[at.start + 1 : at.start + 2] in ("s", "("):
             return _foreign(statement, message, at.start, 2, "a parameter is written ? or $name")
+        other = _OTHER_STYLE.search(statement.text)
+        if other is not None and other[0][1:].isdecimal():
+            hint = "a parameter is written ? or $1"
+            return _foreign(statement, message, other.start(), len(other[0]), hint)
         return _error(statement, message, "leave the parameters out", 0)
     plural = "" if wanted == 1 else "s"
     message = f"the statement has {wanted} parameter{plural}, {given} given"
@@ -126,11 +141,10 @@ def _names_error(statement: Statement, given: Iterable[str]) -> errors.Error:
         names = ", ".join(sorted(statement.names))
         return _error(statement, message, hint or f"give a mapping with {names}", missing[0])
     message = f"the statement has no parameter ${', $'.join(surplus)}"
-    parts = list(tokens(statement.text))
-    for colon, word in itertools.pairwise(parts):
-        if colon.text == ":" and word.text in surplus and word.start == colon.start + 1:
-            hint = f"a parameter is written ${word.text}"
-            return _foreign(statement, message, colon.start, len(word.text) + 1, hint)
+    other = _OTHER_STYLE.search(statement.text)
+    if other is not None and (name := next(filter(None, other.groups()))) in surplus:
+        hint = f"a parameter is written ${name}"
+        return _foreign(statement, message, other.start(), len(other[0]), hint)
     close = near_miss(surplus[0], statement.names)
     hint = f"did you mean {close}?" if close else "leave it out"
     return _error(statement, message, hint, close)

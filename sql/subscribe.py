@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from math import isnan
 from time import monotonic
-from typing import Any
+from typing import Any, NoReturn
 
 from tidewheel.engine.arrow import empty, pa
 from tidewheel.planner.recompute import WEIGHT
@@ -95,8 +95,8 @@ class Subscription(Iterator[Update], AsyncIterator[Update]):
         if self._ready:
             self._check_open()
             return self._ready.popleft()
-        if timeout is not None and isnan(timeout):
-            raise errors.ProgrammingError(f"a timeout is a number of seconds, not {timeout}")
+        if timeout is not None and (not isinstance(timeout, (int, float)) or isnan(timeout)):
+            raise errors.ProgrammingError(f"a timeout is a number of seconds, not {timeout!r}")
         until = None if timeout is None else monotonic() + timeout
         changed = self._database.history.changed
         with changed:
@@ -141,6 +141,9 @@ class Subscription(Iterator[Update], AsyncIterator[Update]):
         with self._database.history.changed:
             self._database.history.readers.discard(self)
             self._database.history.wake()
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a Subscription cannot be pickled or copied: subscribe again")
 
     def __enter__(self) -> Subscription:
         return self

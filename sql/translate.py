@@ -9,6 +9,7 @@ import duckdb
 
 from tidewheel.planner.maintain import failed_view
 
+from ..engine.arrow import pa
 from ..engine.interruption import Interrupted
 from ..engine.operators.budget import RecursionLimitError
 from ..engine.state.memory import Excess
@@ -46,6 +47,11 @@ def translated(
         return session.interruption()
     if isinstance(error, MemoryError):
         return _full(f"out of memory: {error}" if isinstance(error, Excess) else "out of memory")
+    if isinstance(error, pa.ArrowInvalid) and "Recursion level" in str(error):
+        return errors.NotSupportedError(
+            "a value of the result is nested deeper than Arrow can tell",
+            hint="cast it to VARCHAR or JSON",
+        )
     report = diagnose.read(error)
     if report is None:
         return None

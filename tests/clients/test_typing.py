@@ -44,6 +44,6 @@ def test_strict_types(report: str) -> None:
 
 def test_mistakes_are_found(report: str) -> None:
     assert 'Revealed type is "tidewheel.sql.dbapi.Connection"' in report
-    assert '"int"; expected "str | PathLike[str]"' in report
+    assert '"int"; expected "str | bytes | PathLike[str]"' in report
     assert '"bytes"; expected "str"' in report
     assert '"Connection" has no attribute "nothing"' in report

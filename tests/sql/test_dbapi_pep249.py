@@ -1,13 +1,16 @@
 """PEP 249, line by line: what the public suite leaves out."""
 
+import copy
 import gc
 import inspect
+import pickle
 import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
 import tidewheel
@@ -423,6 +426,13 @@ def test_closing_while_another_thread_reads(connection: tidewheel.Connection) ->
         (lambda c: c.execute("select :a, b", {"a": 1}), r"\^\^\nHint: a parameter is written \$a"),
         (lambda c: c.execute("select %s", [1]), r"\^\^\nHint: a parameter is written \? or \$name"),
         (lambda c: c.execute("select %(a)s", [1]), r"a parameter is written \? or \$name"),
+        (lambda c: c.execute("select %(a)s", {"a": 1}), r"\^{5}\nHint: a parameter is written \$a"),
+        (lambda c: c.execute("select 1, @a", {"a": 1}), r"\^\^\nHint: a parameter is written \$a"),
+        (lambda c: c.execute("select {a}", {"a": 1}), r"\^\^\^\nHint: a parameter is written \$a"),
+        (lambda c: c.execute("select :1", [1]), r"\^\^\nHint: a parameter is written \? or \$1"),
+        (lambda c: c.executemany("select ?", pd.DataFrame({"a": [1]})), "append.table, data."),
+        (lambda c: setattr(c, "autocommit", None), "autocommit is True or False, not None"),
+        (lambda c: tidewheel.connect(autocommit="no"), "autocommit is True or False, not 'no'"),  # type: ignore[arg-type]
         (lambda c: c.execute("refresh materialized view v"), "there is no REFRESH"),
         (lambda c: c.subscribe("nope"), "there is no maintained view nope"),
     ],
@@ -433,6 +443,15 @@ def test_mistakes_have_a_cure(
     with pytest.raises(tidewheel.DatabaseError, match=message):
         call(connection)
     assert connection.execute("select 1").fetchall() == [(1,)]
+
+
+def test_nothing_is_pickled_or_copied(connection: tidewheel.Connection) -> None:
+    """What two copies would share, or a process would not have."""
+    connection.execute("create materialized view v as select 1 as a")
+    for kept in connection, connection.cursor(), connection.subscribe("v"):
+        for how in pickle.dumps, copy.copy, copy.deepcopy:
+            with pytest.raises(TypeError, match="cannot be pickled or copied"):
+                how(kept)  # type: ignore[operator]
 
 
 def test_no_hidden_name_is_suggested(connection: tidewheel.Connection) -> None:

@@ -84,6 +84,7 @@ VALUES: list[tuple[Any, ...]] = [
     ("interval", np.timedelta64(3, "s"), dt.timedelta(seconds=3)),
     ("timestamp", np.datetime64("nat"), None),
     ("double[]", np.array([1.5, 2.5]), [1.5, 2.5]),
+    ("blob", memoryview(b"abcd")[::2], b"ac"),
     ("integer[]", [np.int64(1)], [1]),
     ("integer", np.array(5), 5),
     ("integer", np.ma.masked, None),
@@ -94,6 +95,10 @@ VALUES: list[tuple[Any, ...]] = [
 ]
 
 
+RELEASED = memoryview(b"x")
+RELEASED.release()
+CIRCLE: list[object] = []
+CIRCLE.append(CIRCLE)
 # (a memoryview's repr has an address)
 IDS = [f"{c[0]}-{c[1]!r}"[:60].split(" at 0x")[0] for c in VALUES]
 
@@ -175,6 +180,14 @@ def test_names_of_fields_are_quoted_as_duckdb_does(connection: tidewheel.Connect
         ([{"a": {1}}], tidewheel.ProgrammingError, "set cannot be a parameter"),
         (np.datetime64("2020-01-01T00:00:00.123456789"), tidewheel.DataError, "does not fit"),
         (np.timedelta64(5, "M"), tidewheel.DataError, "does not fit"),
+        (
+            pd.Timestamp("2020-01-01 00:00:00.123456789"),
+            tidewheel.DataError,
+            "fit Python's datetime",
+        ),
+        ([pd.Timedelta(1)], tidewheel.DataError, "does not fit Python's timedelta"),
+        (RELEASED, tidewheel.ProgrammingError, "released memoryview"),
+        (CIRCLE, tidewheel.DataError, "nested too deeply, or holds itself"),
         (np.longdouble(1.5), tidewheel.ProgrammingError, "longdouble cannot be a parameter"),
         (dt.time(1, tzinfo=BERLIN), tidewheel.ProgrammingError, "no offset from UTC without a"),
     ],
@@ -217,6 +230,22 @@ def test_what_python_cannot_hold(connection: tidewheel.Connection) -> None:
         connection.execute("select interval '1000000000 days'").fetchall()
     text = connection.execute("select interval '1000000000 days'::varchar").fetchall()
     assert text == [("1000000000 days",)]
+
+
+def test_what_arrow_or_pandas_cannot_hold(connection: tidewheel.Connection) -> None:
+    deep: list[object] = []
+    for _ in range(100):
+        deep = [deep]
+    with pytest.raises(tidewheel.NotSupportedError, match="nested deeper"):
+        connection.execute("select ?", [deep]).fetchall()
+    for read in tidewheel.Cursor.df, tidewheel.Cursor.fetchnumpy:
+        cursor = connection.execute("select date '300000-01-01' as d")
+        with pytest.raises(tidewheel.DataError, match="300000"):
+            read(cursor)
+    cursor = connection.execute("select '2020-01-01'::timestamptz_ns as t")
+    assert cursor.description is not None
+    assert cursor.description[0][1] == "TIMESTAMPTZ_NS"
+    assert cursor.description[0][1] == tidewheel.DATETIME
 
 
 def test_constructors_of_values() -> None:

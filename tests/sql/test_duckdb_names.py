@@ -25,6 +25,8 @@ def con() -> Iterator[tidewheel.Connection]:
         ("fetchall", r"execute\(sql\)\.fetchall\(\)"),
         ("description", r"execute\(sql\)\.description$"),
         ("read_csv", r"FROM read_csv"),
+        ("row_factory", r"cursor\.description"),  # sqlite3's
+        ("isolation_level", "write autocommit"),
     ],
 )
 def test_of_a_connection(con: tidewheel.Connection, name: str, instead: str) -> None:
@@ -41,6 +43,18 @@ def test_of_a_cursor(con: tidewheel.Connection, name: str, instead: str) -> None
         getattr(con.execute("SELECT 1"), name)
     assert f"write {instead}" in str(caught.value)
     assert hasattr(con.cursor(), instead.rstrip("()"))
+
+
+def test_what_is_not_there_is_not_set_either(con: tidewheel.Connection) -> None:
+    for owner, name in (
+        (con, "row_factory"),
+        (con, "isolation_level"),
+        (con.cursor(), "row_factory"),
+    ):
+        with pytest.raises(AttributeError):
+            setattr(owner, name, None)
+    with pytest.raises(AttributeError, match=r"write a macro: execute"):
+        getattr(con.cursor(), "create_function")  # noqa: B009
 
 
 def test_other_names_are_python_s(con: tidewheel.Connection) -> None:

@@ -217,6 +217,8 @@ def test_what_is_no_timeout_and_no_epoch(connection: tidewheel.Connection) -> No
     assert subscription.read(-1) is None
     with pytest.raises(tidewheel.ProgrammingError, match="number of seconds, not nan"):
         subscription.read(float("nan"))
+    with pytest.raises(tidewheel.ProgrammingError, match="number of seconds, not '1'"):
+        subscription.read("1")  # type: ignore[arg-type]
     with pytest.raises(tidewheel.ProgrammingError, match="whole number, not True"):
         connection.subscribe("v", True)
 
