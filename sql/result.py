@@ -42,8 +42,9 @@ class Result:
     While it is `open` it keeps the connection from running anything else. `buffer()` reads the
     rest into memory, and beyond `BUFFER_BYTES` into a temporary file. `guard` surrounds each
     read from the connection: it watches for Ctrl-C and translates errors. `lock` is the
-    connection's: another thread's statement may set the result aside at any time. `count` is told
-    how many rows were read from the connection.
+    connection's: another thread's statement may set the result aside at any time. What is set aside
+    is read without it, by DuckDB's threads, too, while they run a statement of that very connection
+    over a reader of these rows. `count` is told how many rows were read from the connection.
     """
 
     def __init__(
@@ -59,6 +60,8 @@ class Result:
         # (what is complete asks nothing of the connection)
         self._guard = nullcontext if getattr(stream, "complete", False) else guard
         self._lock = lock
+        self._kept = threading.RLock()
+        """For what is set aside; taken after `lock` where both are."""
         self._count = count
         self._held: deque[pa.RecordBatch] = deque()
         self._spilled: pa.RecordBatchReader | None = None
@@ -87,24 +90,30 @@ class Result:
 
     def next_batch(self) -> pa.RecordBatch | None:
         """The next batch that is not empty; None at the end."""
-        with self._lock:
-            if self._given_up:
-                raise errors.ProgrammingError(
-                    "these rows were given up before their end",
-                    hint="their cursor or connection was closed, or the cursor ran something else",
-                )
-            if self._held:
-                return self._held.popleft()
-            if self._spilled is not None:
-                try:
-                    return self._spilled.read_next_batch()
-                except StopIteration:
-                    self._spilled = None
-                    self.close()
-            if self._error is not None:
-                error, self._error = self._error, None
-                raise error
-            return self._pull()
+        with self._kept:
+            if self.stream is None:
+                return self._set_aside()
+        with self._lock, self._kept:
+            return self._set_aside() or self._pull()
+
+    def _set_aside(self) -> pa.RecordBatch | None:
+        if self._given_up:
+            raise errors.ProgrammingError(
+                "these rows were given up before their end",
+                hint="their cursor or connection was closed, or the cursor ran something else",
+            )
+        if self._held:
+            return self._held.popleft()
+        if self._spilled is not None:
+            try:
+                return self._spilled.read_next_batch()
+            except StopIteration:
+                self._spilled = None
+                self.close()
+        if self._error is not None:
+            error, self._error = self._error, None
+            raise error
+        return None
 
     def next_rows(self) -> list[tuple[Any, ...]] | None:
         """The next rows as Python values, where the stream has such; None: read a batch."""
@@ -175,6 +184,10 @@ class Result:
 
     def buffer(self) -> None:
         """Read the rest, so that the connection is free; an error is kept for the rows' reader."""
+        with self._kept:
+            self._buffer()
+
+    def _buffer(self) -> None:
         size = 0
         writer: pa.RecordBatchStreamWriter | None = None
         try:
@@ -201,13 +214,14 @@ class Result:
 
     def close(self) -> None:
         """Give up all that is not yet read; who reads it still, as Arrow, is told."""
-        self._given_up |= self.open or bool(self._held) or self._spilled is not None
-        self._close_stream()
-        self._held.clear()
-        self._spilled = None
-        if self._file is not None:
-            self._file.close()
-            self._file = None
+        with self._kept:
+            self._given_up |= self.open or bool(self._held) or self._spilled is not None
+            self._close_stream()
+            self._held.clear()
+            self._spilled = None
+            if self._file is not None:
+                self._file.close()
+                self._file = None
 
 
 def _next(stream: Stream) -> pa.RecordBatch | None:

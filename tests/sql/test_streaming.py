@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
+from typing import Any
 
 import pytest
 
@@ -97,3 +99,22 @@ def test_a_reader_that_outlives_python_says_nothing(closed: str) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stderr == ""
+
+
+def test_a_statement_reads_what_the_same_connection_streams() -> None:
+    """DuckDB asks for the rows in a thread of its own, while the statement has the connection."""
+    con = tidewheel.connect()
+    found: list[Any] = []
+
+    def run() -> None:
+        reader = con.execute("from range(300000)").to_arrow_reader()
+        reader.read_next_batch()
+        con.register("rows", reader)
+        con.execute("create table t as from rows")
+        found.extend(con.execute("select max(range) from t").fetchall())
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(20)
+    assert found == [(299_999,)]
+    con.close()
