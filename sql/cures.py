@@ -15,6 +15,9 @@ class Cure(NamedTuple):
 
 _INDEXES = "FROM duckdb_indexes() lists indexes"
 _CURES = {
+    r"Unimplemented type for cast \((.*) -> \1\[\]\)$": Cure(
+        "one side is a list, the other a value: x IN ? takes a list without parentheses"
+    ),
     r"cannot start a transaction within a transaction": Cure(
         "COMMIT or ROLLBACK first: one transaction has none inside", 0
     ),

@@ -23,6 +23,8 @@ def register(session: Session, name: str, frame: object) -> None:
         )
     with session.guard(NO_STATEMENT):
         session.check_open()
+        if frame is None:
+            raise errors.ProgrammingError("a frame is a DataFrame, an Arrow object …, not None")
         session.make_way()
         if name not in session.frames and name.lower() in map(str.lower, session.catalog.names()):
             raise errors.ProgrammingError(
@@ -70,6 +72,10 @@ def scan(session: Session, script: str) -> None:
 
 def unregister(session: Session, name: str) -> None:
     """Forget a registered frame."""
+    if not isinstance(name, str):
+        raise errors.ProgrammingError(
+            f"the name of a frame is text (str), not {type(name).__name__}"
+        )
     with session.guard(NO_STATEMENT):
         session.check_open()
         session.make_way()

@@ -431,6 +431,10 @@ def test_closing_while_another_thread_reads(connection: tidewheel.Connection) ->
         (lambda c: c.execute("select {a}", {"a": 1}), r"\^\^\^\nHint: a parameter is written \$a"),
         (lambda c: c.execute("select :1", [1]), r"\^\^\nHint: a parameter is written \? or \$1"),
         (lambda c: c.executemany("select ?", pd.DataFrame({"a": [1]})), "append.table, data."),
+        (lambda c: c.execute("begin immediate"), r"\^\nHint: leave it out: a transaction sees"),
+        (lambda c: c.execute("select 1 where 1 in (?)", [[1]]), "Hint: .* without parentheses"),
+        (lambda c: c.register("q", None), "not None"),
+        (lambda c: c.unregister(None), "the name of a frame is text .str., not NoneType"),
         (lambda c: setattr(c, "autocommit", None), "autocommit is True or False, not None"),
         (lambda c: tidewheel.connect(autocommit="no"), "autocommit is True or False, not 'no'"),  # type: ignore[arg-type]
         (lambda c: c.execute("refresh materialized view v"), "there is no REFRESH"),
