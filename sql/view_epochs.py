@@ -80,7 +80,14 @@ class Epochs(Rollback):
         return outcome
 
     def _behind(self, text: str) -> Sequence[str]:
-        """The plain views and macros that a statement depends on, if it names any."""
+        """The plain views and macros that a statement depends on, if it names any.
+
+        And what can be read once, which is of no more use a second time than what is volatile.
+        """
+        frames = self.host.frames.items()
+        once = {n.lower() for n, f in frames if isinstance(f, pa.RecordBatchReader)}
+        if once and not view_text.names_of(tokens(text)).isdisjoint(once):
+            return ("SELECT random()",)
         names, keys = self._names(), self._keys()
         views = (r.name.lower() for r in names.relations if r.kind == "view" and r.key not in keys)
         if view_text.names_of(tokens(text)).isdisjoint({*names.macros, *views}):

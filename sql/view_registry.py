@@ -82,8 +82,8 @@ class Host(Protocol):
 
     catalog: Catalog
     database: Database
-    writes: bool
-    """May it write to a file?"""
+    frames: dict[str, object]
+    writes: bool  # to a file
     in_transaction: bool
     interrupted: threading.Event
     limit: TimeLimit

@@ -118,3 +118,17 @@ def test_a_statement_reads_what_the_same_connection_streams() -> None:
     thread.join(20)
     assert found == [(299_999,)]
     con.close()
+
+
+def test_a_change_reads_a_reader_once() -> None:
+    """Views or not: to tell what an UPDATE changes its FROM was read twice."""
+    with tidewheel.connect() as con:
+        con.execute("create table t as select range as a, 0 as b from range(10)")
+        con.execute(
+            "create materialized view v as select b, count(*) as n from t group by b; from v"
+        )
+        con.register("rows", con.execute("select range as a from range(3)").to_arrow_reader())
+        changed = con.execute("update t set b = 1 from rows where rows.a = t.a returning t.a")
+        assert sorted(changed.fetchall()) == [(0,), (1,), (2,)]
+        assert sorted(con.execute("from v").fetchall()) == [(0, 7), (1, 3)]
+        assert con.execute("verify view v").fetchall() == []
