@@ -191,8 +191,8 @@ def explained(
 ) -> errors.Error:
     """The error without a place in a text that is not the user's, and with the column's name."""
     error.line = error.column = error.source_line = None
-    if isinstance(error, errors.IntegrityError):
-        return error
+    if isinstance(error, (errors.IntegrityError, errors.OperationalError)):
+        return error  # (after a full disk DuckDB may take no further statement)
     with connection.cursor() as apart:  # the transaction that failed takes no statement
         apart.register(NAME, rows)
         for column, kind, value in insert.columns:
