@@ -10,12 +10,15 @@ headers are read by the descriptor that DuckDB has: to close another one would e
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import os
+import struct
+import zlib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 import duckdb
 
@@ -24,8 +27,10 @@ from tidewheel.engine.arrow import pa
 if TYPE_CHECKING:
     from tidewheel.planner.maintain import MaintainedView
 
-_MAGIC: Final = b"twkept01"
+_MAGIC: Final = b"twkept02"
 """The end of such a file, and the version of what is in it."""
+_END: Final = struct.Struct("<QI8s")
+"""Where the index begins, its checksum, and the mark."""
 _HEADERS: Final = 3 * 4096
 """Bytes of DuckDB's headers: the main one, and two that checkpoints write in turns."""
 _LOGS: Final = ".wal", ".wal.checkpoint", ".wal.recovery"
@@ -72,6 +77,20 @@ class Kept:
     seconds: float = 0.0
 
 
+class _Checked(io.RawIOBase):
+    """What is written to a file, and its checksum."""
+
+    def __init__(self, out: BinaryIO) -> None:
+        self._out, self.sum = out, 0
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, given: Any) -> int:
+        self.sum = zlib.crc32(given, self.sum)
+        return self._out.write(given)
+
+
 class KeptRows:
     """What is kept for one file. Hold its write lock, or have nobody else use it, to write."""
 
@@ -95,14 +114,16 @@ class KeptRows:
 
     def _index(self) -> dict[str, Any]:
         with open(self.path, "rb") as kept:
-            kept.seek(-16, os.SEEK_END)
+            kept.seek(-_END.size, os.SEEK_END)
             end = kept.tell()
-            at, magic = kept.read(8), kept.read(8)
+            start, check, magic = _END.unpack(kept.read())
             if magic != _MAGIC:
                 raise ValueError("another file, or one that was not written to its end")
-            start = int.from_bytes(at, "little")
             kept.seek(start)
-            found: dict[str, Any] = json.loads(kept.read(end - start))
+            index = kept.read(end - start)
+            if zlib.crc32(index) != check:
+                raise ValueError("a disk, or somebody, has changed it")
+            found: dict[str, Any] = json.loads(index)
             return found
 
     def reads(self, token: str, sql: str) -> frozenset[str] | None:
@@ -127,6 +148,8 @@ class KeptRows:
         try:
             whole = pa.memory_map(self.path).read_buffer()
             stream = whole.slice(entry["at"], entry["bytes"])
+            if zlib.crc32(memoryview(stream)) != entry["check"]:
+                raise pa.ArrowInvalid("a disk, or somebody, has changed it")
             return Kept(view, pa.ipc.open_stream(stream).read_all(), entry["seconds"])
         except (OSError, pa.ArrowException):
             self._found = {}
@@ -146,15 +169,16 @@ class KeptRows:
                     if kept.rows is not None:
                         out.write(bytes(-out.tell() % _ALIGNED))
                         at = out.tell()
-                        with pa.ipc.new_stream(out, kept.rows.schema) as stream:
+                        checked = _Checked(out)
+                        with pa.ipc.new_stream(checked, kept.rows.schema) as stream:
                             stream.write_table(kept.rows)
                         size = out.tell() - at
-                        entry |= {"at": at, "bytes": size, "seconds": kept.seconds}
+                        entry |= {"at": at, "bytes": size, "check": checked.sum}
+                        entry["seconds"] = kept.seconds
                     views[view.token] = entry
                 start = out.tell()
-                index = {"file": now, "by": _by(), "views": views}
-                out.write(json.dumps(index).encode())
-                out.write(start.to_bytes(8, "little") + _MAGIC)
+                index = json.dumps({"file": now, "by": _by(), "views": views}).encode()
+                out.write(index + _END.pack(start, zlib.crc32(index), _MAGIC))
                 out.flush()
                 os.fsync(out.fileno())  # else a power cut may leave a file with holes
             os.replace(made, self.path)
@@ -164,9 +188,10 @@ class KeptRows:
             raise
 
     def forget(self) -> None:
-        """Nothing is kept that holds: take the file away."""
-        with suppress(OSError):
-            os.unlink(self.path)
+        """Nothing is kept that holds: take the file away, and what a kill has left of another."""
+        for path in (self.path, f"{self.path}.new"):
+            with suppress(OSError):
+                os.unlink(path)
 
 
 def _by() -> list[str]:

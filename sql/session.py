@@ -91,7 +91,12 @@ class Session:
             self._duckdb = opening.connect(database, read_only, config, safe_mode, self.settings)
         self.catalog = Catalog(lambda: self.unwritten, self.lock)
         self.database = Database.of(database)
-        self.views = Views(self, _plan_view)
+        try:
+            with self.guard(NO_STATEMENT):
+                self.views = Views(self, _plan_view)
+        except BaseException:
+            self._duckdb.close()  # whoever looks at the error later must not hold the file
+            raise
         self.known_rows = KnownRows(self)
         sigint.hold()
         forked.sessions.add(self)

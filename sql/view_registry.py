@@ -177,8 +177,12 @@ class Registry:
             functions.nothing_made(host.connection)
         with self.database.reading:
             if not self.database.loaded:
+                try:
+                    self._load(self.database.maintainer)
+                except BaseException:
+                    self.database.leave(self)
+                    raise
                 self.database.loaded = True
-                self._load(self.database.maintainer)
                 self.database.writer.start()
                 if self.database.kept is not None:
                     self.database.kept.state = self.database.state

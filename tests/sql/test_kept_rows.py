@@ -143,7 +143,7 @@ def test_another_file_of_the_name(file: Path, runs: list[str], tmp_path: Path) -
     assert rows(file) == [(1, 7), (3, 14)]
 
 
-@pytest.mark.parametrize("left", [b"", b"twkept01", b"x" * 100, 40, -20])
+@pytest.mark.parametrize("left", [b"", b"twkept02", b"x" * 100, 40, -20])
 def test_a_broken_file_is_none(left: bytes | int, file: Path, runs: list[str]) -> None:
     kept = Path(f"{file}.tidewheel")
     kept.write_bytes(left if isinstance(left, bytes) else kept.read_bytes()[:left])
@@ -151,6 +151,20 @@ def test_a_broken_file_is_none(left: bytes | int, file: Path, runs: list[str]) -
     assert runs == ["v"]
     assert rows(file) == [(1, 7), (3, 4)]
     assert runs == ["v"]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_changed_bytes_are_told(seed: int, file: Path, runs: list[str]) -> None:
+    kept, rng = Path(f"{file}.tidewheel"), random.Random(seed)
+    whole = kept.read_bytes()
+    with tidewheel.connect(file, read_only=True) as con:
+        wanted = con.execute(ROWS).fetchall()
+    for _ in range(15):
+        garbled = bytearray(whole)
+        garbled[rng.randrange(len(whole))] ^= 1 << rng.randrange(8)
+        kept.write_bytes(garbled)
+        assert rows(file, read_only=True) == wanted
+    assert runs
 
 
 def test_where_nothing_can_be_written(file: Path, runs: list[str]) -> None:
@@ -300,3 +314,22 @@ def test_random_ends(seed: int, tmp_path: Path, runs: list[str]) -> None:
                 if how in ("write", "both"):
                     for one in some:
                         con.execute(one)
+
+
+def test_views_of_a_file_that_was_cut_off_are_there_once_it_is_whole(tmp_path: Path) -> None:
+    path = tmp_path / "cut.db"
+    with tidewheel.connect(path) as con:
+        con.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, k INTEGER, x INTEGER)")
+        con.execute("INSERT INTO t SELECT i, i % 3, i FROM range(100) r(i)")
+        con.execute(VIEW)
+    whole = path.read_bytes()
+    wanted, told = rows(path), []
+    for cut in range(len(whole) - 4096, 3 * 4096, -131072):  # it may open, and tell of no views
+        path.write_bytes(whole[:cut])
+        try:
+            tidewheel.connect(path).close()
+        except tidewheel.OperationalError as error:
+            told.append(error)  # whoever keeps it does not keep the file
+        path.write_bytes(whole)
+        assert rows(path) == wanted
+    assert told
