@@ -270,6 +270,8 @@ class Capture:
         alias = quoted(unquoted(name))  # the target's, or its own name
         condition = cut.text[where:end] if where is not None else ""
         if source is not None:
+            if cut.names(unquoted(name).lower(), source, where if where is not None else end):
+                return self._compare(cut.text, params, [target])  # DuckDB takes SET's to be theirs
             others = cut.text[source + len("FROM") : where if where is not None else end]
             condition = (
                 f"WHERE {alias}.rowid IN (SELECT {alias}.rowid FROM {table}, {others} {condition})"

@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
+from tidewheel.sql.reserved import RESERVED
 from tidewheel.sql.statements import Token, respelled, tokens
+from tidewheel.sql.view_text import unquoted
 
 _VOLATILE = {"random", "uuid", "gen_random_uuid", "uuidv4", "uuidv7", "nextval", "setseed"}
 _VOLATILE |= {"currval", "setval", "current_query", "current_query_id"}
@@ -44,6 +46,16 @@ class Text:
                 return token.start
             previous = here
         return None
+
+    def names(self, name: str, begin: int, end: int) -> bool:
+        """Is a table between two offsets called `name`, in lower case? Not one with an alias."""
+        parts = [t for t in self.tokens if begin <= t.start < end]
+        for token, behind in zip(parts, [*parts[1:], None], strict=True):
+            if unquoted(token).lower() == name:
+                word = "," if behind is None else behind.text.lower()
+                if word in RESERVED - {"as"} or not (word[0].isalpha() or word[0] in '._"'):
+                    return True
+        return False
 
     def volatile(self) -> bool:
         """Does it call, or read, what may be another each time?"""

@@ -343,6 +343,7 @@ class Epochs(Rollback):
         for key, view in before.items():
             if key not in after or (after[key] is not view and key not in self._anew):
                 replaced = True
+                self.database.lapsed.discard(key)
                 self.database.history.broken[key] = self.database.epoch
                 if view.token in self._registered and view.token not in tokens:
                     del self._registered[view.token]

@@ -99,7 +99,10 @@ class Rollback(Reading):
 
     def _recover(self, lapsed: set[str]) -> None:
         current = not self.host.in_transaction or not self._behind_others
-        for key in [v.key for v in self._maintainer.ordered() if v.key in lapsed]:
+        there = self.database.maintainer.views  # a transaction may have dropped or replaced some
+        here = [v.key for v in self._maintainer.ordered() if there.get(v.key) is v]
+        here = [key for key in here if key in lapsed]
+        for key in here:
             try:
                 long_enough = self.host.limit.longer(self._maintainer.views[key].too_short)
                 if self._changes or not current or not long_enough:
@@ -110,7 +113,7 @@ class Rollback(Reading):
                 if self.host.interrupted.is_set():
                     raise  # the next change goes on from here
                 self.database.break_off([key])
-        lapsed.clear()
+        lapsed.difference_update(here)
 
     def _pin(self, changed: Iterable[str]) -> None:
         """Keep the rows of views that are about to change for those who read in the meantime."""

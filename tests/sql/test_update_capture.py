@@ -313,3 +313,32 @@ def test_volatile_macros_with_quotes_in_their_names() -> None:
             assert con.execute("VERIFY VIEW v").fetchall() == []
         with pytest.raises(tidewheel.Error, match="can't call z\"z"):
             con.execute('CREATE MATERIALIZED VIEW w AS SELECT a, "z""z"() AS r FROM t')
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE t SET x = t.y FROM u t WHERE t.id = t.k",
+        'UPDATE t SET x = y FROM u AS "T", range(2) AS r WHERE id = k',
+        "UPDATE t AS u SET x = u.y FROM u WHERE id = k",
+        "UPDATE t AS u SET x = 9 FROM t WHERE t.id = u.id AND t.x = 1",
+        "UPDATE t SET x = 9 FROM t AS u WHERE t.id = u.id AND u.x = 1",
+        "UPDATE t SET x = 9 FROM t u JOIN u t ON u.x = t.y WHERE true",
+    ],
+)
+@pytest.mark.parametrize("begin", ["", "BEGIN; INSERT INTO t VALUES (3, 1)"])
+def test_a_table_beside_the_target_of_its_name(
+    con: tidewheel.Connection, begin: str, statement: str
+) -> None:
+    """DuckDB takes it; a SELECT from both would be ambiguous."""
+    tables = "CREATE TABLE u (k INTEGER, y INTEGER); INSERT INTO u VALUES (1, 5), (3, 2)"
+    con.execute(f"{tables}; FROM v")
+    with duckdb.connect() as plain:
+        plain.execute("CREATE TABLE t (id INTEGER, x INTEGER); INSERT INTO t VALUES (1, 1), (2, 2)")
+        plain.execute(tables)
+        for text in (begin, statement, "COMMIT") if begin else (statement,):
+            con.execute(text)
+            plain.execute(text)
+        wanted = sorted(plain.execute("FROM t").fetchall())
+    assert sorted(con.execute("FROM t").fetchall()) == wanted
+    assert con.execute("VERIFY VIEW v").fetchall() == []

@@ -534,3 +534,18 @@ def test_what_is_known_of_the_catalog_holds_over_transactions_of_rows() -> None:
         con.execute("ROLLBACK")
         con.execute("CREATE MATERIALIZED VIEW w AS SELECT thrice(a) AS b FROM t")
         assert con.execute("FROM w").fetchall() == [(3,)] * 3
+
+
+def test_a_view_that_a_failed_change_emptied_comes_back_with_its_drop() -> None:
+    """It is filled again before the next change, which it may refuse."""
+    with tidewheel.connect() as con:
+        con.execute("CREATE TABLE t (a INTEGER); INSERT INTO t VALUES (1)")
+        con.execute("CREATE MATERIALIZED VIEW v AS SELECT error('none') AS e FROM t WHERE a = 0")
+        for after in "ROLLBACK", "CREATE MATERIALIZED VIEW v AS FROM t; ROLLBACK":
+            with pytest.raises(tidewheel.Error, match="none"):
+                con.execute("INSERT INTO t VALUES (0)")
+            con.execute(f"BEGIN; DROP MATERIALIZED VIEW v; INSERT INTO t VALUES (0); {after}")
+        with pytest.raises(tidewheel.Error, match="none"):
+            con.execute("INSERT INTO t VALUES (0)")
+        con.execute("DROP MATERIALIZED VIEW v; INSERT INTO t VALUES (0)")
+        assert con.execute("FROM t ORDER BY a").fetchall() == [(0,), (1,)]
