@@ -2,6 +2,8 @@
 
     SELECT role, n FROM allowed WHERE user = ? AND thing = 7
     FROM allowed WHERE user = 'ann'
+    SELECT 1 FROM allowed WHERE user = ? LIMIT 1      SELECT count(*) FROM allowed WHERE user = ?
+    SELECT EXISTS (FROM allowed WHERE user = ?) AS known
 
 To send such a query through DuckDB takes ten times as long, and it looks at all rows of the view.
 Whatever is not surely of this form, or of columns that are no integers, texts or dates, is
@@ -13,7 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
 import duckdb
@@ -41,15 +43,31 @@ if TYPE_CHECKING:
     from tidewheel.sql.view_reading import Reading
 
 _EQUAL = rf"{NAME}\s*=\s*{VALUE}"
-_PATTERN = re.compile(
-    rf"\s*(?:SELECT\s+(?:\*|(?P<items>{NAME}(?:\s*,\s*{NAME})*))\s+)?"
+_ITEMS = rf"\*|(?P<items>{NAME}(?:\s*,\s*{NAME})*)"
+_ONE = r"1|TRUE"
+_FROM = (
     rf"FROM\s+(?P<view>{NAME}(?:\.{NAME}){{0,2}})\s+"
-    rf"WHERE\s+(?P<where>{_EQUAL}(?:\s+AND\s+{_EQUAL})*)\s*",
-    FLAGS,
+    rf"WHERE\s+(?P<where>{_EQUAL}(?:\s+AND\s+{_EQUAL})*)(?P<limit>\s+LIMIT\s+1)?\s*"
 )
+_AS = rf"(?:\s+AS\s+{NAME})?"
 _PART = re.compile(rf"({NAME})\s*=\s*({VALUE})", FLAGS)
 _LONGEST = 2048
 _KEPT = 256
+
+
+@cache
+def _patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """Of rows, or one for each of them, or their number; of whether there are any.
+
+    (They take 2 ms to compile, and who has no views needs none.)
+    """
+    counted = rf"count\s*\(\s*\*\s*\){_AS}"
+    rows = rf"\s*(?:SELECT\s+(?:(?P<one>(?:{_ONE}){_AS})|(?P<count>{counted})|{_ITEMS})\s+)?{_FROM}"
+    exists = (  # (without a name it is called as it is written)
+        rf"\s*SELECT\s+EXISTS\s*\(\s*(?:SELECT\s+(?:(?P<one>{_ONE})|{_ITEMS})\s+)?{_FROM}\)"
+        rf"\s+AS\s+(?P<name>{NAME})\s*"
+    )
+    return re.compile(rows, FLAGS), re.compile(exists, FLAGS)
 
 
 @dataclass(frozen=True)
@@ -61,6 +79,12 @@ class _Form:
     """As they are written; empty for all columns."""
     columns: tuple[str, ...]
     """In lower case."""
+    told: str = ""
+    """Of the rows, in place of their columns: `one`, `count` or `exists`."""
+    written: str = ""
+    """What is selected then, of which the answer's column has its name."""
+    first: bool = False
+    """Is it the first one alone?"""
 
 
 @dataclass
@@ -77,6 +101,8 @@ class _Known:
     """Types of what is compared."""
     schema: pa.Schema | None = None
     """Of DuckDB's answer."""
+    told: list[ColumnType] = field(default_factory=list)
+    """The type of what is told of the rows."""
 
 
 class PointReads:
@@ -106,16 +132,41 @@ class PointReads:
         found = None if row is None else views.found(known.key, known.columns, row)
         if found is None:
             return None
+        if form.told:
+            (kind,) = known.told
+            column = kind.dump(kind.of(_told(form, found.num_rows)))
+            return pa.Table.from_arrays([column], schema=known.schema)
         rows = found.select(known.items).rename_columns(known.schema.names)
         return rows if known.schema.equals(rows.schema, True) else None
+
+
+def _told(form: _Form, rows: int) -> list[int | bool]:
+    """What is said of so many rows."""
+    if form.told == "count":
+        return [rows]
+    if form.told == "exists":
+        return [rows > 0]
+    one = 1 if form.written[0] == "1" else True
+    return [one] * (min(rows, 1) if form.first else rows)
 
 
 @lru_cache(_KEPT)
 def _cut(text: str) -> tuple[_Form, tuple[str, ...]] | None:
     """The form of a text, and its values as they are written; None if it has another one."""
-    cut = _PATTERN.fullmatch(text) if is_text(text) else None
-    if cut is None:
+    if not is_text(text):
         return None
+    of_rows, of_any = _patterns()
+    cut, told, written = of_rows.fullmatch(text), "", ""
+    if cut is not None:
+        told = next((what for what in ("one", "count") if cut[what]), "")
+        written = cut[told] if told else ""
+        if cut["limit"] and not told:
+            return None  # which row, DuckDB tells
+    else:
+        cut = of_any.fullmatch(text)
+        if cut is None:
+            return None
+        told, written = "exists", cut["name"]
     items, view = names(cut["items"] or ""), names(cut["view"])
     parts = _PART.findall(cut["where"])
     columns = [name for name, _ in parts]
@@ -124,7 +175,9 @@ def _cut(text: str) -> tuple[_Form, tuple[str, ...]] | None:
     named = tuple(map(name_of, columns))
     if len(set(named)) < len(named) or BARE & {*named, *map(name_of, items)}:
         return None
-    return _Form(tuple(view), tuple(items), named), tuple(value for _, value in parts)
+    first = cut["limit"] is not None
+    form = _Form(tuple(view), tuple(items), named, told, written, first)
+    return form, tuple(value for _, value in parts)
 
 
 def _learned(form: _Form, version: object, views: Reading) -> _Known:
@@ -137,7 +190,11 @@ def _learned(form: _Form, version: object, views: Reading) -> _Known:
         return known
     try:
         whole = views.host.table(f"FROM {view.quoted} LIMIT 0").schema
-        query = f"SELECT {', '.join(form.items) or '*'} FROM {view.quoted} LIMIT 0"
+        selected = form.written or ", ".join(form.items) or "*"
+        if form.told == "exists":
+            query = f"SELECT EXISTS (FROM {view.quoted} LIMIT 0) AS {form.written}"
+        else:
+            query = f"SELECT {selected} FROM {view.quoted} LIMIT 0"
         schema = views.host.table(query).schema
         (collation,) = views.host.table("SELECT current_setting('default_collation')")[0]
         collated = collation.as_py() or views.collations(view)
@@ -153,6 +210,7 @@ def _learned(form: _Form, version: object, views: Reading) -> _Known:
         return known
     known.kinds = [column_type(whole.types[i]) for i in known.columns]
     known.items = [place[name] for name in items] or list(range(len(place)))
+    known.told = [column_type(schema.types[0])] if form.told else []
     known.schema, known.key = schema, view.key
     return known
 

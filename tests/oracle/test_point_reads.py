@@ -85,8 +85,12 @@ def query(rng: random.Random, name: str) -> tuple[str, Any]:
     asked = rng.sample(COLUMNS[name], rng.choice([1, 1, 1, 2]))
     values = [rng.choice(ASKED) for _ in asked]
     items = rng.choice(["*", *(", ".join(rng.sample(COLUMNS[name], n)) for n in (1, 2)), ""])
+    told = rng.choice(["", "", "", "1", "true", "1 AS known", "count(*)", 'Count ( * ) AS "N n"'])
     text = f"FROM {name} WHERE {' AND '.join(f'{c} = ?' for c in asked)}"
-    text = f"SELECT {items} {text}" if items else text
+    text += rng.choice(["", " LIMIT 1"]) if told else ""
+    text = f"SELECT {told or items} {text}" if told or items else text
+    if rng.random() < 0.15:
+        text = f"SELECT EXISTS ({text}) AS known"
     if rng.random() < 0.3:
         for i in range(len(values)):
             text = text.replace("?", f"$v{i}", 1)
@@ -197,7 +201,12 @@ def test_names_that_come_later(con) -> None:
 
 
 def test_what_is_no_column_of_the_view(con) -> None:
-    for sql in ("SELECT m FROM v WHERE s = 'a'", "FROM v WHERE m = 1", "FROM w WHERE s = 'a'"):
+    for sql in (
+        "SELECT m FROM v WHERE s = 'a'",
+        "SELECT EXISTS (SELECT m FROM v WHERE n = 1) AS e",
+        "FROM v WHERE m = 1",
+        "FROM w WHERE s = 'a'",
+    ):
         with pytest.raises(tidewheel.ProgrammingError):
             con.execute(sql)
     assert asked(con, "SELECT current_date FROM v WHERE s = 's1'")[0][0].year > 2000
