@@ -11,6 +11,7 @@ A node refuses, when it is made, a child that lacks a column that it refers to (
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -280,6 +281,10 @@ class TopK(Node):
         self._set_schema(self.input.schema)
 
 
+# FROM before anything but a query, VALUES, a list or a series of numbers or times
+_READS = re.compile(r"\bfrom\b\s+(?!\(|(?:unnest|range|generate_series)\s*\()", re.IGNORECASE)
+
+
 @dataclass(frozen=True)
 class Block(Node):
     """A piece of SQL kept whole: `sql` reads its inputs by the names in `aliases`.
@@ -300,6 +305,11 @@ class Block(Node):
         if len(self.inputs) != len(self.aliases):
             raise PlanError("Block: inputs and aliases differ in length")
         self._set_schema(self.columns)
+
+    @property
+    def constant(self) -> bool:
+        """Does it read nothing: VALUES, a list, a series of numbers?"""
+        return bool(self.columns) and not (self.inputs or self.scans or _READS.search(self.sql))
 
 
 RecPart = Literal["delta", "all", "old"]

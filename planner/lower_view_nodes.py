@@ -72,15 +72,9 @@ def _scan(low: ViewLowering, node: L.Scan) -> Stream:
     return Stream(low.circuit, placed, node.columns)
 
 
-# FROM before anything but a query, VALUES, a list or a series of numbers or times
-_READS = re.compile(r"\bfrom\b\s+(?!\(|(?:unnest|range|generate_series)\s*\()", re.IGNORECASE)
-
-
 @lowers(L.Block)
 def _block(low: ViewLowering, node: L.Block) -> Stream:
-    if node.inputs or node.scans or not node.columns:
-        raise NoDeltaRule(node.reason or "SQL that is kept whole")
-    if _READS.search(node.sql):
+    if not node.constant:
         raise NoDeltaRule(node.reason or "SQL that is kept whole")
     types = low.run.arrow([c.type for c in node.columns])
     schema = Schema((c.name for c in node.columns), types)

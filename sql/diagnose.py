@@ -127,17 +127,19 @@ def translate(
         message, position, length, hint = syntax_errors.told(
             statement, message, position, length, hint
         )
-    if (known := cure(message)) is not None:
+    step = None
+    if report.kind == "Conversion" and position is None and mentions_recursion(statement.text):
+        from .step_types import misfit  # it is rare
+
+        step = misfit(statement.text, str(error))
+    if step is not None:
+        position, length, cast_it = step
+        hint = hint or cast_it
+    elif (known := cure(message)) is not None:
         hint = known.hint
         words = [t for t in islice(tokens(statement.text), 8) if t.text.upper() not in _IF]
         if position is None and known.word is not None and known.word < len(words):
             position, length = words[known.word].start, len(words[known.word].text)
-    if report.kind == "Conversion" and position is None and mentions_recursion(statement.text):
-        from .step_types import misfit  # it is rare
-
-        if (step := misfit(statement.text, str(error))) is not None:
-            position, length, cast_it = step
-            hint = hint or cast_it
     if report.kind in ("Parser", "Catalog"):
         hint = (
             other_systems.elsewhere([t.text.upper() for t in islice(tokens(statement.text), 5)])

@@ -13,7 +13,7 @@ from typing import Any, Final
 from sqlglot import exp
 
 from tidewheel.engine.quoting import quoted
-from tidewheel.planner.logical import Aggregate, Filter, Join, Node, Project, Scan, SetOp
+from tidewheel.planner.logical import Aggregate, Block, Filter, Join, Node, Project, Scan, SetOp
 from tidewheel.planner.text import OWN, alias_of, column, identifier, substituted, to_sql
 
 Query = Callable[[str], Sequence[Sequence[Any]]]
@@ -84,7 +84,7 @@ class Text:
     def kept(self, name: str) -> tuple[str, str] | None:
         """A column's table, and what asks for its values; None if it is computed, or of a join."""
         of = self.columns[name]
-        if self.tables > 1 or not isinstance(of, exp.Column):
+        if self.tables != 1 or not isinstance(of, exp.Column):
             return None
         return f"{self.source} LIMIT 1", f"{OWN}stats({to_sql(of)}).approx_unique::BIGINT"
 
@@ -278,6 +278,9 @@ def _text(node: Node) -> Text | None:
     if isinstance(node, Filter | Project):
         below = _text(node.input)
         return None if below is None else below.after(node)
+    if isinstance(node, Block) and node.constant:
+        names = ", ".join(to_sql(identifier(c.name)) for c in node.columns)
+        return _made(f"SELECT * FROM ({node.sql}) AS t({names}) LIMIT {_MOST}", node)
     if isinstance(node, Join) and node.kind == "inner" and node.keys and node.residual is None:
         left, right = _text(node.left), _text(node.right)
         if left is None or right is None:
