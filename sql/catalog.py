@@ -38,6 +38,7 @@ class Catalog:
         self._names: tuple[int, tuple[str, ...]] = (0, ())
         self._described: dict[str, tuple[tuple[str, str], ...]] = {}
         self._described_at = 0
+        self._own_parents: tuple[int, frozenset[str]] = (0, frozenset())
 
     @property
     def version(self) -> int:
@@ -94,6 +95,18 @@ class Catalog:
                 ).fetchall()
             self._names = (self.version, tuple(r[0] for r in rows))
         return self._names[1]
+
+    def has_own_parent(self, table: str) -> bool:
+        """Is there a table of a name whose rows refer to others of its own?"""
+        if self._own_parents[0] != self.version:
+            with self._lock:
+                rows = self._connection().execute(
+                    "SELECT DISTINCT lower(table_name) FROM duckdb_constraints() "
+                    "WHERE constraint_type = 'FOREIGN KEY' AND referenced_table = table_name"
+                )
+                found = frozenset(name for (name,) in rows.fetchall())
+            self._own_parents = self.version, found
+        return table.lower() in self._own_parents[1]
 
     def relations(self) -> list[Relation]:
         """All tables and views that are not DuckDB's own, with their columns."""

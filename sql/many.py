@@ -10,7 +10,8 @@ import pyarrow as pa
 from ..planner.context import Parameters
 from . import bulk, errors
 from .keyed_forms import copied
-from .statements import NO_STATEMENT, split
+from .statements import NO_STATEMENT, Statement, split
+from .view_text import target
 
 if TYPE_CHECKING:
     from .session import Session
@@ -37,6 +38,8 @@ def execute_many(session: Session, script: str, sets: Iterable[Parameters]) -> i
         rows = None
         if len(statements) == 1:
             rows = bulk.insert(statements[0], given)
+        if rows is not None and _has_own_parent(session, statements[0]):
+            rows = None
         if not session.autocommit or session.in_transaction:
             return _many(session, script, given, rows)
         if rows is not None and (into := copied(rows[0])) is not None:
@@ -52,6 +55,12 @@ def execute_many(session: Session, script: str, sets: Iterable[Parameters]) -> i
         # The long way finds the row that fails, and says what is wrong with it.
         with session.as_one():
             return _many(session, script, given, None)
+
+
+def _has_own_parent(session: Session, statement: Statement) -> bool:
+    """May a row of an INSERT refer to another one? DuckDB knows those of statements before it."""
+    _, parts, _ = target(statement)
+    return not parts or session.catalog.has_own_parent(parts[-1])
 
 
 def _many(

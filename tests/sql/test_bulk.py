@@ -182,3 +182,26 @@ def test_money(connection: tidewheel.Connection) -> None:
     assert is_bulk("insert into m values (?, ?)", rows)
     connection.executemany("insert into m values (?, ?)", rows)
     assert connection.execute("from m").fetchall() == rows
+
+
+@pytest.mark.parametrize("view", [False, True])
+@pytest.mark.parametrize("begin", [False, True])
+def test_rows_that_refer_to_one_another(begin: bool, view: bool) -> None:
+    """DuckDB looks for the key among the rows of statements before."""
+    rows = [(i, (i - 1) // 3 if i else None) for i in range(40)]
+    with tidewheel.connect() as con:
+        con.execute("CREATE TABLE node (id INTEGER PRIMARY KEY, up INTEGER REFERENCES node(id))")
+        con.execute('CREATE TABLE "Other" (node INTEGER REFERENCES node(id))')
+        if view:
+            con.execute("CREATE MATERIALIZED VIEW v AS SELECT up, count(*) FROM node GROUP BY up")
+        if begin:
+            con.execute("BEGIN")
+        assert con.executemany("INSERT INTO node VALUES (?, ?)", rows).rowcount == 40
+        con.executemany('INSERT INTO "Other" VALUES (?)', [(i,) for i in range(40)])
+        if begin:
+            con.execute("COMMIT")
+        assert con.execute("SELECT count(*), sum(up) FROM node").fetchall() == [
+            (40, sum(up for _, up in rows if up is not None))
+        ]
+        with pytest.raises(tidewheel.IntegrityError, match="99"):
+            con.executemany("INSERT INTO node VALUES (?, ?)", [(50 + i, 99) for i in range(9)])
