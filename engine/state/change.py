@@ -141,10 +141,14 @@ class Replaced:
         """As `Change.table`. Subscribers call it in threads of their own: twice does no harm."""
         tables = self._tables
         if tables is not None:
-            old, new = tables
-            schema = Schema.of(new.schema)
-            both = [Delta.from_arrow(new, 1, schema), Delta.from_arrow(old, -1, schema)]
-            self._found = consolidate(concat(both)).to_arrow(WEIGHT)
+            self._found = difference(*tables).to_arrow(WEIGHT)
             self._tables = None
         assert self._found is not None
         return self._found
+
+
+def difference(old: pa.Table, new: pa.Table) -> Delta:
+    """`new` − `old`, of the same types."""
+    schema = Schema.of(new.schema)
+    both = [Delta.from_arrow(new, 1, schema), Delta.from_arrow(old, -1, schema)]
+    return consolidate(concat(both))
