@@ -78,11 +78,29 @@ def join_limbs(limbs: Sequence[Int64s]) -> npt.NDArray[np.int64] | list[int]:
         low, high = limbs
         if len(high) == 0 or (_within(high, 1 << 30) and _within(low, 1 << 61)):
             return (high << LIMB) + low if high.any() else low
+    if len(limbs) == 4 and len(limbs[0]):
+        words = _one_word(limbs)
+        if words is not None:
+            return words
     lists = [limb.tolist() for limb in limbs]
     return [
         sum(part << (LIMB * i) for i, part in enumerate(parts))
         for parts in zip(*lists, strict=True)
     ]
+
+
+def _one_word(limbs: Sequence[Int64s]) -> Int64s | None:
+    """The sums of four limbs, where all of them are of 64 bits."""
+    low, second, third, last = limbs
+    if not all(_within(limb, 1 << 62) for limb in limbs):
+        return None  # what is carried could overflow
+    second = second + (low >> LIMB)
+    third = third + (second >> LIMB)
+    last = last + (third >> LIMB)
+    sign = second << LIMB >> 63
+    if not ((third & _LOW == sign & _LOW).all() and (last == sign).all()):
+        return None
+    return (second << LIMB) | (low & _LOW)
 
 
 def _within(values: Int64s, bound: int) -> bool:
