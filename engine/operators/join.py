@@ -51,6 +51,8 @@ class Arrange(Operator):
         if deltas[0] is None:
             return []
         delta = self._found(deltas[0])
+        if counters and self.shared is None and len(delta) > _NETTED:
+            return emit(counters, self.arrangement.netted(delta, counters))
         if not self.arrangement.key.indices or (self.shared is None and len(delta) <= _NETTED):
             # a row that was replaced by an equal one would meet all of its partners, twice
             delta = net(delta)
@@ -261,5 +263,8 @@ def counts_at(rows: Rows, counters: Counters) -> columns_.Mask | None:
     """Rows that count at `counters` (product order); None where all of them do."""
     if rows.times is None or not counters:
         return None
-    mask = np.asarray((rows.times <= np.array(counters, np.int64)).all(axis=1))
+    if len(counters) == 1:
+        mask = rows.times[:, 0] <= counters[0]
+    else:
+        mask = np.asarray((rows.times <= np.array(counters, np.int64)).all(axis=1))
     return None if mask.all() else mask

@@ -19,6 +19,7 @@ from tidewheel.engine.operators.join import counts_at
 from tidewheel.engine.operators.operator import Emission, Operator, emit
 from tidewheel.engine.state.arrangement import Arrangement, Counters, Waiting
 from tidewheel.engine.state.delta import Delta, Int64s, Schema, concat, consolidate, unique
+from tidewheel.engine.state.order import begins, order_by
 from tidewheel.engine.state.run import Rows
 from tidewheel.engine.state.sorting import sort_rows
 from tidewheel.engine.state.spine import Spine
@@ -58,16 +59,27 @@ class Agenda:
         """Note the keys of rows that changed at times that do not count at `counters` yet."""
         if rows.times is None:
             return
-        now = np.array(counters, np.int64)
-        later = np.asarray((rows.times > now).any(axis=1)).nonzero()[0]
-        if not len(later):
-            return
-        meets = np.maximum(rows.times[later], now)
-        keys = rows.keys[later]
-        times, which = np.unique(meets, axis=0, return_inverse=True)
-        which = which.ravel()
-        for i, time in enumerate(times.tolist()):
-            self.put(tuple(time), unique(keys[which == i]))
+        if rows.times.shape[1] == 1:  # (what is said of several axes takes many times as long)
+            only = rows.times[:, 0]
+            later = (only > counters[0]).nonzero()[0]
+            if not len(later):
+                return
+            times, which = only[later][:, None], only[later]
+        else:
+            now = np.array(counters, np.int64)
+            later = np.asarray((rows.times > now).any(axis=1)).nonzero()[0]
+            if not len(later):
+                return
+            times = np.maximum(rows.times[later], now)
+            which = np.unique(times, axis=0, return_inverse=True)[1].ravel()
+        order, first = order_by([which, rows.keys[later]])
+        order = order[first]
+        keys, starts = rows.keys[later[order]], begins(which[order]).nonzero()[0]
+        ends = [*starts[1:].tolist(), len(order)]
+        for start, end, time in zip(
+            starts.tolist(), ends, times[order[starts]].tolist(), strict=True
+        ):
+            self.put(tuple(time), keys[start:end])
 
     def clear(self) -> None:
         """Forget everything."""

@@ -16,6 +16,7 @@ from tidewheel.engine.state import columns as columns_
 from tidewheel.engine.state.columns import Col, Index
 from tidewheel.engine.state.delta import Delta, Int64s, KeySpec, Schema, unique
 from tidewheel.engine.state.run import Layout, Rank, Rows, concat_rows
+from tidewheel.engine.state.sorting import sort_rows
 from tidewheel.engine.state.spine import Spine
 
 Counters = tuple[int, ...]
@@ -183,6 +184,12 @@ class Arrangement:
         """`insert` where the delta is sorted by its `keys`, and each row stands in it once."""
         if len(delta):
             self.spine.insert_run(self.layout.rows(delta, times_of(len(delta), counters), keys))
+
+    def netted(self, delta: Delta, counters: Counters) -> Delta:
+        """`insert` inside a loop, and the delta consolidated, as it is to get in any case."""
+        run = sort_rows(self.layout.rows(delta, times_of(len(delta), counters)))
+        self.spine.insert_run(run)
+        return Delta(delta.schema, run.cols, run.weights, distinct=True)
 
     def post(self, delta: Delta) -> None:
         """Add a delta outside loops, but no sooner than the rows are read.
