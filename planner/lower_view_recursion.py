@@ -14,6 +14,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from sqlglot import exp
+
 from tidewheel.engine.operators.budget import RecursionLimitError
 from tidewheel.engine.operators.circuit import Circuit, Loop
 from tidewheel.engine.operators.circuit import Node as Placed
@@ -24,6 +26,7 @@ from tidewheel.engine.operators.repeat import Repeat
 from tidewheel.engine.operators.tally import Tally
 from tidewheel.engine.state.delta import Schema
 from tidewheel.planner import logical as L
+from tidewheel.planner.aggregate_parts import part_of
 from tidewheel.planner.deciding import deciding, rising
 from tidewheel.planner.lower_recursion import DEFAULT_ROUNDS
 from tidewheel.planner.lower_view import NoDeltaRule, Stream, ViewLowering, extended, lowers
@@ -114,7 +117,7 @@ def _let_rec(low: ViewLowering, node: L.LetRec) -> Stream:
             low.variables[b.variable] = Stream(inner, heads[b.variable], b.columns)
         for b in node.bindings:
             for step, variable in zip(distinct_steps(b), back[b.variable], strict=True):
-                stream = low.place(step)
+                stream = low.place(_ungrouped(step, b, schemas[b.variable]))
                 if stream.arrow.types != schemas[b.variable].types:
                     raise NoDeltaRule("a step whose columns Arrow types differently")
                 loop.connect(variable, stream.placed)
@@ -225,6 +228,34 @@ def _head(low: ViewLowering, inner: Circuit, b: L.Binding, schema: Schema, union
         key = list(b.key)
         return inner.add(Regroup(schema, key, evaluate, out, key, inner.depth, "best"), union)
     return union
+
+
+def _ungrouped(step: L.Node, b: L.Binding, schema: Schema) -> L.Node:
+    """A step without its GROUP BY, if the table's own best rows say what it would: one operator
+    less that keeps all rows by key."""
+    node, names = step, [c.name for c in step.schema]
+    while isinstance(node, L.Project):
+        given = {e.column.name: e.expr for e in node.exprs}
+        names = [e.name if isinstance(e := given[n], exp.Column) else "" for n in names]
+        if "" in names:
+            return step
+        node = node.input
+    if b.kind != "improve" or not isinstance(node, L.Aggregate) or node.sets is not None:
+        return step
+    if len(node.aggregates) != 1 or not node.keys or _best(schema, b) is None:
+        return step
+    part = part_of(node.aggregates[0])
+    if part is None or part.argument is None or part.count > 1 or part.function not in b.merge:
+        return step
+    exprs = {e.column.name: e.expr for e in node.keys}
+    best = part.named.column.name
+    out: list[L.Named] = []
+    for name, to, merge in zip(names, step.schema, b.merge, strict=True):
+        expr = part.argument if name == best and merge is not None else exprs.get(name)
+        if expr is None or (merge is not None and name != best):
+            return step
+        out.append(L.Named(to, expr))
+    return L.Project(node.input, tuple(out))
 
 
 def _best(schema: Schema, b: L.Binding) -> Any:
