@@ -36,7 +36,8 @@ _FORMAT = 2  # raised when the folder's contents change
 _MANIFEST = "manifest.json"
 _OWNED = ".tidewheel-tpch"
 _PARTS = ("raw", "tables", "refresh", "answers")
-MIN_SCALE = 0.001
+MIN_SCALE = 0.008
+MAX_SCALE = 100_000
 
 
 class GenerateError(Exception):
@@ -138,8 +139,8 @@ def generate(
     """
     from . import pipeline
 
-    if scale < MIN_SCALE:
-        raise GenerateError(f"the smallest scale factor is {MIN_SCALE:g}, not {scale:g}")
+    if reason := unfit(scale):
+        raise GenerateError(reason)
     if not 1 <= epochs <= 1000:
         raise GenerateError(f"there can be 1 to 1000 refresh epochs, not {epochs}")
     if folder.complete(scale, epochs):
@@ -167,6 +168,27 @@ def generate(
     total = sum(rows.values())
     report(f"{total:,} rows in {folder.path}; {len(checks)} checks by Spark passed")
     return True
+
+
+def unfit(scale: float) -> str | None:
+    """Why there are no data of a scale factor; None if there are."""
+    if not MIN_SCALE <= scale <= MAX_SCALE:
+        return f"a scale factor is between {MIN_SCALE:g} and {MAX_SCALE:,}, not {scale:g}"
+    if _repeats(scale):
+        steps = (round(n / 1000, 3) for n in range(int(scale * 1000) + 1, 1000))
+        near = next(step for step in steps if not _repeats(step))
+        return f"TPC-H gives a part one supplier twice at scale factor {scale:g}: take {near:g}"
+    return None
+
+
+def _repeats(scale: float) -> bool:
+    """Do a part's four suppliers repeat?
+
+    Specification, 4.2.3: the i-th is i * (S / 4 + (part - 1) / S) behind the first, modulo S.
+    """
+    suppliers = int(scale * 10_000)
+    steps = range(suppliers // 4, suppliers // 4 + 20)  # there are 20 parts to a supplier
+    return any(i * step % suppliers == 0 for step in steps for i in (1, 2, 3))
 
 
 @contextmanager

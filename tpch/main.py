@@ -18,12 +18,29 @@ if TYPE_CHECKING:
 
 EPOCHS = 10
 
+
+def _fit(_: click.Context, __: click.Parameter, scale: float) -> float:
+    from .generate import unfit
+
+    if reason := unfit(scale):
+        raise click.BadParameter(reason)
+    return scale
+
+
 _scale = click.option(
-    "--scale", type=float, required=True, help="Scale factor: 1 is 6 million lineitems."
+    "--scale",
+    type=float,
+    required=True,
+    callback=_fit,
+    help="Scale factor: 1 is 6 million lineitems; 0.01 is small.",
 )
 _threads = click.option("--threads", type=click.IntRange(1), help="Degree of parallelism here.")
 _epochs = click.option(
-    "--epochs", type=int, default=EPOCHS, show_default=True, help="Refresh sets to make."
+    "--epochs",
+    type=click.IntRange(1, 1000),
+    default=EPOCHS,
+    show_default=True,
+    help="Refresh sets to make.",
 )
 
 

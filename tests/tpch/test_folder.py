@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from math import inf, nan
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from click.testing import CliRunner
 
-from tidewheel.tpch.generate import DataFolder, GenerateError, generate
+from tidewheel.tpch.generate import DataFolder, GenerateError, generate, unfit
+from tidewheel.tpch.main import tpch
 from tidewheel.tpch.queries import load
 
 
@@ -16,23 +19,37 @@ def test_a_foreign_folder_is_left_alone(tmp_path: Path) -> None:
     keep = tmp_path / "tables" / "mine.txt"
     keep.write_text("mine")
     with pytest.raises(GenerateError, match="holds other files"):
-        generate(DataFolder(tmp_path), 0.001, 1, print)
+        generate(DataFolder(tmp_path), 0.01, 1, print)
     assert keep.read_text() == "mine"
 
 
 def test_a_folder_under_a_file(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(GenerateError, match="cannot write"):
-        generate(DataFolder(tmp_path / "file" / "data"), 0.001, 1, print)
+        generate(DataFolder(tmp_path / "file" / "data"), 0.01, 1, print)
 
 
 @pytest.mark.parametrize(
-    ("scale", "epochs"), [(0.0, 1), (-1.0, 1), (0.0001, 1), (1.0, 0), (1.0, 1001)]
+    ("scale", "epochs"),
+    [(0.0, 1), (-1.0, 1), (0.0001, 1), (nan, 1), (inf, 1), (1.0, 0), (1.0, 1001)],
 )
 def test_sizes_out_of_range(tmp_path: Path, scale: float, epochs: int) -> None:
-    with pytest.raises(GenerateError, match=r"smallest scale|1 to 1000"):
+    with pytest.raises(GenerateError, match=r"a scale factor is between|1 to 1000"):
         generate(DataFolder(tmp_path / "x"), scale, epochs, print)
     assert not (tmp_path / "x").exists()
+
+
+def test_scales_whose_suppliers_repeat() -> None:
+    assert unfit(0.012) == "TPC-H gives a part one supplier twice at scale factor 0.012: take 0.013"
+    assert [unfit(scale) for scale in (0.008, 0.01, 0.02, 0.05, 0.1, 1.0, 10.0)] == [None] * 7
+
+
+@pytest.mark.parametrize("command", ["generate", "run", "refresh"])
+@pytest.mark.parametrize("scale", ["0", "0.001", "nan", "inf", "0.015"])
+def test_a_scale_is_refused_before_anything_starts(command: str, scale: str) -> None:
+    done = CliRunner().invoke(tpch, [command, "--scale", scale])
+    assert done.exit_code == 2
+    assert "Invalid value for '--scale'" in done.output
 
 
 def test_a_broken_manifest_is_none(tmp_path: Path) -> None:
