@@ -29,6 +29,7 @@ _WORD = re.compile(r"[^\W\d][\w$]*$")
 _BARE = re.compile(r"[^\W\d][\w$]*")
 _FILES = (".read", ".open", ".output", ".once", ".import", ".save")
 _NAMES = (".schema", ".dump", ".watch", ".verify")
+_RELATIONS = ("table", "view", "maintained view")
 
 
 class SqlCompleter(Completer):
@@ -61,8 +62,13 @@ class SqlCompleter(Completer):
             self._catalog = [
                 (name, kind)
                 for name, kind in self._shell.query(
-                    "SELECT table_name, 'table' FROM information_schema.tables "
-                    "WHERE NOT starts_with(table_name, '__tw_') AND table_schema <> '__tidewheel' "
+                    "SELECT table_name, 'table' FROM duckdb_tables() WHERE NOT internal "
+                    "AND NOT starts_with(table_name, '__tw_') AND schema_name <> '__tidewheel' "
+                    "UNION SELECT view_name, 'maintained view' FROM tidewheel_views() "
+                    "UNION SELECT view_name, 'view' FROM duckdb_views() WHERE NOT internal "
+                    "AND NOT starts_with(view_name, '__tw_') AND schema_name <> '__tidewheel' "
+                    "AND (database_name, schema_name, view_name) NOT IN "
+                    "(SELECT (database_name, schema_name, view_name) FROM tidewheel_views()) "
                     "UNION SELECT column_name, 'column of ' || table_name FROM duckdb_columns() "
                     "WHERE NOT internal AND NOT starts_with(table_name, '__tw_') "
                     "AND schema_name <> '__tidewheel'"
@@ -102,7 +108,7 @@ class SqlCompleter(Completer):
             yield from self._files.get_completions(Document(rest, len(rest)), event)
         elif word in _NAMES:
             for name, kind in self._catalog:
-                if kind == "table" and name.lower().startswith(rest.lstrip('"').lower()):
+                if kind in _RELATIONS and name.lower().startswith(rest.lstrip('"').lower()):
                     yield Completion(name if _is_bare(name) else quoted(name), -len(rest))
 
 

@@ -83,16 +83,16 @@ class Subscription(Iterator[Update], AsyncIterator[Update]):
             database.history.readers.add(self)
 
     @property
-    def epoch(self) -> int:
-        """The last epoch that was handed out: resume from here."""
-        return self._position if not self._ready else self._ready[0].epoch - 1
+    def epoch(self) -> int | None:
+        """The last epoch that was handed out: resume from here. None: the snapshot was not yet."""
+        return None if self._ready else self._position
 
     def read(self, timeout: float | None = None) -> Update | None:
         """The next update; None after `timeout` seconds or when closed.
 
         An error if it fell too far behind, or its connection was closed.
         """
-        if self._ready:
+        if self._ready and not self._closed:
             self._check_open()
             return self._ready.popleft()
         if timeout is not None and (not isinstance(timeout, (int, float)) or isnan(timeout)):

@@ -44,3 +44,15 @@ def test_names_have_the_quotes_that_they_need(
     lines = {typed[: len(typed) + c.start_position] + c.text for c in found}
     assert whole <= lines
     assert not [line for line in lines if "my table" in line and '"my table"' not in line]
+
+
+def test_what_a_name_is() -> None:
+    shell = Shell(":memory:", {}, interactive=True)
+    shell.run("CREATE TABLE kin_t (x INT); CREATE VIEW kin_v AS FROM kin_t")
+    shell.run("CREATE MATERIALIZED VIEW kin_m AS FROM kin_t")
+    found = SqlCompleter(shell)
+    found.refresh()
+    asked = Document("FROM kin", 8)
+    kinds = {c.text: c.display_meta_text for c in found.get_completions(asked, CompleteEvent())}
+    shell.close()
+    assert kinds == {"kin_t": "table", "kin_v": "view", "kin_m": "maintained view"}

@@ -211,6 +211,25 @@ def test_an_interrupt_is_for_statements(connection: tidewheel.Connection) -> Non
     assert not seen[0].snapshot
 
 
+def test_the_epoch_to_resume_from(connection: tidewheel.Connection) -> None:
+    insert(connection, 1)
+    subscription = connection.subscribe("v")
+    assert subscription.epoch is None  # the snapshot is not read: begin with one
+    update = subscription.read(0)
+    assert update is not None
+    assert subscription.epoch == update.epoch
+    insert(connection, 2)
+    again = connection.subscribe("v", subscription.epoch).read(0)
+    assert again is not None
+    assert again.epoch == update.epoch + 1
+
+
+def test_a_closed_subscription_has_no_snapshot(connection: tidewheel.Connection) -> None:
+    subscription = connection.subscribe("v")
+    subscription.close()
+    assert subscription.read(0) is None
+
+
 def test_what_is_no_timeout_and_no_epoch(connection: tidewheel.Connection) -> None:
     subscription = connection.subscribe("v")
     assert subscription.read(0) is not None
