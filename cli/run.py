@@ -57,7 +57,12 @@ def connection_options(command: Callable[..., None]) -> Callable[..., None]:
     "-f", "--file", "files", multiple=True, metavar="FILE", help="Run a file; - is stdin."
 )
 @click.option("--format", "form", type=click.Choice(FORMATS), help="How rows are printed.")
-@click.option("-o", "--output", metavar="FILE", help="Write the rows to FILE.")
+@click.option(
+    "-o",
+    "--output",
+    metavar="FILE",
+    help="Write the rows to FILE, by its ending: .csv, .json, .jsonl, .md, .parquet, .arrow, .txt.",
+)
 @click.option(
     "-p", "--param", "params", multiple=True, metavar="[NAME=]VALUE", help="A parameter's value."
 )
@@ -91,7 +96,7 @@ def run(
     if database == "-":
         database, dash = None, "-"
     scripts = _scripts(commands, (*files, *([dash] if dash else [])))
-    form = form or _EXTENSIONS.get(os.path.splitext(output or "")[1].lower(), "table")
+    form = form or _form_of(output)
     if form in _BINARY and output is None and sys.stdout.isatty():
         raise click.UsageError(f"{form} is binary: give --output FILE")
     values = collect(params)
@@ -126,6 +131,20 @@ def run(
     except KeyboardInterrupt:
         click.echo("Interrupted", err=True)
         sys.exit(130)
+
+
+def _form_of(output: str | None) -> str:
+    """The format that the ending of --output's name says; a table where it says none."""
+    ending = os.path.splitext(output or "")[1].lower()
+    if ending in _EXTENSIONS or ending in ("", ".txt", ".log", ".out"):
+        return _EXTENSIONS.get(ending, "table")
+    if output is not None and os.path.exists(output) and not os.path.isfile(output):
+        return "table"  # a pipe or a device
+    known = ", ".join(_EXTENSIONS)
+    raise click.UsageError(
+        f"no format is known for {ending}: give --format, or a name that ends in {known}; "
+        "a .txt is a table"
+    )
 
 
 def report(error: Error, name: str, place: str = "") -> None:

@@ -24,6 +24,7 @@ from . import errors
 from .compare import Comparison, compare
 from .convert import Exporter
 from .dbapi import Connection
+from .statements import split
 from .table_names import is_cte
 
 Report = Callable[[str], None]
@@ -55,7 +56,12 @@ def check(
     cannot run it (with the reason), `OperationalError` if Spark does not start.
     """
     say = report or (lambda _step: None)
-    query = _for_spark(sql)
+    try:
+        query = _for_spark(sql)
+    except errors.NotSupportedError:
+        if len(split(sql)) == 1:
+            connection.execute(f"EXPLAIN {sql}")  # for its error, if it is none of Spark's
+        raise
     say("running here")
     start = time.perf_counter()
     cursor = connection.execute(sql)

@@ -213,6 +213,15 @@ def test_failed_run_leaves_no_file(run: Run, tmp_path: Path) -> None:
     assert run("run", "-c", "select 1", "-o", tmp_path / "no" / "x.csv").exit_code == 1
 
 
+def test_an_ending_says_the_format_or_is_refused(run: Run, tmp_path: Path) -> None:
+    result = run("run", "-c", "select 1", "-o", tmp_path / "out.xyz")
+    assert result.exit_code == 2
+    assert "no format is known for .xyz: give --format, or a name that ends in" in result.stderr
+    for name, form in (("out.xyz", ["--format", "csv"]), ("out.TXT", []), ("out", [])):
+        assert run("run", "-c", "select 1", "-o", tmp_path / name, *form).exit_code == 0
+    assert (tmp_path / "out.TXT").read_text() == (tmp_path / "out").read_text()
+
+
 def test_a_folder_that_is_not_there(run: Run, tmp_path: Path) -> None:
     output = tmp_path / "nothing" / "out.csv"
     result = run("-c", "SELECT 1", "--format", "csv", "-o", str(output))

@@ -204,6 +204,11 @@ def test_not_a_query(connection: tidewheel.Connection, spark: Spark, sql: str) -
         check(connection, sql, spark)
 
 
+def test_a_syntax_error_is_none_of_sparks(connection: tidewheel.Connection, spark: Spark) -> None:
+    with pytest.raises(tidewheel.ProgrammingError, match='syntax error at or near "selec"'):
+        check(connection, "selec 1", spark)
+
+
 def test_a_difference_is_found(connection: tidewheel.Connection, spark: Spark) -> None:
     """The text before the first character is empty here; Spark starts at the first."""
     checked = check(connection, "SELECT substr('hello', x, 2) FROM range(2) v(x)", spark)
