@@ -60,7 +60,9 @@ def words(name: str, rest: str, least: int, most: int) -> list[str]:
     except ValueError as error:
         raise Usage(f"{rest}: {error}") from None
     if not least <= len(found) <= most:
-        raise Usage(f"usage: .{name} {COMMANDS[name].arguments}")
+        spaced = len(found) > most == 1 and "FILE" in COMMANDS[name].arguments
+        cure = "; a name with spaces goes into quotes" if spaced else ""
+        raise Usage(f"usage: .{name} {COMMANDS[name].arguments}{cure}")
     return found
 
 

@@ -30,6 +30,9 @@ _CURES = {
     r"Cannot (drop|change the type of) this column: an index depends on it": Cure(
         f"DROP INDEX first, and make it again: {_INDEXES}", 2
     ),
+    r"Cannot (mix aggregates with non-aggregated columns|group on a window clause)": Cure(
+        "GROUP BY ALL cannot tell what the groups are: name their columns, GROUP BY a, b"
+    ),
     r"Violates foreign key constraint because key .* is still referenced": Cure(
         "rows of another table refer to this one; those that this transaction has deleted count "
         "until it is committed, and an UPDATE of an indexed column or of a list is a DELETE, too"

@@ -346,6 +346,7 @@ def test_verify_says_what_it_compared(tmp_path: Path) -> None:
         (".nothing", "there is no command .nothing"),
         (".mode tabel", "there is no mode tabel"),
         (".read", "usage: .read FILE"),
+        (".read a b.sql", "usage: .read FILE; a name with spaces goes into quotes"),
         (".read /no/such", "No such file"),
         (".maxrows many", "usage: .maxrows N"),
         (".verify nothing", "nothing"),

@@ -97,3 +97,13 @@ def test_a_parameter_without_a_number_comes_behind_the_greatest(watched: bool) -
         with pytest.raises(tidewheel.ProgrammingError, match="2 parameters, 1 given") as caught:
             con.execute("SELECT $1, ?", [1])
         assert caught.value.column == 12
+
+
+@pytest.mark.parametrize("item", ["row_number() OVER (ORDER BY a)", "sum(b) + b"])
+def test_group_by_all_that_cannot_tell_the_groups(item: str) -> None:
+    with tidewheel.connect() as connection:
+        connection.execute("CREATE TABLE t (a INT, b INT)")
+        with pytest.raises(tidewheel.ProgrammingError) as caught:
+            connection.execute(f"SELECT a, {item} FROM t GROUP BY ALL")
+    assert caught.value.hint is not None
+    assert "name their columns" in caught.value.hint
