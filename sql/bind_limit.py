@@ -42,14 +42,14 @@ def with_constants(tree: exp.Expr, oracle: Oracle) -> exp.Expr:
         if not isinstance(clause, exp.Limit | exp.Offset) or clause.args.get("limit_options"):
             continue
         count = clause.expression
-        none = _is_none(clause)
-        if not none and (isinstance(count, exp.Literal | exp.Neg) or not _is_constant(count)):
+        if _is_none(clause):
+            value = None
+        elif _is_whole(count) or not _is_constant(count):
             continue
-        value = None
-        if not none:
+        else:
             ((value,),) = oracle.rows(f"SELECT CAST({to_sql(count)} AS BIGINT)")
         found = found.copy() if found is tree else found
-        if value is None:
+        if value is None or (key == "offset" and value == 0):
             found.set(key, None)
         elif value >= 0:
             found.args[key].set("expression", exp.Literal.number(value))
@@ -62,6 +62,11 @@ def _is_none(clause: exp.Limit | exp.Offset) -> bool:
     if isinstance(clause, exp.Limit):
         return isinstance(clause.expression, exp.Var) and word == "ALL"
     return isinstance(clause.expression, exp.Literal) and word == "0"
+
+
+def _is_whole(count: exp.Expr | None) -> bool:
+    """Is it a number as it is meant? 1.5 is 2, and 1e1 is 10."""
+    return isinstance(count, exp.Neg) or (isinstance(count, exp.Literal) and count.is_int)
 
 
 def _is_constant(count: exp.Expr | None) -> bool:

@@ -160,16 +160,28 @@ def _decided(of: frozenset[str], rules: Sequence[_Rule]) -> frozenset[str]:
     return of
 
 
+def equal_columns(join: Join) -> list[tuple[str, str]]:
+    """Columns of both sides that are the same in the rows that meet."""
+    there = {c.name: plain(c.type) for c in join.schema}
+    return [
+        (left.name, right.name)
+        for left, right in ((key.left, key.right) for key in join.keys)
+        if isinstance(left, exp.Column)
+        and isinstance(right, exp.Column)
+        and _told_by_equality({there[left.name], there[right.name]})
+    ]
+
+
+def _told_by_equality(kinds: set[str]) -> bool:
+    """(HUGEINT and UHUGEINT are compared as DOUBLE.)"""
+    if len(kinds) == 1:
+        return kinds <= EXACT
+    return kinds <= INTEGERS and kinds != {"HUGEINT", "UHUGEINT"}
+
+
 def _of_join(join: Join) -> Iterator[_Rule]:
     """Of the columns that are equal; in a LEFT JOIN the left one tells whether there is a pair."""
-    there = {c.name: c.type for c in join.schema}
-    pairs = []
-    for key in join.keys:
-        sides = key.left, key.right
-        if all(isinstance(s, exp.Column) for s in sides):
-            kinds = {plain(there[s.name]) for s in sides}
-            if kinds <= EXACT and (len(kinds) == 1 or kinds <= INTEGERS):
-                pairs.append([frozenset({s.name}) for s in sides])
+    pairs = [(frozenset({left}), frozenset({right})) for left, right in equal_columns(join)]
     if join.kind == "inner":
         for one, other in pairs:
             yield _Rule(one, other, True)

@@ -37,6 +37,7 @@ from tidewheel.planner.rewrites.same_in_groups import (
     INTEGERS,
     KeyOf,
     decided,
+    equal_columns,
     exact,
     plain,
 )
@@ -145,19 +146,11 @@ def _keys(node: Node, key_of: KeyOf) -> _Keys:
 
 def _of_join(join: Join, key_of: KeyOf) -> Iterator[frozenset[str]]:
     """Those of a side whose rows have one partner each at most, and both together."""
-    there = {c.name: plain(c.type) for c in join.schema}
     left, right = _keys(join.left, key_of), _keys(join.right, key_of)
-    compared: tuple[set[str], set[str]] = set(), set()
-    for key in join.keys:
-        sides = key.left, key.right
-        if all(isinstance(side, exp.Column) for side in sides):
-            kinds = {there[side.name] for side in sides}
-            if kinds <= EXACT and (len(kinds) == 1 or kinds <= INTEGERS):
-                for names, side in zip(compared, sides, strict=True):
-                    names.add(side.name)
-    if any(key <= compared[1] for key in right):
+    pairs = equal_columns(join)
+    if any(key <= {there for _, there in pairs} for key in right):
         yield from left
-    if join.kind != "left" and any(key <= compared[0] for key in left):
+    if join.kind != "left" and any(key <= {here for here, _ in pairs} for key in left):
         yield from right
     yield from (one | other for one in left for other in right)
 

@@ -36,6 +36,8 @@ KEPT = {
     "so many of them": "SELECT a, x.c FROM l, LATERAL (SELECT c FROM r WHERE c = b LIMIT 2) AS x",
     "no FROM": "SELECT a, z FROM l, LATERAL (SELECT a + b AS z LIMIT 1) AS x",
     "no OFFSET": "SELECT a FROM l WHERE b > 1 OFFSET 0",
+    "a number that is rounded": "SELECT name FROM k WHERE id = 3 LIMIT 1.5 OFFSET 0.4",
+    "a number by its power": "SELECT 1 AS one LIMIT 1e1",
     "all": "SELECT a, (SELECT count(*) FROM r WHERE c = b LIMIT ALL OFFSET 0) AS n FROM l",
 }
 ANEW = {
@@ -79,3 +81,16 @@ def test_keys_change() -> None:
             (None, None),
         ]
         assert con.execute("VERIFY VIEW v").fetchall() == []
+
+
+def test_numbers_that_are_compared_as_double() -> None:
+    with tidewheel.connect() as con:
+        con.execute("CREATE TABLE h (h HUGEINT PRIMARY KEY); CREATE TABLE u (u UHUGEINT)")
+        con.execute(
+            "CREATE MATERIALIZED VIEW v AS SELECT row_number() OVER (PARTITION BY u) AS n "
+            "FROM (SELECT DISTINCT u FROM u) JOIN h ON h = u"
+        )
+        con.execute("FROM v").fetchall()
+        con.execute("INSERT INTO h VALUES (9007199254740992), (9007199254740993)")
+        con.execute("INSERT INTO u SELECT max(h) FROM h")
+        assert con.execute("FROM v ORDER BY n").fetchall() == [(1,), (2,)]
