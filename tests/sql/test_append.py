@@ -102,6 +102,7 @@ def test_what_does_not_fit_leaves_everything_as_it_was(
 def test_nothing_is_lost_within_a_value() -> None:
     texts = pa.map_(pa.string(), pa.float64())
     nanoseconds = pa.array([1001], pa.duration("ns"))
+    moments = pa.list_(pa.duration("ns"), 1)
     for kind, fits, lost, message in [
         ("STRUCT(p INTEGER, q DATE)", [{"P": 1.0}, None], [{"p": 1.5}], r"column x\.p is INTEGER"),
         ("STRUCT(p INTEGER)", [{"p": 1}], [{"p": 1, "r": 2}], "column x has no field r"),
@@ -113,6 +114,13 @@ def test_nothing_is_lost_within_a_value() -> None:
         ("DECIMAL(4, 2)[]", [[Decimal("1.200")]], [[Decimal("1.234")]], r"column x\[\] is DECIMAL"),
         ("FLOAT[]", [[0.1]], [[1e300]], "column x is FLOAT"),
         ("INTERVAL", pa.nulls(1), nanoseconds, "column x has durations"),
+        ("INTERVAL[]", [[dt.timedelta(1)]], pa.ListArray.from_arrays([0, 1], nanoseconds),
+         "column x has durations"),
+        ("MAP(VARCHAR, STRUCT(p INTERVAL[1]))", pa.nulls(1),
+         pa.array([[("k", {"p": [1]})]], pa.map_(pa.string(), pa.struct([("p", moments)]))),
+         "column x has durations"),
+        ("BIGNUM", [2.0, None], [2.5], "column x is BIGNUM"),
+        ("BIGNUM", [2, None], [Decimal("2.5")], "column x is BIGNUM"),
     ]:  # fmt: skip
         with tidewheel.connect() as con:
             con.execute(f"CREATE TABLE t (x {kind})")
