@@ -47,7 +47,10 @@ def with_constants(tree: exp.Expr, oracle: Oracle) -> exp.Expr:
         elif _is_whole(count) or not _is_constant(count):
             continue
         else:
-            ((value,),) = oracle.rows(f"SELECT CAST({to_sql(count)} AS BIGINT)")
+            text = to_sql(count)
+            ((value, none),) = oracle.rows(f"SELECT TRY_CAST({text} AS BIGINT), ({text}) IS NULL")
+            if value is None and not none:
+                raise NotTaken("LIMIT by what is no number")  # DuckDB says so
         found = found.copy() if found is tree else found
         if value is None or (key == "offset" and value == 0):
             found.set(key, None)
@@ -66,7 +69,9 @@ def _is_none(clause: exp.Limit | exp.Offset) -> bool:
 
 def _is_whole(count: exp.Expr | None) -> bool:
     """Is it a number as it is meant? 1.5 is 2, and 1e1 is 10."""
-    return isinstance(count, exp.Neg) or (isinstance(count, exp.Literal) and count.is_int)
+    return isinstance(count, exp.Neg) or (
+        isinstance(count, exp.Literal) and count.is_int and len(count.name) < 19
+    )
 
 
 def _is_constant(count: exp.Expr | None) -> bool:

@@ -94,3 +94,9 @@ def test_numbers_that_are_compared_as_double() -> None:
         con.execute("INSERT INTO h VALUES (9007199254740992), (9007199254740993)")
         con.execute("INSERT INTO u SELECT max(h) FROM h")
         assert con.execute("FROM v ORDER BY n").fetchall() == [(1,), (2,)]
+
+
+@pytest.mark.parametrize("limit", ["'x'", "1e30", "99999999999999999999"])
+def test_no_number_of_rows(limit: str) -> None:
+    with tidewheel.connect() as con, pytest.raises(tidewheel.DatabaseError, match=r"cast|convert"):
+        con.execute(f"CREATE MATERIALIZED VIEW v AS SELECT 1 AS one LIMIT {limit}")
