@@ -20,6 +20,7 @@ from tidewheel.engine.operators.keyed import Keyed
 from tidewheel.engine.operators.operator import Emission, emit
 from tidewheel.engine.operators.rank import Order, Ranking
 from tidewheel.engine.operators.regroup import Evaluate
+from tidewheel.engine.operators.replaced import difference, settled
 from tidewheel.engine.state import columns as columns_
 from tidewheel.engine.state.arrangement import Arrangement, Counters
 from tidewheel.engine.state.columns import Col
@@ -30,7 +31,7 @@ from tidewheel.engine.state.sorting import sort_rows
 
 _MIN, _MAX = int(np.iinfo(np.int64).min), int(np.iinfo(np.int64).max)
 SMALL = 1000  # rows of a group that take no longer than looking at it by itself
-_FEW: Final = 16  # groups that are looked at one by one
+_SAMPLE: Final = 16  # groups that say how large the changed ones are
 MANY = 4096  # rows that take the place of others, if all are no more than
 _PART: Final = 32  # times as many
 _HEAD: Final = 64  # rows that need not be sorted
@@ -165,14 +166,17 @@ class Following(Keyed):
         touched = unique(keys)
         if waiting:  # all rows are one group: the tables are read once
             self.input.post(delta)
-        few = 2 * len(delta) <= len(self.input.spine) and len(touched) <= _FEW
-        few = few and not self._small(touched)
+        few = 2 * len(delta) <= len(self.input.spine) and not self._small(touched)
         if not (few or waiting):
             return super().step(counters, deltas)
         if not waiting:
             self.input.insert(delta, counters, keys)
-        ranks = self.ranking(delta.cols, len(delta))
-        found = [self._pieces(key, ranks[keys == key]) for key in touched.tolist() if few]
+        found: list[list[_Piece]] = []
+        if few:
+            by_key = keys.argsort(kind="stable")
+            ranks = self.ranking(delta.cols, len(delta))[by_key]
+            changed = np.split(ranks, keys[by_key].searchsorted(touched[1:]))
+            found = list(map(self._pieces, touched.tolist(), changed))
         pieces = [piece for some in found for piece in some]
         if not few or not all(map(self._one_group, pieces)):
             self._agenda.put(counters, touched)
@@ -196,16 +200,19 @@ class Following(Keyed):
             begin, end = (int(rows.keys.searchsorted(key, side)) for side in ("left", "right"))
             mine = _between(rows.slice(begin, end), piece.first, piece.last)
             spine.replace(key, piece.first, piece.last, mine)
-            found.append(_difference(mine, piece.old))
+            found.append(difference(mine, piece.old))
         change = concat(found)
         change.distinct = all(part.distinct for part in found)
         return change
 
     def _small(self, keys: Int64s) -> bool:
-        """Have these groups few rows?"""
+        """Have these groups few rows? Some of them tell."""
         spine = self.input.spine
-        sizes = (len(rows) for key in keys.tolist() for rows in spine.rows_of(key))
-        return sum(sizes) < SMALL * len(keys)
+        if len(spine) < SMALL * len(keys):
+            return True
+        some = keys[:: -(-len(keys) // _SAMPLE)]
+        sizes = (len(rows) for key in some.tolist() for rows in spine.rows_of(key))
+        return sum(sizes) < SMALL * len(some)
 
     def _pieces(self, key: int, changed: Int64s) -> list[_Piece]:
         """What is to be evaluated in one group: parts of it that lie apart, in order."""
@@ -271,7 +278,7 @@ class Following(Keyed):
         first, last = (np.array(ends) for ends in zip(*((p.first, p.last) for p in pieces),
                                                       strict=True))  # fmt: skip
         # of the pieces of its group, the last one that does not begin behind the row
-        for _ in range(len(of) - len(unique(of))):
+        for _ in range(int(np.diff(of.searchsorted(unique(of)), append=len(of)).max()) - 1):
             behind = np.minimum(at + 1, len(of) - 1)
             at = np.where((of[behind] == keys) & (first[behind] <= ranks), behind, at)
         new = out.where((first[at] <= ranks) & (ranks <= last[at]))
@@ -389,43 +396,6 @@ def _within(parts: Sequence[Rows], first: int, last: int) -> Rows | None:
     if not found:
         return None
     rows = concat_rows(found)
-    if len(found) > 1 or not _settled(rows):
+    if len(found) > 1 or not settled(rows):
         rows = sort_rows(rows)
     return rows if len(rows) else None
-
-
-def _settled(rows: Rows) -> bool:
-    """Are rows, which are sorted, all there, and no two in one place?"""
-    assert rows.rank is not None
-    return bool(rows.weights.all() and (rows.rank[1:] > rows.rank[:-1]).all())
-
-
-def _difference(new: Rows, old: Rows | None) -> Delta:
-    """New rows − old ones, both of one key, sorted and consolidated."""
-    if old is None:
-        found = new.delta()
-        return Delta(found.schema, found.cols, found.weights, True)
-    both = [new.delta(), old.delta().negate()]
-    if not (_settled(new) and _settled(old)):
-        return consolidate(concat(both))
-    assert new.rank is not None
-    assert old.rank is not None
-    at = old.rank.searchsorted(new.rank)
-    same = (old.rank.take(at, mode="clip") == new.rank).nonzero()[0] if len(old) else at[:0]
-    at = at[same]
-    # what functions say differs mostly, and what rows are where that does not
-    for i in reversed(range(len(new.cols))):
-        kind = new.layout.schema.kinds[i]
-        some, others = columns_.take(new.cols[i], same), columns_.take(old.cols[i], at)
-        alike = kind.equal(some, others, exactly=True).nonzero()[0]
-        same, at = same[alike], at[alike]
-        if not len(same):
-            break
-    alike = (new.weights[same] == old.weights[at]).nonzero()[0]
-    for i, gone in enumerate((same[alike], at[alike])):
-        if len(gone):
-            left = np.ones(len(both[i]), bool)
-            left[gone] = False
-            both[i] = both[i].where(left)
-    found = concat(both)
-    return Delta(found.schema, found.cols, found.weights, True)

@@ -231,3 +231,33 @@ def test_the_first_change_of_one_group(first: str) -> None:
                 assert change == "INSERT INTO p VALUES (7, 1)"
             for name in ("v", "w"):
                 assert con.execute(f"VERIFY VIEW {name}").fetchall() == []
+
+
+def test_a_change_of_many_groups_costs_the_rows_around_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As of few groups: also where several rows of each change, far from each other."""
+    monkeypatch.setattr(following, "SMALL", 1000)
+    monkeypatch.setattr(following, "APART", 200)
+    seen = []
+    values = Following._values
+
+    def counted(op: Following, of: Int64s, pieces: list) -> Delta:  # type: ignore[type-arg]
+        seen.append((len(pieces), sum(len(p.rows) for p in pieces)))
+        return values(op, of, pieces)
+
+    monkeypatch.setattr(Following, "_values", counted)
+    with tidewheel.connect() as con:
+        con.execute("CREATE TABLE t AS SELECT i AS id, i % 40 AS s, i AS n FROM range(60000) r(i)")
+        near = "n - lag(n) OVER w AS a, max(n) OVER (w ROWS 5 PRECEDING) AS b"
+        for name, values_of in {"v": near, "totals": "sum(n) OVER w AS a"}.items():
+            con.execute(
+                f"CREATE MATERIALIZED VIEW {name} AS SELECT id, {values_of} FROM t "
+                "WINDOW w AS (PARTITION BY s ORDER BY id)"
+            )
+        con.execute("DELETE FROM t WHERE id = 7")  # (the first one reads the tables)
+        seen.clear()
+        con.execute("UPDATE t SET n = n + 100000 WHERE id BETWEEN 40000 AND 40039")
+        con.execute("UPDATE t SET n = -n WHERE id // 40 IN (11, 500, 1000, 1400) AND s % 2 = 0")
+        assert con.execute("VERIFY VIEW v").fetchall() == []
+        assert con.execute("VERIFY VIEW totals").fetchall() == []
+    assert sorted(pieces for pieces, _ in seen) == [20, 40, 40, 80], seen
+    assert sum(rows for _, rows in seen if rows < 2000) < 2500, seen
