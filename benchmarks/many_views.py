@@ -38,6 +38,7 @@ create table dep(pkg varchar, needs varchar); insert into dep select 'p'||i, 'p'
 create table dir(path varchar, parent varchar, size bigint); insert into dir select 'f'||i, case when i=0 then null else 'f'||((i-1)//8) end, i%1000 from range(20000) t(i);
 create table e as select (i*7919)%20000 as a, (i*104729+i//3)%20000 as b, (i%19+1)::bigint as w from range(60000) t(i);
 create table s as select 'n'||a as a, 'n'||b as b from e; create table ei as select a::int as a, b::int as b, w::int as w from e;
+create table reading as select (i%100)::int as sensor, i//100 as tick, (i*7919)%1000 as v from range(200000) r(i);
 create table t as select i as id, i//3 as parent, 'x'||i as name from range(1, 20000) t(i);
 """
 CHANGES = {
@@ -57,6 +58,7 @@ CHANGES = {
     "EDGE": "insert into e values ({x},{y},{w})|delete from e where a={x} and b={y}",
     "EDGE_INT": "insert into ei values ({x},{y},{w})|delete from ei where a={x} and b={y}",
     "TEXT": "insert into s values ('n{x}','n{y}')|delete from s where a='n{x}' and b='n{y}'",
+    "READINGS": "insert into reading select i, 1000, {k} from range(100) r(i)|delete from reading where v={k}",
     "NODE": "insert into t values ({k},{c},'y')|delete from t where id={k}",
 }
 VIEWS = [
@@ -140,6 +142,11 @@ VIEWS = [
         "lag gap",
         "EVENT",
         "SELECT uid, ts, ts - lag(ts) OVER (PARTITION BY uid ORDER BY ts, kind, val) g FROM ev",
+    ),
+    (
+        "sensor jumps",
+        "READINGS",
+        "SELECT sensor, tick, v - lag(v) OVER w j, avg(v) OVER (w ROWS 9 PRECEDING) m FROM reading WINDOW w AS (PARTITION BY sensor ORDER BY tick, v)",
     ),
     (
         "sessions",
