@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from tidewheel.engine.quoting import quoted
 from tidewheel.planner.logical import Column, Named, Node, Project, SetOp, SortKey
-from tidewheel.planner.text import column
+from tidewheel.planner.text import cast_to, column
 
 from .bind_limit import is_all, limited, limits
 from .bind_query import BoundQuery
@@ -110,9 +110,15 @@ class SetOperations:
             new = self._names.fresh(target.label, target.type)
             value: exp.Expr = exp.null() if source is None else column(source.name)
             if source is None or source.type != target.type:
-                value = exp.Cast(this=value, to=exp.Var(this=target.type))
+                value = _cast_to(value, target.type)
             exprs.append(Named(new, value))
         return Project(node, tuple(exprs))
+
+
+def _cast_to(value: exp.Expr, kind: str) -> exp.Cast:
+    if "ENUM(" in kind:  # rewrites look for a type that has one
+        return cast_to(value, kind)
+    return exp.Cast(this=value, to=exp.Var(this=kind))
 
 
 def _order(tree: exp.Expr, columns: Sequence[Column]) -> list[SortKey]:

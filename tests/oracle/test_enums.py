@@ -61,6 +61,8 @@ VIEWS = [
     "SELECT m FROM t UNION SELECT m FROM u",
     "SELECT m, k FROM t EXCEPT ALL SELECT m, k FROM u",
     "SELECT m FROM t UNION ALL SELECT f FROM t",
+    "SELECT k, x FROM t UNION BY NAME SELECT k, m FROM u",
+    "SELECT NULL AS m, x FROM t UNION ALL SELECT m, k FROM u EXCEPT SELECT NULL, 1",
     "SELECT v.m, t.k FROM (VALUES ('low'::level), ('high'::level)) v (m) LEFT JOIN t USING (m)",
     "WITH c AS (SELECT m, count(*) AS n FROM t GROUP BY m) "
     "SELECT a.m, b.m AS o FROM c a JOIN c b ON a.n = b.n AND a.m < b.m",
