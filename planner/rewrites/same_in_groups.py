@@ -58,13 +58,14 @@ class _Rule:
 def same_in_groups(node: Node, key_of: KeyOf) -> Node:
     """The same relation, with max for first, last and any_value where they tell the same."""
     node = over(node, lambda child: same_in_groups(child, key_of))
-    if not isinstance(node, Aggregate) or not node.keys or node.sets is not None:
+    if not isinstance(node, Aggregate):
         return node
     asked = [n for n in node.aggregates if _argument(n.expr) is not None]
     if not asked or recursive(node):
         return node
-    keys = {to_sql(k.expr): k.column.type for k in node.keys}
-    columns = (k for k in node.keys if isinstance(k.expr, exp.Column))
+    by = () if node.sets is not None else node.keys  # (of constants any row tells the same)
+    keys = {to_sql(k.expr): k.column.type for k in by}
+    columns = (k for k in by if isinstance(k.expr, exp.Column))
     known = frozenset(k.expr.name for k in columns if exact(k.column))
     known = decided(known, node.input, key_of)
     changed = [replace(n, expr=_greatest(n, keys, known)) for n in node.aggregates]
@@ -83,6 +84,8 @@ def _greatest(named: Named, keys: dict[str, str], known: frozenset[str]) -> exp.
     same = plain(keys.get(to_sql(argument), "")) in EXACT
     if not same and not references(argument) <= known:
         return named.expr
+    if not references(argument) and not exact(named.column):
+        return named.expr
     greatest = exp.Max(this=argument.copy())
     if isinstance(named.expr, exp.Filter):
         return exp.Filter(this=greatest, expression=named.expr.expression.copy())
@@ -100,7 +103,16 @@ def _argument(expression: exp.Expr) -> exp.Expr | None:
         found = call.expressions[0]
     else:
         return None
-    return found if isinstance(found, exp.Expr) and references(found) else None
+    if not isinstance(found, exp.Expr):
+        return None
+    return found if references(found) or _written(found) else None
+
+
+def _written(expression: exp.Expr) -> bool:
+    """Is it a value as it stands there?"""
+    while isinstance(expression, exp.Cast | exp.Neg | exp.Paren):
+        expression = expression.this
+    return isinstance(expression, exp.Literal | exp.Null | exp.Boolean)
 
 
 def _rules(node: Node, key_of: KeyOf) -> Iterator[_Rule]:

@@ -15,6 +15,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from tidewheel.planner.constants import number_of
 from tidewheel.planner.logical import (
     Aggregate,
     AsofJoin,
@@ -180,6 +181,10 @@ def _fixed(node: Filter) -> Iterator[str]:
 
 def _one_value(kind: str, constant: exp.Expr) -> bool:
     """Does but one value of the type equal it? Of VARCHAR '5' and '05' equal 5."""
-    if not isinstance(constant, exp.Literal) or plain(kind) not in EXACT:
+    if plain(kind) not in EXACT:
         return False
-    return constant.is_string or (constant.is_int and plain(kind) in INTEGERS)
+    if isinstance(constant, exp.Literal) and constant.is_string:
+        return True
+    value = number_of(constant)  # (DuckDB takes a longer one for a double)
+    whole = value is not None and value.as_tuple().exponent == 0 and abs(value) < 10**37
+    return whole and plain(kind) in INTEGERS

@@ -30,6 +30,7 @@ KEPT = {
     "(PARTITION BY b ORDER BY name) AS n FROM (SELECT DISTINCT b FROM l) JOIN k ON id = b) "
     "WHERE n = 1",
     "all the same": "SELECT 'much' AS found, 1 AS n FROM r WHERE d > 2 LIMIT 2",
+    "a negative key": "SELECT name FROM k WHERE id = -1 LIMIT 1",
     "one value": "SELECT DISTINCT c, c + 1 FROM r WHERE c = 2 LIMIT 1",
     "whether there is one": "SELECT a, (SELECT 'yes' FROM r WHERE c = b LIMIT 1) AS known FROM l",
     "the key itself": "SELECT a, (SELECT c FROM r WHERE c = b LIMIT 1) AS c FROM l",

@@ -26,6 +26,9 @@ KEPT = {
     "by a reference": "SELECT c, any_value(upper(name)), sum(d) FROM r LEFT JOIN k ON id = c "
     "GROUP BY c",
     "a row": "SELECT id, any_value(k), mode(name) FROM k JOIN r ON id = c GROUP BY id",
+    "a constant": "SELECT a, any_value('x'), first(-1) FILTER (d > 1), last(DATE '2024-01-02') "
+    "FROM l JOIN r ON b = c GROUP BY ROLLUP (a)",
+    "a constant of all": "SELECT any_value(2.50), mode(true), sum(d) FROM l JOIN r ON b = c",
     "filtered": "SELECT c, any_value(name) FILTER (WHERE d > 1), sum(d) FROM r, k WHERE id = c "
     "GROUP BY c",
     "a total": "SELECT id, any_value(coalesce(n, 0)), any_value(name), max(b) FROM k "
