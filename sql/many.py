@@ -49,6 +49,8 @@ def execute_many(session: Session, script: str, sets: Iterable[Parameters]) -> i
         try:
             with session.as_one():
                 return _many(session, script, given, rows)
+        except errors.OperationalError:
+            raise  # an interrupt, the time limit, a disk: nothing about a row
         except errors.DatabaseError:
             if rows is None:
                 raise

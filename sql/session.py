@@ -32,13 +32,11 @@ from .sigint import Deferred, Watch
 from .statements import NO_STATEMENT, Kind, Statement, mentions_recursion, release, split
 from .subscribe import Subscription
 from .time_limit import TimeLimit
-from .views import Views, row_name
+from .views import Views, plan_view
 from .write_behind import WriteBehind
 
 if TYPE_CHECKING:
     from ..planner.logical import Node
-    from ..planner.meaning import Meaning
-    from ..planner.plans import Plan
     from .dbapi import Connection
 
 
@@ -65,6 +63,8 @@ class Session:
         """Noted only if somebody may look."""
         self.temporary = False
         self.in_transaction = False
+        self.doubted = self.told = False
+        """Was the transaction interrupted, and has a statement of it ended in an error?"""
         self.unread = False
         """Has a transaction begun that has not looked at the database yet?"""
         self.autocommit = True
@@ -93,7 +93,7 @@ class Session:
         self.database = Database.of(database)
         try:
             with self.guard(NO_STATEMENT):
-                self.views = Views(self, _plan_view)
+                self.views = Views(self, plan_view)
         except BaseException:
             self._duckdb.close()  # whoever looks at the error later must not hold the file
             raise
@@ -157,8 +157,9 @@ class Session:
             with self.begun(statement):
                 try:
                     outcome = self._runner.run(statement, given, as_text)
-                except errors.Error:
-                    if self.in_transaction:
+                except BaseException as error:
+                    self.told = True
+                    if self.in_transaction and isinstance(error, errors.Error):
                         self._abort()
                     raise
                 finally:
@@ -178,6 +179,8 @@ class Session:
     def begun(self, statement: Statement) -> Iterator[None]:
         """What comes before and around every statement."""
         self.interrupted.clear()
+        if not self.in_transaction:
+            self.doubted = self.told = False
         self.make_way()
         self.views.come_back()
         if self.safe_mode:
@@ -401,6 +404,7 @@ class Session:
             if self._finishing:
                 return
             self.interrupted.set()
+            self.doubted = True
             if not self.closed:
                 self._duckdb.interrupt()
         for abort in tuple(self.aborts):
@@ -487,11 +491,3 @@ def _query(sql: str) -> Statement:
 _BEGIN = split("BEGIN")[0]
 _ROUNDS, _ROWS = 1_000, 10_000_000  # iterations of a naive evaluation, and rows of all of them
 _NO_BEGIN = (Kind.TRANSACTION, Kind.SETTING)
-
-
-def _plan_view(sql: str, meaning: Meaning, scratch: Callable[..., pa.Table]) -> Plan:
-    """How a view is kept."""
-    # Imported here: operators and sqlglot take long to load, and not everybody has views.
-    from ..planner.view_plan import ViewPlan
-
-    return ViewPlan(sql, scratch, row_name(""), meaning)

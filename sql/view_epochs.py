@@ -161,31 +161,18 @@ class Epochs(Rollback):
     def commit(self) -> None:
         """Take the transaction's changes through the views and commit both.
 
-        Of a transaction in which a statement failed DuckDB leaves nothing, without a word.
+        Of a transaction in which a statement failed DuckDB leaves nothing, without a word. If it
+        was an interrupt that came between two statements, nobody has been told yet.
         """
+        host = self.host
         with self.database.committing:
-            if self._failed():
+            if self.failed():
                 self.take_back()
                 self.rollback()
+                if host.doubted and not host.told:
+                    raise errors.Interrupted("the transaction was interrupted; it is rolled back")
             else:
                 self._commit()
-
-    def _failed(self) -> bool:
-        """Does DuckDB take no further statement in the transaction, which a user began?
-
-        Where nothing was changed, rows of views may have been registered to be read.
-        """
-        if self.implicit or not (self._maintainer.views or self._overlay is not None):
-            return False
-        try:
-            self._do("SELECT 1")
-        except duckdb.InterruptException:
-            self.take_back()
-            self.rollback()
-            raise
-        except duckdb.Error:
-            return True
-        return False
 
     def _commit(self) -> None:
         con = self.host.connection

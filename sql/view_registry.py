@@ -86,6 +86,8 @@ class Host(Protocol):
     writes: bool  # to a file
     in_transaction: bool
     interrupted: threading.Event
+    doubted: bool  # has an interrupt come since the transaction began
+    told: bool  # and an error
     limit: TimeLimit
     safe_mode: bool
     temporary: bool

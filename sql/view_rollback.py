@@ -23,6 +23,24 @@ class Rollback(Reading):
         """ROLLBACK, of DuckDB's part."""
         roll_back(self.host.connection)
 
+    def failed(self) -> bool:
+        """Does DuckDB take no further statement in the transaction, which a user began?
+
+        Where nothing was changed, rows of views may have been registered to be read.
+        """
+        views = not self.implicit and (self._maintainer.views or self._overlay is not None)
+        if not (views or self.host.doubted):
+            return False
+        try:
+            self._do("SELECT 1")
+        except duckdb.InterruptException:
+            self.take_back()
+            self.rollback()
+            raise
+        except duckdb.Error:
+            return True
+        return False
+
     def rollback(self) -> None:
         """After DuckDB's ROLLBACK, or when the transaction ended with an error."""
         self._unsettle()

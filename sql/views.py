@@ -26,6 +26,8 @@ from tidewheel.sql.view_draft import Drafts
 from tidewheel.sql.view_registry import row_name, rows_relation
 
 if TYPE_CHECKING:
+    from tidewheel.planner.meaning import Meaning
+    from tidewheel.planner.plans import Plan
     from tidewheel.sql.compare import Comparison
 
 __all__ = ["Views", "row_name"]
@@ -317,3 +319,11 @@ def _shown(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
         return pa.array(values, kind)
     except (pa.ArrowException, TypeError, ValueError):
         return pa.array([None if v is None else str(v) for v in values], pa.string())
+
+
+def plan_view(sql: str, meaning: Meaning, scratch: Callable[..., pa.Table]) -> Plan:
+    """How a view is kept."""
+    # Imported here: operators and sqlglot take long to load, and not everybody has views.
+    from tidewheel.planner.view_plan import ViewPlan
+
+    return ViewPlan(sql, scratch, row_name(""), meaning)

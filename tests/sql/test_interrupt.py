@@ -294,3 +294,32 @@ def test_no_ctrl_c_leaves_a_transaction_or_a_result_behind() -> None:
             assert con.execute("from s").fetchall() == [(total, n)]
         for view in ("s", "r"):
             assert con.execute(f"verify view {view}").fetchall() == []
+
+
+@pytest.mark.parametrize("view", [False, True])
+def test_an_interrupt_between_two_statements_of_one_transaction_is_told(
+    connection: tidewheel.Connection, monkeypatch: pytest.MonkeyPatch, view: bool
+) -> None:
+    """It ends DuckDB's transaction, of which a COMMIT then leaves nothing."""
+    session = connection._session
+    if view:
+        connection.execute("create materialized view v as select sum(a) as s from t")
+        connection.execute("from v")
+    lent, times = session.lent, []
+
+    @contextlib.contextmanager
+    def interrupted(*given: Any) -> Iterator[None]:
+        with lent(*given):
+            yield
+            times.append(1)
+            session.interrupt()
+            with contextlib.suppress(duckdb.Error):
+                session.connection.execute("select error('as DuckDB does')").fetchall()
+
+    monkeypatch.setattr(session, "lent", interrupted)
+    with pytest.raises(tidewheel.OperationalError, match="interrupted"):
+        connection.executemany("insert into t values (?)", [[i] for i in range(10)])
+    assert len(times) == 1  # it is no reason to begin again
+    assert connection.execute("select count(*) from t").fetchall() == [(0,)]
+    connection.execute("insert into t values (1)")
+    assert not view or connection.execute("from v").fetchall() == [(1,)]
