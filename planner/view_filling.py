@@ -22,6 +22,7 @@ from tidewheel.engine.operators.topk import Ordered
 from tidewheel.engine.state.delta import Delta, concat
 from tidewheel.planner import view_answers
 from tidewheel.planner.plans import Run
+from tidewheel.planner.text import OWN
 from tidewheel.planner.view_fill import Contents
 from tidewheel.planner.view_groups import many_groups
 from tidewheel.planner.view_reuse import Reading, Reusing, reusing
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
 
 GROUPS: Final = 10_000
 """Groups whose sums DuckDB joins with others; more are kept by operators, or wait."""
+_CROWD: Final = 4
+"""So many of a key are crowded; up to `_HANDED` of them all are handed to DuckDB."""
+_HANDED: Final = 1_000_000
 _SCANNED: Final = 1_000_000  # rows that take longer to filter than DuckDB to plan two statements
 _LEFT: Final = 20
 _GROUPED: Final = 3e-7  # seconds to read a row, add it to its group, and sort the groups, at least
@@ -66,9 +70,40 @@ class Filling(Contents):
                 if node in self._computed:
                     continue
                 many = self._groups(node, alone, expected)
-                if many is None or many > GROUPS:
+                if many is None or (many > GROUPS and not self._crowded(node, alone)):
                     self.outputs.remove(node)
                     self._by_operators(node)
+
+    def _crowded(self, node: Node, run: Reusing) -> bool:
+        """Have many of an operator's rows the same key where they are joined?
+
+        Of so many pairs a condition may leave few, as of the times for which a price was the one:
+        DuckDB need not hold them.
+        """
+        output = self._answered_by.get(node)
+        arranged = self._joined_by(node)
+        if output is None or arranged is None or len(output) > _HANDED:
+            return False
+        op, given = arranged.op, arranged.inputs[0].node
+        assert isinstance(op, Arrange)
+        names = [f"c{i}" for i in range(len(op.schema))]
+        key = ", ".join(names[i] for i in op.arrangement.key.indices)
+        if not key:
+            return False
+        run.computed(self._gives[node], output)
+        some = f"FROM {item(self._gives[given], names)}"
+        found = run.row(f"SELECT {OWN}approx_count_distinct({OWN}row({key})), {OWN}count(*) {some}")
+        return bool(found[0] * _CROWD < found[1])
+
+    def _joined_by(self, node: Node) -> Node | None:
+        """The arrangement in which a join meets what comes of a node."""
+        for reader, _, _ in node.readers[0]:
+            if isinstance(reader.op, Arrange):
+                if any(isinstance(r.op, Join) for r, _, _ in reader.readers[0]):
+                    return reader
+            elif reader in self._gives and (found := self._joined_by(reader)) is not None:
+                return found
+        return None
 
     def _by_operators(self, node: Node) -> None:
         """DuckDB computes nothing that comes of a node."""

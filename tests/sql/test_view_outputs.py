@@ -8,7 +8,7 @@ import pytest
 
 import tidewheel
 from tidewheel.engine.operators.join import Arrange, Join
-from tidewheel.planner import view_fill, view_filling
+from tidewheel.planner import view_answers, view_fill, view_filling
 
 QUERIES = {
     "series": "SELECT d, count(id) AS n, sum(p) AS s FROM range(40) AS r(d) LEFT JOIN t ON t.k = d "
@@ -85,6 +85,28 @@ def test_right_after_every_change(
         assert not con.execute("VERIFY VIEW v").fetchall()
     tables = con.execute("SELECT table_name FROM duckdb_tables() WHERE temporary").fetchall()
     assert not [name for (name,) in tables if name.startswith("__tw_fill")]
+
+
+@pytest.mark.parametrize(("rows", "crowded"), [("t", True), ("(FROM t WHERE id < 24)", False)])
+def test_many_rows_of_a_key(
+    con: tidewheel.Connection, monkeypatch: pytest.MonkeyPatch, rows: str, crowded: bool
+) -> None:
+    """A price holds until the next one: DuckDB joins them, and leaves few of the pairs."""
+    monkeypatch.setattr(view_filling, "GROUPS", 0)
+    monkeypatch.setattr(view_answers, "MANY", 1)
+    since = f"SELECT k, p, id AS a, lead(id) OVER (PARTITION BY k ORDER BY id) AS b FROM {rows}"
+    query = f"SELECT t.id, h.p FROM t JOIN ({since}) AS h ON h.k = t.k AND t.id >= a AND t.id < b"
+    con.execute(f"CREATE MATERIALIZED VIEW v AS {query}")
+    plan = con._session.database.maintainer.views["memory.main.v"].plan
+    assert plan is not None
+    assert plan.circuit is not None
+    nodes = [n for n in plan.circuit.nodes if n is not None]
+    assert {n.rows_out == 0 for n in nodes if isinstance(n.op, Join)} == {crowded}
+    for change in ("SELECT 1", *CHANGES):
+        con.execute(change)
+        got = con.execute("FROM v ORDER BY ALL").fetchall()
+        assert got == con.execute(f"FROM ({query}) ORDER BY ALL").fetchall(), change
+        assert not con.execute("VERIFY VIEW v").fetchall()
 
 
 @pytest.mark.parametrize("name", ["series", "values", "tree", "means"])
