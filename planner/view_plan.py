@@ -51,6 +51,8 @@ from tidewheel.planner.view_kernels import under
 from tidewheel.planner.view_statements import as_delta
 from tidewheel.planner.view_waiting import Sizes, put_off
 
+_LOOKED_AT = 1_000  # rows of a change of all sorts that are compared with one another
+
 
 class Incremental:
     """A view kept by operators on deltas."""
@@ -126,9 +128,11 @@ class Incremental:
             change = changes.get(source.key)
             if change is not None and len(change):
                 delta = source.taken.of(change)
-                # of an UPDATE of others nothing is left, but where rows lie
-                if len(delta.schema) < len(change.names) and not (self.looks or self.settles):
-                    delta = net(delta)
+                # of an UPDATE of others nothing is left, but where rows lie (to find equal ones
+                # among many takes as long as operators do with them)
+                updated = not change.net or len(delta) <= _LOOKED_AT
+                if updated and len(delta.schema) < len(change.names):
+                    delta = delta if self.looks or self.settles else net(delta)
                 if len(delta):
                     self.circuit.push(source.node, delta)
         for key, change in changes.items():

@@ -57,8 +57,8 @@ class TableColumns(MadeColumns):
         places = array_of(index)
         return [
             from_arrow(values_at(c, places))
-            if (made := self._made.get(i)) is None
-            else columns_.take(made, index)
+            if i not in self._made and c.num_chunks == 1  # (Arrow would join chunks each time)
+            else columns_.take(self[i], index)
             for i, c in enumerate(self.table.columns)
         ]
 
