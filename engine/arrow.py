@@ -221,6 +221,8 @@ def with_leaves(kind: pa.DataType, leaf: Callable[[pa.DataType], pa.DataType]) -
         return pa.list_(of(kind.value_field), kind.list_size)
     if pa.types.is_list(kind):
         return pa.list_(of(kind.value_field))
+    if pa.types.is_large_list(kind):
+        return pa.large_list(of(kind.value_field))
     if pa.types.is_struct(kind):
         return pa.struct([of(field) for field in kind])
     return leaf(kind)

@@ -12,7 +12,7 @@ from tidewheel.engine.operators.cycle import Bags, Cycle, Drift, changes
 from tidewheel.engine.operators.operator import Operator
 from tidewheel.engine.operators.repeat import Repeat
 from tidewheel.engine.state.columns import FixedType
-from tidewheel.engine.state.delta import Delta, Schema
+from tidewheel.engine.state.delta import Delta
 from tidewheel.planner import logical as L
 
 _AT_ONCE = 256  # counters between two looks at the bounds, where each changes few rows
@@ -99,9 +99,7 @@ class Watch:
         (delta,) = state
         if delta is None or not (self.rising is None or _rise(delta, self.rising)):
             return None
-        of = delta.schema
-        schema = Schema((of.names[i] for i in self.deciding), (of.types[i] for i in self.deciding))
-        found = changes([Delta(schema, [delta.cols[i] for i in self.deciding], delta.weights)])
+        found = changes([delta.select(self.deciding, delta.schema.select(self.deciding))])
         return found if found is not None and found[0] else None  # what cancels out proves nothing
 
     def _changed(self) -> int:

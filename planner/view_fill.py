@@ -380,9 +380,16 @@ class Contents(TableReads):
 
     def _meets(self, node: Node) -> bool:
         """Does DuckDB join what a node gives?"""
-        readers = [reader for reader, _, _ in node.readers[0]]
-        given = [r for r in readers if r in self._gives or isinstance(r.op, Arrange)]
-        return any(isinstance(r.op, Join) or self._meets(r) for r in given)
+        return self._met(node) is not None
+
+    def _met(self, node: Node) -> Node | None:
+        """What becomes of a node's output where DuckDB joins it: what a join reads."""
+        for reader, _, _ in node.readers[0]:
+            if reader in self._gives or isinstance(reader.op, Arrange):
+                found = node if isinstance(reader.op, Join) else self._met(reader)
+                if found is not None:
+                    return found
+        return None
 
 
 def _narrow(join: Node) -> bool:

@@ -80,12 +80,12 @@ class Filling(Contents):
         Of so many pairs a condition may leave few, as of the times for which a price was the one:
         DuckDB need not hold them.
         """
-        output = self._answered_by.get(node)
-        arranged = self._joined_by(node)
-        if output is None or arranged is None or len(output) > _HANDED:
+        output, met = self._answered_by.get(node), self._met(node)
+        if output is None or met is None or len(output) > _HANDED:
             return False
-        op, given = arranged.op, arranged.inputs[0].node
-        assert isinstance(op, Arrange)
+        op, given = met.op, met.inputs[0].node
+        if not isinstance(op, Arrange):
+            return False
         names = [f"c{i}" for i in range(len(op.schema))]
         key = ", ".join(names[i] for i in op.arrangement.key.indices)
         if not key:
@@ -94,16 +94,6 @@ class Filling(Contents):
         some = f"FROM {item(self._gives[given], names)}"
         found = run.row(f"SELECT {OWN}approx_count_distinct({OWN}row({key})), {OWN}count(*) {some}")
         return bool(found[0] * _CROWD < found[1])
-
-    def _joined_by(self, node: Node) -> Node | None:
-        """The arrangement in which a join meets what comes of a node."""
-        for reader, _, _ in node.readers[0]:
-            if isinstance(reader.op, Arrange):
-                if any(isinstance(r.op, Join) for r, _, _ in reader.readers[0]):
-                    return reader
-            elif reader in self._gives and (found := self._joined_by(reader)) is not None:
-                return found
-        return None
 
     def _by_operators(self, node: Node) -> None:
         """DuckDB computes nothing that comes of a node."""

@@ -91,6 +91,7 @@ class Incremental:
         return found
 
     def counts(self) -> list[int]:
+        """The rows of each table or view that it reads."""
         return self._measures.rows([source.table for source in self._low.inputs])
 
     def fill(self, run: Run) -> None:
@@ -130,9 +131,9 @@ class Incremental:
                 delta = source.taken.of(change)
                 # of an UPDATE of others nothing is left, but where rows lie (to find equal ones
                 # among many takes as long as operators do with them)
-                updated = not change.net or len(delta) <= _LOOKED_AT
-                if updated and len(delta.schema) < len(change.names):
-                    delta = delta if self.looks or self.settles else net(delta)
+                partly = len(delta.schema) < len(change.names) and not (self.looks or self.settles)
+                if partly and (len(delta) <= _LOOKED_AT or not change.net):
+                    delta = net(delta)
                 if len(delta):
                     self.circuit.push(source.node, delta)
         for key, change in changes.items():

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import duckdb
 import pyarrow as pa
 
+from tidewheel.engine.arrow import with_leaves
 from tidewheel.engine.quoting import quoted
 
 from . import errors
@@ -72,7 +73,7 @@ def _write(session: Session, insert: Insert, rows: pa.Table) -> int:
 
 def _check_duration(name: str, column: pa.ChunkedArray) -> None:
     """DataError for what is shorter than a microsecond, which DuckDB would cut off."""
-    rounded = _in_microseconds(column.type)
+    rounded = with_leaves(column.type, _in_microseconds)
     if rounded != column.type:
         try:
             column.cast(rounded)
@@ -84,20 +85,7 @@ def _check_duration(name: str, column: pa.ChunkedArray) -> None:
 
 
 def _in_microseconds(kind: pa.DataType) -> pa.DataType:
-    """A type, with durations of microseconds for those of nanoseconds, also within it."""
-    if kind == pa.duration("ns"):
-        return pa.duration("us")
-    if pa.types.is_struct(kind):
-        return pa.struct([field.with_type(_in_microseconds(field.type)) for field in kind])
-    if pa.types.is_map(kind):
-        return pa.map_(_in_microseconds(kind.key_type), _in_microseconds(kind.item_type))
-    if pa.types.is_fixed_size_list(kind):
-        return pa.list_(_in_microseconds(kind.value_type), kind.list_size)
-    if pa.types.is_list(kind):
-        return pa.list_(kind.value_field.with_type(_in_microseconds(kind.value_type)))
-    if pa.types.is_large_list(kind):
-        return pa.large_list(kind.value_field.with_type(_in_microseconds(kind.value_type)))
-    return kind
+    return pa.duration("us") if kind == pa.duration("ns") else kind
 
 
 def stream(data: object) -> pa.RecordBatchReader:

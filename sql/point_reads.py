@@ -190,10 +190,10 @@ def _learned(form: _Form, version: object, views: Reading) -> _Known:
         return known
     try:
         whole = views.host.table(f"FROM {view.quoted} LIMIT 0").schema
-        selected = form.written or ", ".join(form.items) or "*"
         if form.told == "exists":
-            query = f"SELECT EXISTS (FROM {view.quoted} LIMIT 0) AS {form.written}"
+            query = f"SELECT true AS {form.written}"
         else:
+            selected = form.written or ", ".join(form.items) or "*"
             query = f"SELECT {selected} FROM {view.quoted} LIMIT 0"
         schema = views.host.table(query).schema
         (collation,) = views.host.table("SELECT current_setting('default_collation')")[0]

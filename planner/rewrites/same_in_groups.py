@@ -115,15 +115,21 @@ def _written(expression: exp.Expr) -> bool:
     return isinstance(expression, exp.Literal | exp.Null | exp.Boolean)
 
 
+def key_of_scan(node: Scan, key_of: KeyOf) -> frozenset[str]:
+    """The table's primary key, if all of it is read, and of exact types; else empty."""
+    key = key_of(node.table)
+    pairs = zip(node.source_columns, node.columns, strict=True)
+    held = [c for source, c in pairs if source.lower() in key]
+    return _names(held) if len(held) == len(key) and all(map(exact, held)) else frozenset()
+
+
 def _rules(node: Node, key_of: KeyOf) -> Iterator[_Rule]:
     """What columns decide in the rows of `node`."""
     match node:
         case Scan():
-            key = key_of(node.table)
-            pairs = list(zip(node.source_columns, node.columns, strict=True))
-            held = [c for source, c in pairs if source.lower() in key]
-            if key and len(held) == len(key) and all(map(exact, held)):
-                yield _Rule(_names(held), _names(node.columns), True)
+            key = key_of_scan(node, key_of)
+            if key:
+                yield _Rule(key, _names(node.columns), True)
         case Join(kind="semi" | "anti"):
             yield from _rules(node.left, key_of)
         case Join():

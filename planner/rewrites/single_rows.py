@@ -40,6 +40,7 @@ from tidewheel.planner.rewrites.same_in_groups import (
     decided,
     equal_columns,
     exact,
+    key_of_scan,
     plain,
 )
 from tidewheel.planner.text import column
@@ -118,11 +119,8 @@ def _keys(node: Node, key_of: KeyOf) -> _Keys:
     """Keys of the rows of `node`; not all of them."""
     match node:
         case Scan():
-            key = key_of(node.table)
-            pairs = zip(node.source_columns, node.columns, strict=True)
-            held = [c for source, c in pairs if source.lower() in key]
-            if key and len(held) == len(key) and all(map(exact, held)):
-                return {frozenset(c.name for c in held)}
+            key = key_of_scan(node, key_of)
+            return {key} if key else set()
         case Filter():
             return {key - _same(node) for key in _keys(node.input, key_of)}
         case Project():
