@@ -24,9 +24,9 @@ def rewritten(node: Node, measures: Measures) -> Node:
     """The plan after the rewrites for views: what DuckDB would do to a query that it gets whole."""
 
     def every_rule(piece: Node) -> Node:
-        piece = single_rows(join_graph(lonely_rows(counted_limits(piece))), measures.key)
+        piece = single_rows(join_graph(lonely_rows(counted_limits(piece))), measures.keys)
         piece = first_of_groups(dense_ranks(piece))
-        piece = same_in_groups(ends_of_groups(join_order(piece, measures)), measures.key)
+        piece = same_in_groups(ends_of_groups(join_order(piece, measures)), measures.keys)
         return whole_windows(reduce_groups(piece), measures)
 
     return same_subplans(prune(large_in_pieces(node, every_rule)))

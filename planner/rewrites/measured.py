@@ -6,7 +6,7 @@ long as the whole query may. What a view reads twice is asked for once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -29,9 +29,10 @@ LOOKED_AT: Final = 100_000  # rows of a table, to find out about how many of the
 _MOST = 10_000_000  # rows of a join that are counted
 _REMEMBERED: Final = 10_000  # columns
 _COUNT = f"{OWN}count(*)"
-_PRIMARY = (
-    "SELECT database_name, schema_name, table_name, constraint_column_names "
-    f"FROM {OWN}duckdb_constraints() WHERE constraint_type = 'PRIMARY KEY'"
+_CONSTRAINTS = (
+    "SELECT database_name, schema_name, table_name, constraint_type, constraint_column_names "
+    f"FROM {OWN}duckdb_constraints() "
+    "WHERE constraint_type IN ('PRIMARY KEY', 'UNIQUE', 'NOT NULL')"
 )
 
 
@@ -100,7 +101,7 @@ class Measures:
         self._query = query
         self._known: dict[tuple[str, str], int | None] = {}
         self._remembered: Remembered = {} if remembered is None else remembered
-        self._keys: dict[str, frozenset[str]] | None = None
+        self._keys: dict[str, list[frozenset[str]]] | None = None
 
     def rows(self, tables: Sequence[str]) -> list[int]:
         """The rows of each table."""
@@ -130,14 +131,11 @@ class Measures:
             todo += new
         self.rows(tables)
 
-    def key(self, table: str) -> frozenset[str]:
-        """The columns of a table's primary key, in lower case."""
+    def keys(self, table: str) -> Collection[frozenset[str]]:
+        """The columns of a table's primary key, and of others without NULL, in lower case."""
         if self._keys is None:
-            self._keys = {
-                ".".join(map(quoted, place)).lower(): frozenset(name.lower() for name in names)
-                for *place, names in self._query(_PRIMARY)
-            }
-        return self._keys.get(table.lower(), frozenset())
+            self._keys = _keys(self._query(_CONSTRAINTS))
+        return self._keys.get(table.lower(), ())
 
     def knows(self, text: Text) -> bool:
         """Have rows that meet conditions been counted?"""
@@ -306,3 +304,19 @@ def _made(query: str, node: Node, *inputs: Text) -> Text | None:
         return None
     columns: dict[str, exp.Expr] = {c.name: column(c.name) for c in node.schema}
     return Text(f"({query})", (), columns, tables)
+
+
+def _keys(constraints: Sequence[Sequence[Any]]) -> dict[str, list[frozenset[str]]]:
+    """Of each table the keys that no two rows share; UNIQUE is none where there may be NULLs."""
+    full, found = set[tuple[str, str]](), dict[str, list[frozenset[str]]]()
+    told = [
+        (".".join(map(quoted, place)).lower(), kind, frozenset(name.lower() for name in names))
+        for *place, kind, names in constraints
+    ]
+    for table, kind, names in told:
+        if kind == "NOT NULL":
+            full.update((table, name) for name in names)
+    for table, kind, names in told:
+        if kind == "PRIMARY KEY" or (kind == "UNIQUE" and full >= {(table, n) for n in names}):
+            found.setdefault(table, []).append(names)
+    return found

@@ -2,13 +2,14 @@
 
     any_value(p.name) FROM p JOIN o ON o.p = p.id GROUP BY p.id   ─▶   max(p.name)
 
-where `id` is the primary key of `p`. Of the rows of one table the first one can be told; of those
-of a join it depends on how DuckDB joins, but many who write any_value know it to be the same.
+where `id` is the primary key of `p`, or UNIQUE and NOT NULL. Of the rows of one table the first one
+can be told; of those of a join it depends on how DuckDB joins, but many who write any_value know it
+to be the same.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -35,8 +36,8 @@ from tidewheel.planner.rewrites.children import over
 from tidewheel.planner.rewrites.join_order import recursive
 from tidewheel.planner.text import to_sql
 
-KeyOf = Callable[[str], frozenset[str]]
-"""The columns of a table's primary key, in lower case."""
+KeysOf = Callable[[str], Collection[frozenset[str]]]
+"""The columns of a table's keys, in lower case: its primary key, and UNIQUE ones without NULL."""
 
 _WORDS = "TINYINT SMALLINT INTEGER BIGINT HUGEINT UTINYINT USMALLINT UINTEGER UBIGINT UHUGEINT"
 INTEGERS: Final = frozenset(_WORDS.split())
@@ -55,9 +56,9 @@ class _Rule:
     """Where all of the former are NULL, are the latter?"""
 
 
-def same_in_groups(node: Node, key_of: KeyOf) -> Node:
+def same_in_groups(node: Node, keys_of: KeysOf) -> Node:
     """The same relation, with max for first, last and any_value where they tell the same."""
-    node = over(node, lambda child: same_in_groups(child, key_of))
+    node = over(node, lambda child: same_in_groups(child, keys_of))
     if not isinstance(node, Aggregate):
         return node
     asked = [n for n in node.aggregates if _argument(n.expr) is not None]
@@ -67,14 +68,14 @@ def same_in_groups(node: Node, key_of: KeyOf) -> Node:
     keys = {to_sql(k.expr): k.column.type for k in by}
     columns = (k for k in by if isinstance(k.expr, exp.Column))
     known = frozenset(k.expr.name for k in columns if exact(k.column))
-    known = decided(known, node.input, key_of)
+    known = decided(known, node.input, keys_of)
     changed = [replace(n, expr=_greatest(n, keys, known)) for n in node.aggregates]
     return replace(node, aggregates=tuple(changed))
 
 
-def decided(of: frozenset[str], node: Node, key_of: KeyOf) -> frozenset[str]:
+def decided(of: frozenset[str], node: Node, keys_of: KeysOf) -> frozenset[str]:
     """Columns, of exact types, and all of those of `node` whose values they decide."""
-    return _decided(of, list(_rules(node, key_of)))
+    return _decided(of, list(_rules(node, keys_of)))
 
 
 def _greatest(named: Named, keys: dict[str, str], known: frozenset[str]) -> exp.Expr:
@@ -84,7 +85,7 @@ def _greatest(named: Named, keys: dict[str, str], known: frozenset[str]) -> exp.
     same = plain(keys.get(to_sql(argument), "")) in EXACT
     if not same and not references(argument) <= known:
         return named.expr
-    if not references(argument) and not exact(named.column):
+    if not references(argument) and named.column.type == '"NULL"':
         return named.expr
     greatest = exp.Max(this=argument.copy())
     if isinstance(named.expr, exp.Filter):
@@ -115,47 +116,47 @@ def _written(expression: exp.Expr) -> bool:
     return isinstance(expression, exp.Literal | exp.Null | exp.Boolean)
 
 
-def key_of_scan(node: Scan, key_of: KeyOf) -> frozenset[str]:
-    """The table's primary key, if all of it is read, and of exact types; else empty."""
-    key = key_of(node.table)
-    pairs = zip(node.source_columns, node.columns, strict=True)
-    held = [c for source, c in pairs if source.lower() in key]
-    return _names(held) if len(held) == len(key) and all(map(exact, held)) else frozenset()
+def keys_of_scan(node: Scan, keys_of: KeysOf) -> Iterator[frozenset[str]]:
+    """The table's keys of which all is read, and of exact types."""
+    pairs = list(zip(node.source_columns, node.columns, strict=True))
+    for key in keys_of(node.table):
+        held = [c for source, c in pairs if source.lower() in key]
+        if len(held) == len(key) and all(map(exact, held)):
+            yield _names(held)
 
 
-def _rules(node: Node, key_of: KeyOf) -> Iterator[_Rule]:
+def _rules(node: Node, keys_of: KeysOf) -> Iterator[_Rule]:
     """What columns decide in the rows of `node`."""
     match node:
         case Scan():
-            key = key_of_scan(node, key_of)
-            if key:
+            for key in keys_of_scan(node, keys_of):
                 yield _Rule(key, _names(node.columns), True)
         case Join(kind="semi" | "anti"):
-            yield from _rules(node.left, key_of)
+            yield from _rules(node.left, keys_of)
         case Join():
             keys = [key for key in node.keys if not key.null_safe]
-            left, right = list(_rules(node.left, key_of)), list(_rules(node.right, key_of))
+            left, right = list(_rules(node.left, keys_of)), list(_rules(node.right, keys_of))
             if node.kind in ("right", "full"):
                 left = _padded(left, [key.left for key in keys])
             if node.kind in ("left", "full"):
                 right = _padded(right, [key.right for key in keys])
             yield from (*left, *right, *_of_join(node))
         case AsofJoin():
-            right = list(_rules(node.right, key_of))
+            right = list(_rules(node.right, keys_of))
             if node.kind == "left":
                 right = _padded(right, [k.right for k in node.keys if not k.null_safe])
-            yield from (*_rules(node.left, key_of), *right)
+            yield from (*_rules(node.left, keys_of), *right)
         case Project():
             yield from _named(node.exprs)
-            yield from _rules(node.input, key_of)
+            yield from _rules(node.input, keys_of)
         case Aggregate(sets=None):
             yield from _named(node.keys)
             keys_ = [k.column for k in node.keys]
             if all(map(exact, keys_)):
                 yield _Rule(_names(keys_), _names([a.column for a in node.aggregates]))
-            yield from _rules(node.input, key_of)
+            yield from _rules(node.input, keys_of)
         case Filter() | Distinct() | TopK() | Unnest() | Window():
-            yield from _rules(node.input, key_of)
+            yield from _rules(node.input, keys_of)
 
 
 def _padded(rules: Sequence[_Rule], compared: Sequence[exp.Expr]) -> list[_Rule]:

@@ -3,9 +3,9 @@
     SELECT name FROM p WHERE p.id = 7 LIMIT 1                ─▶   … without the LIMIT
     row_number() OVER (PARTITION BY p.id) FROM p JOIN …      ─▶   1
 
-where `id` is the primary key of `p`. So those write it who want no more than one row to be found,
-and `(SELECT name FROM p WHERE p.id = o.p LIMIT 1)` is such a row number. Of rows that are all the
-same, as those of `SELECT 'low' FROM …`, any order tells the first ones.
+where `id` is the primary key of `p`, or UNIQUE and NOT NULL. So those write it who want no more
+than one row to be found, and `(SELECT name FROM p WHERE p.id = o.p LIMIT 1)` is such a row number.
+Of rows that are all the same, as those of `SELECT 'low' FROM …`, any order tells the first ones.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ from tidewheel.planner.rewrites.join_graph import conjuncts
 from tidewheel.planner.rewrites.same_in_groups import (
     EXACT,
     INTEGERS,
-    KeyOf,
+    KeysOf,
     decided,
     equal_columns,
     exact,
-    key_of_scan,
+    keys_of_scan,
     plain,
 )
 from tidewheel.planner.text import column
@@ -49,17 +49,17 @@ _Keys = set[frozenset[str]]
 """Sets of columns of which no two rows have the same values; the empty one: there is one row."""
 
 
-def single_rows(node: Node, key_of: KeyOf) -> Node:
+def single_rows(node: Node, keys_of: KeysOf) -> Node:
     """The same relation, without limits and row numbers that tell nothing."""
-    node = over(node, lambda child: single_rows(child, key_of))
+    node = over(node, lambda child: single_rows(child, keys_of))
     if isinstance(node, TopK) and not node.keys:
-        if _lets_one_through(node) and frozenset() in _keys(node.input, key_of):
+        if _lets_one_through(node) and frozenset() in _keys(node.input, keys_of):
             return node.input
         names = [c.name for c in node.schema]
         if names and _same(node.input).issuperset(names):
             return replace(node, keys=(SortKey(column(names[0]), False, False),))
     if isinstance(node, Window):
-        return _numbered(node, key_of)
+        return _numbered(node, keys_of)
     return node
 
 
@@ -68,15 +68,15 @@ def _lets_one_through(node: TopK) -> bool:
     return node.offset is None and isinstance(limit, exp.Literal) and int(limit.name) > 0
 
 
-def _numbered(node: Window, key_of: KeyOf) -> Node:
+def _numbered(node: Window, keys_of: KeysOf) -> Node:
     asked = {n.column.name: by for n in node.exprs if (by := _numbered_by(n.expr)) is not None}
     if not asked:
         return node
-    keys = _keys(node.input, key_of)
+    keys = _keys(node.input, keys_of)
     known = {name for name, by in asked.items() if any(key <= by for key in keys)}
     names = [c.name for c in node.input.schema]
     rows = node.input
-    alike = {n for n, by in asked.items() if _alike(rows, by, key_of).issuperset(names)} - known
+    alike = {n for n, by in asked.items() if _alike(rows, by, keys_of).issuperset(names)} - known
     rest = tuple(
         replace(n, expr=_in_any_order(n.expr, names[0])) if n.column.name in alike else n
         for n in node.exprs
@@ -92,10 +92,10 @@ def _numbered(node: Window, key_of: KeyOf) -> Node:
     )
 
 
-def _alike(node: Node, by: frozenset[str], key_of: KeyOf) -> frozenset[str]:
+def _alike(node: Node, by: frozenset[str], keys_of: KeysOf) -> frozenset[str]:
     """The columns that are the same where those of `by` are equal."""
     told = frozenset(c.name for c in node.schema if c.name in by and exact(c))
-    return decided(told | _same(node), node, key_of)
+    return decided(told | _same(node), node, keys_of)
 
 
 def _in_any_order(call: exp.Expr, name: str) -> exp.Expr:
@@ -115,37 +115,36 @@ def _numbered_by(expression: exp.Expr) -> frozenset[str] | None:
     return frozenset(e.name for e in by if isinstance(e, exp.Column))
 
 
-def _keys(node: Node, key_of: KeyOf) -> _Keys:
+def _keys(node: Node, keys_of: KeysOf) -> _Keys:
     """Keys of the rows of `node`; not all of them."""
     match node:
         case Scan():
-            key = key_of_scan(node, key_of)
-            return {key} if key else set()
+            return set(keys_of_scan(node, keys_of))
         case Filter():
-            return {key - _same(node) for key in _keys(node.input, key_of)}
+            return {key - _same(node) for key in _keys(node.input, keys_of)}
         case Project():
             kept = {
                 n.expr.name: n.column.name for n in node.exprs if isinstance(n.expr, exp.Column)
             }
-            keys = _keys(node.input, key_of)
+            keys = _keys(node.input, keys_of)
             return {frozenset(kept[n] for n in key) for key in keys if key <= kept.keys()}
         case Aggregate(sets=None) if all(exact(k.column) for k in node.keys):
             return {frozenset(k.column.name for k in node.keys)}
         case Distinct() if all(map(exact, node.schema)):
             names = frozenset(c.name for c in node.schema)
-            return {names - _same(node.input), *_keys(node.input, key_of)}
+            return {names - _same(node.input), *_keys(node.input, keys_of)}
         case TopK() | Window():
-            return _keys(node.input, key_of)
+            return _keys(node.input, keys_of)
         case Join(kind="semi" | "anti") | AsofJoin():
-            return _keys(node.left, key_of)
+            return _keys(node.left, keys_of)
         case Join(kind="inner" | "cross" | "left"):
-            return set(_of_join(node, key_of))
+            return set(_of_join(node, keys_of))
     return set()
 
 
-def _of_join(join: Join, key_of: KeyOf) -> Iterator[frozenset[str]]:
+def _of_join(join: Join, keys_of: KeysOf) -> Iterator[frozenset[str]]:
     """Those of a side whose rows have one partner each at most, and both together."""
-    left, right = _keys(join.left, key_of), _keys(join.right, key_of)
+    left, right = _keys(join.left, keys_of), _keys(join.right, keys_of)
     pairs = equal_columns(join)
     if any(key <= {there for _, there in pairs} for key in right):
         yield from left

@@ -18,6 +18,8 @@ SETUP = (
     "INSERT INTO k VALUES (0, 'z'), (1, 'a'), (2, NULL), (3, 'c'), (4, 'd')",
     "CREATE TABLE t (i VARCHAR, j DOUBLE, v INTEGER, PRIMARY KEY (i, v))",
     "INSERT INTO t VALUES ('5', 0, 1), ('05', 0, 1), ('5', 1, 2)",
+    "CREATE TABLE s (i INTEGER NOT NULL, j INTEGER NOT NULL, v INTEGER, UNIQUE (i, j))",
+    "INSERT INTO s VALUES (1, 2, 7), (2, 1, 8), (2, 2, NULL), (3, 3, 9)",
 )
 KEPT = {
     "of each row": "SELECT a, (SELECT name FROM k WHERE id = b LIMIT 1) AS name FROM l",
@@ -26,6 +28,7 @@ KEPT = {
     "of a constant": "SELECT name, d FROM k LEFT JOIN (SELECT c, sum(d) AS d FROM r GROUP BY c) "
     "ON c = id WHERE id = 3 LIMIT 1",
     "two columns": "SELECT a, (SELECT j FROM t WHERE i = '5' AND v = b LIMIT 1) FROM l",
+    "UNIQUE": "SELECT a, (SELECT v FROM s WHERE i = a AND j = b LIMIT 1) FROM l",
     "a number of the only one": "SELECT * FROM (SELECT b, id, name, row_number() OVER "
     "(PARTITION BY b ORDER BY name) AS n FROM (SELECT DISTINCT b FROM l) JOIN k ON id = b) "
     "WHERE n = 1",
@@ -82,6 +85,16 @@ def test_keys_change() -> None:
             (None, None),
         ]
         assert con.execute("VERIFY VIEW v").fetchall() == []
+
+
+def test_a_key_that_is_none_any_more() -> None:
+    with tidewheel.connect() as con:
+        for statement in SETUP:
+            con.execute(statement)
+        con.execute(f"CREATE MATERIALIZED VIEW v AS {KEPT['UNIQUE']}")
+        con.execute("ALTER TABLE s ALTER j DROP NOT NULL")
+        (_, plan) = con.execute("EXPLAIN VIEW v").fetchone()
+        assert "LIMIT without ORDER BY" in plan
 
 
 def test_numbers_that_are_compared_as_double() -> None:

@@ -15,6 +15,8 @@ SETUP = (
     "INSERT INTO r VALUES (2, 1), (2, 4), (2, 3), (3, 2), (4, 1), (NULL, 5), (6, NULL)",
     "CREATE TABLE k (id INTEGER PRIMARY KEY, name VARCHAR, x DOUBLE)",
     "INSERT INTO k VALUES (0, 'z', 0.5), (1, 'a', -0.0), (2, NULL, 2), (3, 'c', NULL), (4, 'd', 1)",
+    "CREATE TABLE s (i INTEGER, code VARCHAR UNIQUE NOT NULL, word VARCHAR UNIQUE)",
+    "INSERT INTO s VALUES (2, 'two', 'zwei'), (2, 'deux', NULL), (3, 'three', NULL)",
 )
 KEPT = {
     "a key": "SELECT a, any_value(a), first(a), max(d) FROM l JOIN r ON b = c GROUP BY a",
@@ -25,10 +27,14 @@ KEPT = {
     "GROUP BY id",
     "by a reference": "SELECT c, any_value(upper(name)), sum(d) FROM r LEFT JOIN k ON id = c "
     "GROUP BY c",
+    "another key": "SELECT code, any_value(i), first(word), sum(d) FROM s JOIN r ON i = c "
+    "GROUP BY code",
     "a row": "SELECT id, any_value(k), mode(name) FROM k JOIN r ON id = c GROUP BY id",
     "a constant": "SELECT a, any_value('x'), first(-1) FILTER (d > 1), last(DATE '2024-01-02') "
     "FROM l JOIN r ON b = c GROUP BY ROLLUP (a)",
     "a constant of all": "SELECT any_value(2.50), mode(true), sum(d) FROM l JOIN r ON b = c",
+    "a constant double": "SELECT c, any_value(0.5::DOUBLE), first('{}'::JSON) FROM l "
+    "JOIN r ON b = c GROUP BY c",
     "filtered": "SELECT c, any_value(name) FILTER (WHERE d > 1), sum(d) FROM r, k WHERE id = c "
     "GROUP BY c",
     "a total": "SELECT id, any_value(coalesce(n, 0)), any_value(name), max(b) FROM k "
@@ -39,6 +45,7 @@ KEPT = {
 }
 ANEW = {
     "a double": "SELECT x, any_value(x) FROM k JOIN r ON id = c GROUP BY x",
+    "a key with NULLs": "SELECT word, any_value(code) FROM s JOIN r ON i = c GROUP BY word",
     "of another row": "SELECT id, any_value(d) FROM k JOIN r ON id >= c GROUP BY id",
     "more than equal": "SELECT c, first(name) FROM r LEFT JOIN k ON id = c AND d > 1 GROUP BY c",
     "the padded side": "SELECT id, any_value(c) FROM k RIGHT JOIN r ON id = c GROUP BY id",
