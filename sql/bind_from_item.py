@@ -32,7 +32,7 @@ from .bind_scope import NotTaken, Relation, deduplicated
 from .bind_settled import outer_columns, outer_names, settled
 from .bind_types import function_name
 from .bind_unpivot import as_item, unpivoted
-from .bind_values import as_selects, reads_rows
+from .bind_values import as_selects, beside_its_values, reads_rows
 
 if TYPE_CHECKING:
     from .bind_select import SelectBinder
@@ -95,7 +95,9 @@ class Items:
             k for k in ("pivots", "sample", "version", "when", "ordinality") if item.args.get(k)
         ]
         if isinstance(item, exp.Table):
-            if special or not isinstance(item.this, exp.Identifier):
+            if not special and not isinstance(item.this, exp.Identifier):
+                return self._function(item, "a table function")
+            if special:
                 return self._opaque(item, ", ".join(special).upper() or "a table function")
             return self._table(item)
         if isinstance(item, exp.Subquery):
@@ -115,7 +117,7 @@ class Items:
         if isinstance(item, exp.Values):
             return self._values(item)
         if isinstance(item, exp.Unnest):
-            return self._opaque(item, "UNNEST in FROM")
+            return self._function(item, "UNNEST in FROM")
         raise NotTaken(f"{type(item).__name__} in FROM")
 
     def _pivoted(self, item: exp.Expr, pivot: exp.Pivot) -> From:
@@ -203,6 +205,18 @@ class Items:
         self.conditions += query.correlated
         labels = deduplicated([c.label for c in query.columns])
         return query.node, [relation((alias,) if alias else (), labels, query.columns, renamed)]
+
+    def _function(self, item: exp.Expr, reason: str) -> From:
+        """A table function; with subqueries for arguments beside their values."""
+        alias, _ = alias_of_item(item)
+        function = function_name(item.this if isinstance(item, exp.Table) else item)
+        rows = beside_its_values(item, alias or function)
+        if rows is None:
+            return self._opaque(item, reason)
+        node, (made,) = self._subquery(rows)
+        if function and [c.label for c in made.columns] == [alias]:
+            made.columns[0].also = function
+        return node, [made]
 
     def _opaque(self, item: exp.Expr, reason: str) -> From:
         """A FROM item that is kept whole."""

@@ -148,6 +148,7 @@ class SubqueryForms:
 
     def _as_list(self, query: exp.Expr, scope: Scope) -> exp.Expr:
         """``ARRAY(SELECT e FROM … ORDER BY …)``: the list of e, empty where there are no rows."""
+        query = self._first_of_star(query, scope)
         if not isinstance(query, exp.Select) or any(query.args.get(k) for k in _NOT_ROWS):
             return self._as_ordered_list(query, scope)
         if len(query.expressions) != 1 or query.expressions[0].find(exp.Star):
@@ -163,6 +164,18 @@ class SubqueryForms:
         select.set("order", None)
         select.set("expressions", [exp.Coalesce(this=call, expressions=[exp.Array()])])
         return exp.Subquery(this=select)
+
+    def _first_of_star(self, query: exp.Expr, scope: Scope) -> exp.Expr:
+        """``ARRAY(FROM u)`` is the list of u's first column, as DuckDB has it."""
+        select = query.unnest()
+        if not isinstance(select, exp.Select) or select.args.get("distinct"):
+            return query
+        items = select.expressions
+        if len(items) != 1 or not is_all(items[0], items) or not select.args.get("from_"):
+            return query
+        select = select.copy()
+        select.set("expressions", [exp.column(self._labels(select, scope)[0], quoted=True)])
+        return select
 
     def _as_ordered_list(self, query: exp.Expr, scope: Scope) -> exp.Expr:
         """Of groups, distinct or limited rows, or those of set operations, in their own order."""
@@ -193,10 +206,13 @@ class SubqueryForms:
     def _as_list_of_first(self, query: exp.Expr, scope: Scope) -> exp.Expr:
         """``ARRAY(SELECT e FROM … ORDER BY k LIMIT 3)``: the list of those rows' e, by their k."""
         if not isinstance(query, exp.Select) or any(query.args.get(k) for k in _NOT_FIRST):
-            raise NotTaken("ARRAY over groups, distinct or limited rows, by more than their values")
-        value = query.expressions[0].unalias()
-        if self._aggregates.found_in(value) or value.find(exp.Window, exp.Explode, exp.Star):
-            raise NotTaken("ARRAY over groups, distinct or limited rows, by more than their values")
+            raise NotTaken("ARRAY over distinct rows, or by ALL, by more than their values")
+        group, value = query.args.get("group"), query.expressions[0].unalias()
+        if group and any(v for k, v in group.args.items() if k != "expressions"):
+            raise NotTaken("ARRAY over grouping sets, by more than their values")
+        one_group = self._aggregates.found_in(value) and not group
+        if one_group or value.find(exp.Window, exp.Explode, exp.Unnest) or _has_star(value):
+            raise NotTaken("ARRAY over windows or one group, by more than their values")
         alias = query.expressions[0].alias.lower()
         called = alias and any(_calls(k, alias) for k in query.args["order"].expressions)
         if called and alias in map(str.lower, self._labels(query, scope)):
@@ -312,7 +328,7 @@ def _of_one_group(
     names = {c.name.lower() for c in having.find_all(exp.Column) if not c.table}
     if items[0].alias.lower() in names or items[0].find(*_NOT_ONE):
         return None
-    if any(not isinstance(star.parent, exp.Count) for star in items[0].find_all(exp.Star)):
+    if _has_star(items[0]):
         return None
     select = select.copy()
     select.set("having", None)
@@ -328,8 +344,13 @@ def _calls(key: exp.Expr, name: str) -> bool:
 
 _NOT_ONE = (exp.Columns, exp.Window, exp.Explode, exp.Unnest)
 _MORE = ("group", "qualify", "distinct", "limit", "offset", "order", "windows")
-_NOT_FIRST = ("group", "having", "qualify", "distinct", "with_")
-_NOT_ROWS = (*_NOT_FIRST, "limit", "offset")
+_NOT_FIRST = ("qualify", "distinct", "with_")
+_NOT_ROWS = (*_NOT_FIRST, "group", "having", "limit", "offset")
+
+
+def _has_star(value: exp.Expr) -> bool:
+    """Is there a star that is no ``count(*)``?"""
+    return any(not isinstance(star.parent, exp.Count) for star in value.find_all(exp.Star))
 
 
 def _sides(query: exp.Expr) -> tuple[exp.Expr, exp.Expr] | None:

@@ -1,4 +1,4 @@
-"""Rows of VALUES, and all rows of a query, as SELECTs."""
+"""Rows of VALUES, of functions over subqueries, and all rows of a query, as SELECTs."""
 
 from __future__ import annotations
 
@@ -42,3 +42,31 @@ def all_of(query: exp.Expr, clauses: exp.Expr) -> exp.Select:
         part = clauses.args.get(key)
         whole.set(key, part and part.copy())
     return whole
+
+
+def beside_its_values(item: exp.Expr, name: str) -> exp.Subquery | None:
+    """A table function over subqueries: beside the one row of their values.
+
+        range((SELECT max(k) FROM u)) AS t(i)
+        ─▶ (SELECT t.* FROM (SELECT (SELECT max(k) FROM u) AS v) AS vs, range(vs.v) AS t(i)) AS t
+
+    None for what has none. `name`: what its rows are called.
+    """
+    call = item.copy()
+    call.set("joins", None)
+    alias = call.args.get("alias")
+    found = [s for s in call.find_all(exp.Subquery) if s.find_ancestor(exp.Subquery) is None]
+    if not found or not name:
+        return None
+    if alias is None or alias.this is None:
+        columns = alias.args.get("columns") if alias is not None else None
+        call.set("alias", exp.TableAlias(this=exp.to_identifier(name), columns=columns))
+    values = exp.Select()
+    for i, subquery in enumerate(found):
+        values.append("expressions", alias_of(subquery.copy(), f"{_VALUES}_{i}"))
+        subquery.replace(exp.column(f"{_VALUES}_{i}", table=_VALUES))
+    rows = exp.select(exp.Column(this=exp.Star(), table=call.args["alias"].this.copy()))
+    return rows.from_(values.subquery(_VALUES)).join(call).subquery(name)
+
+
+_VALUES = "__tw_values"
