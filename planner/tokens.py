@@ -20,6 +20,9 @@ PLAIN_NAME = re.compile(r"[A-Za-z_][\w.]*")
 # apply(…) for a join, and reduce(…) with three arguments only.
 _KEPT_CALLS = {"APPLY", "LOG2", "LOG10", "REDUCE", "STRUCT_PACK", "TODAY", "GET_CURRENT_TIME"}
 
+# Of several arguments: list_sort(l, 'DESC') into list_reverse_sort(l), the same by other settings.
+_KEPT_OF_SEVERAL = {"LIST_SORT", "ARRAY_SORT", "LIST_REVERSE_SORT", "ARRAY_REVERSE_SORT"}
+
 # Types that a string may follow, as in DATE '2024-01-01'.
 _LITERAL_TYPES = DuckDB.Parser.TYPE_TOKENS - {TokenType.INTERVAL}
 
@@ -272,12 +275,31 @@ def _kept_calls(tokens: list[Token]) -> list[Token]:
         token = found[at]
         if (
             found[at + 1].token_type == TokenType.L_PAREN
-            and token.text.upper() in _KEPT_CALLS
+            and (
+                token.text.upper() in _KEPT_CALLS
+                or (token.text.upper() in _KEPT_OF_SEVERAL and _are_several(found, at + 2))
+            )
             and token.token_type != TokenType.STRING
             and (at == 0 or found[at - 1].token_type != TokenType.DOT)
         ):
             found[at] = _like(token, TokenType.VAR, KEPT + token.text)
     return found
+
+
+def _are_several(tokens: list[Token], at: int) -> bool:
+    """Has a call whose first argument begins there more than one?"""
+    depth = 0
+    for token in tokens[at:]:
+        if depth == 0 and token.token_type == TokenType.COMMA:
+            return True
+        depth += (token.token_type in _OPENING) - (token.token_type in _CLOSING)
+        if depth < 0:
+            break
+    return False
+
+
+_OPENING = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE}
+_CLOSING = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE}
 
 
 def _null_orders(tokens: list[Token]) -> list[Token]:

@@ -102,8 +102,7 @@ def resolve(
                     if child is not None
                 }
             )
-        if isinstance(node, exp.ArraySort):
-            node = _sorted_alike(node)
+        node = _sorted_alike(node)
         called = function_name(node)
         if called == "struct_pack":
             node = _with_names(node, hidden, labels)
@@ -185,19 +184,34 @@ def _all_named(node: exp.Expr) -> bool:
     return all(isinstance(f, exp.PropertyEQ) for f in fields)
 
 
-def _sorted_alike(node: exp.ArraySort) -> exp.Expr:
+def _sorted_alike(node: exp.Expr) -> exp.Expr:
     """``list_sort(list(x))`` as of ``list(x ORDER BY x)``: it does not follow the order of rows."""
-    call = node.this.this if isinstance(node.this, exp.Filter) else node.this
-    if not isinstance(call, exp.ArrayAgg) or isinstance(call.this, exp.Order):
+    call = _listing(node)
+    if call is None or isinstance(call.this, exp.Order):
         return node
     values = call.this.expressions if isinstance(call.this, exp.Distinct) else [call.this]
     if len(values) != 1:
         return node
     node = node.copy()
-    call = node.this.this if isinstance(node.this, exp.Filter) else node.this
-    order = [exp.Ordered(this=values[0].copy())]
-    call.set("this", exp.Order(this=call.this, expressions=order))
+    if (call := _listing(node)) is not None:
+        order = [exp.Ordered(this=values[0].copy())]
+        call.set("this", exp.Order(this=call.this, expressions=order))
     return node
+
+
+def _listing(node: exp.Expr) -> exp.ArrayAgg | None:
+    """The call of list() whose list a call sorts, in whatever order."""
+    if isinstance(node, exp.ArraySort):
+        found = node.this
+    elif isinstance(node, exp.Anonymous) and node.name.lower() in _SORTS and node.expressions:
+        found = node.expressions[0]
+    else:
+        return None
+    call = found.this if isinstance(found, exp.Filter) else found
+    return call if isinstance(call, exp.ArrayAgg) else None
+
+
+_SORTS = {"list_sort", "array_sort", "list_reverse_sort", "array_reverse_sort"}
 
 
 def _quantified(node: exp.Binary) -> exp.Binary:

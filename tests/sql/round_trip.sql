@@ -53,6 +53,7 @@ select log(a), log(2, a), log2(a), log10(a), ln(a), pow(a, b), power(a, b), exp(
 select coalesce(a, b), ifnull(a, b), nullif(a, b), if(a, b, c), case when a then b end, case a when 1 then 2 else 3 end, iff(a, b, c) from t
 select len(a), length(a), char_length(a), strlen(a), array_length(a), array_length(a, 1), cardinality(m), list_contains(a, 1), array_contains(a, 1), list_has_any(a, b), array_has_all(a, b), list_position(a, 1), array_indexof(a, 2) from t
 select list_append(a, 1), array_append(a, 1), list_prepend(1, a), array_prepend(1, a), list_concat(a, b), array_cat(a, b), list_sort(a), list_sort(a, 'DESC', 'NULLS FIRST'), array_sort(a), list_reverse_sort(a), list_distinct(a), list_unique(a), flatten(a), list_sum(a), list_aggregate(a, 'sum') from t
+select list_sort(a, 'DESC'), array_sort([1, 2], 'asc', 'nulls first'), list_reverse_sort(f(a, b), 'NULLS LAST'), a.list_sort('DESC') from t
 select range(3), range(1, 5), range(1, 10, 2), generate_series(3), generate_series(1, 3), unnest(generate_series(1, 3)), generate_subscripts(a, 1), unnest(a, recursive := true), unnest(a, max_depth := 2) from t
 select to_hex(a), hex(a), unhex(a), to_base64(a), base64(a), from_base64(a), encode(a), decode(a), md5(a), sha1(a), sha256(a), hash(a), chr(a), ascii(a), unicode(a), ord(a), bin(a), to_base(a, 16) from t
 select format('{}', a), printf('%d', a), concat(a, b), concat_ws(',', a, b), repeat(a, 2), replace(a, 'b', 'c'), reverse(a), starts_with(a, 'b'), ends_with(a, 'c'), contains(a, 'd'), prefix(a, 'e'), suffix(a, 'f'), levenshtein(a, b), editdist3(a, b) from t

@@ -83,7 +83,9 @@ def test_distinct_values_have_no_place(con: tidewheel.Connection, call: str) -> 
     "call",
     [
         "list_sort(list(DISTINCT s))",
+        "list_sort(list(DISTINCT s), 'DESC')",
         "list_reverse_sort(list(v) FILTER (v > 1))",
+        "array_reverse_sort(list(v) FILTER (v > 1), 'NULLS LAST')[1:2]",
         "array_sort(list(s), 'DESC', 'NULLS FIRST')",
     ],
 )
