@@ -1,8 +1,9 @@
 """Calls of macros, replaced by what they stand for: DuckDB's catalog has it as text.
 
-A macro's parameters are columns without a qualifier there, and its other names mean what they mean
-where it is called; so to replace the call in the tree is what DuckDB does, too. What cannot be
-replaced (a default, which the catalog does not show, or a macro over a window) is `NotTaken`.
+A macro's parameters are columns there, or qualify the names of their fields, and its other names
+mean what they mean where it is called; so to replace the call in the tree is what DuckDB does, too.
+What cannot be replaced (a default, which the catalog does not show, or a macro over a window) is
+`NotTaken`.
 """
 
 from __future__ import annotations
@@ -196,11 +197,15 @@ def _filled(query: exp.Query, values: dict[str, exp.Expr], macro: Macro) -> exp.
         value = values.get(parts[0].lower())
         if value is None or _hidden(node, parts[0].lower()):
             continue
-        if len(parts) > 1:
+        if len(parts) > 1 and query.find(exp.From):  # which may have an item of that name
             raise NotTaken(f"it calls the macro {macro.name}, which reads fields of {parts[0]}")
         value = value.copy()
         _further_out(value, _depth(node, query) - (not macro.table))
-        node.replace(value if isinstance(value, _ATOMS) else exp.Paren(this=value))
+        if len(parts) > 1 or not isinstance(value, _ATOMS):
+            value = exp.Paren(this=value)
+        for part in node.parts[1:]:
+            value = exp.Dot(this=value, expression=part.copy())
+        node.replace(value)
     return query
 
 
