@@ -330,8 +330,8 @@ class SelectBinder:
         return items
 
     def _kind(self, value: exp.Expr) -> str:
-        """The type of a value of the rows; '' where there is none yet."""
-        if waits(value) or self.aggregates.found_in(value):
+        """The type of a value of the rows, or of aggregates; '' where it is not known yet."""
+        if waits(value):
             return ""
         try:
             return self.binder.oracle.types([value], self.scope.columns_around())[0]
