@@ -52,6 +52,11 @@ class Grouping:
         for new, expression in self._carried:
             self._keys.append(Named(new, expression))
         sets = self.sets(items)
+        of_nothing = () in sets
+        if self._carried and not of_nothing:
+            # What is read of the row around alone is one value for all of its groups.
+            here = names_of(self._input)
+            sets = [tuple(e for e in s if not references(e) or references(e) & here) for s in sets]
         expressions: dict[str, exp.Expr] = {}
         for one in sets:
             for e in one:
@@ -74,7 +79,7 @@ class Grouping:
             for same in (text, *alike[text]):
                 self._places.setdefault(same, column(new.name))
         correlated = bool(self._carried or self._select._correlation)
-        if correlated and self._group is not None and () in sets:
+        if correlated and self._group is not None and of_nothing:
             # it has its row also where the row around meets nothing
             raise NotTaken("GROUP BY () in a correlated subquery")
         if len(sets) != 1:

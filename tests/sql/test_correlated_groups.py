@@ -1,4 +1,4 @@
-"""Correlated subqueries of one group with HAVING, or with subqueries beside their aggregates."""
+"""Correlated subqueries of one group with HAVING, subqueries beside aggregates, keys of outside."""
 
 from __future__ import annotations
 
@@ -50,6 +50,19 @@ SELECT a, (SELECT histogram(v) FROM (SELECT max(d) v FROM r WHERE r.c = l.a)) FR
 SELECT a, (SELECT count(*) FROM (SELECT max(d) v FROM r WHERE r.c = l.a) s LEFT JOIN r ON r.d = v) FROM l
 SELECT a, (SELECT arg_max(v, w) FROM (SELECT max(d) v, min(d) w FROM r WHERE r.c = l.a)) FROM l
 """.strip().splitlines()  # noqa: E501
+BY_THE_ROW_AROUND = """
+SELECT a, (SELECT sum(d) FROM r WHERE c = a GROUP BY l.a) FROM l
+SELECT a, (SELECT count(*) FROM r WHERE c = a GROUP BY l.a) FROM l
+SELECT a, b, (SELECT count(*) + l.b FROM r WHERE c = a GROUP BY l.a, l.b, c) FROM l
+SELECT * FROM l, LATERAL (SELECT l.a AS x, d % 2 AS p, count(*) AS n FROM r WHERE c = l.b GROUP BY l.a, p) q
+SELECT * FROM l, LATERAL (SELECT l.a AS x, count(*) AS n FROM r WHERE c = l.b GROUP BY ALL) q
+SELECT * FROM l LEFT JOIN LATERAL (SELECT l.a AS x, sum(d) AS n FROM r WHERE c = l.b GROUP BY 1) q ON true
+SELECT a, (SELECT l.a FROM r WHERE c = a GROUP BY l.a HAVING sum(d) > l.b) FROM l
+SELECT a, EXISTS (SELECT 1 FROM r WHERE c = a GROUP BY l.a HAVING count(*) > 1) FROM l
+SELECT a, ARRAY(SELECT max(d) FROM r WHERE c = a GROUP BY l.a + 1, c % 2 ORDER BY 1) FROM l
+SELECT a, (SELECT sum(d) FROM r WHERE c >= a GROUP BY l.a) FROM l
+SELECT a, (SELECT l.b * 2 + max(d) FROM r WHERE c = a GROUP BY l.b * 2) FROM l
+""".strip().splitlines()  # noqa: E501
 FOLLOWS_ROWS = """
 SELECT a, (SELECT list(v) FROM (SELECT max(d) v FROM r WHERE r.c = l.a)) FROM l
 SELECT a, (SELECT first(v) FROM (SELECT max(d) v FROM r WHERE r.c > l.a)) FROM l
@@ -63,6 +76,11 @@ SELECT a, (SELECT list(v ORDER BY v) FROM (SELECT max(d) v FROM r WHERE r.c = l.
 
 @pytest.mark.parametrize("query", QUERIES)
 def test_one_group_or_none(query: str) -> None:
+    follow(query, SETUP, random.Random(len(query)))
+
+
+@pytest.mark.parametrize("query", BY_THE_ROW_AROUND)
+def test_groups_by_the_row_around(query: str) -> None:
     follow(query, SETUP, random.Random(len(query)))
 
 
