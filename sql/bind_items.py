@@ -102,3 +102,17 @@ def join_kind_of(side: str, kind: str) -> JoinKind:
         return kinds[side, kind]
     except KeyError:
         raise NotTaken(f"{side} {kind} JOIN".strip()) from None
+
+
+def without_lateral(tree: exp.Expr) -> None:
+    """Take LATERAL from before table functions, which may read the items before them anyway."""
+    for item in list(tree.find_all(exp.Lateral)):
+        call = item.this
+        if not isinstance(call, exp.Func) or any(item.args.get(k) for k in _OF_OTHERS):
+            continue
+        call = call if isinstance(call, exp.Unnest) else exp.Table(this=call)
+        call.set("alias", item.args.get("alias"))
+        item.replace(call)
+
+
+_OF_OTHERS = ("view", "outer", "ordinality", "joins", "sample")

@@ -33,6 +33,7 @@ from tidewheel.planner.text import shallow, to_sql, typed_nulls, unchanged
 from . import join_parentheses, reads
 from .bind_catalog import Catalog
 from .bind_collations import handed_on
+from .bind_items import without_lateral
 from .bind_limit import with_constants, without_limit
 from .bind_macros import written_out
 from .bind_names import Aggregates
@@ -128,6 +129,7 @@ def _parsed(text: str, oracle: Oracle) -> exp.Query | str:
     collated = oracle.names.collated(text)
     if tree.find(exp.Collate) or collated is None or (collated and not handed_on(tree, collated)):
         return "it or a table has a collation, which Arrow does not carry"
+    without_lateral(tree)
     shallow(tree)
     return tree
 

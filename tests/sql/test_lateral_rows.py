@@ -41,6 +41,11 @@ SELECT t.id, q.id FROM t, LATERAL (SELECT id FROM unnest(t.l) s(id)) q
 SELECT t.id, count(*), sum(x) FROM t, (SELECT unnest(l) AS x) q GROUP BY t.id
 SELECT x, count(*) FROM t, (SELECT unnest(l) AS x) q GROUP BY x HAVING count(*) > 1
 SELECT t.id, q.* FROM t, LATERAL (SELECT DISTINCT x FROM unnest(t.l) s(x)) q
+SELECT t.id, e.key, e.value FROM t, LATERAL json_each(to_json(t.st)) e WHERE e.type <> 'ARRAY'
+SELECT t.id, e.key, e.value FROM t LEFT JOIN LATERAL json_each(to_json(t.l)) AS e ON true
+SELECT t.id, u.y, e.key FROM t JOIN u USING (id), LATERAL json_each(json_array(t.g, u.y)) e
+SELECT t.id, x, r.k FROM t CROSS JOIN LATERAL unnest(t.l) s(x) LEFT JOIN LATERAL range(x - 4) r(k) ON true
+SELECT t.id, x FROM t, LATERAL range((SELECT count(*) FROM u)) r(x)
 SELECT t.id, q.* FROM t, LATERAL (SELECT sum(x) AS sx FROM unnest(t.l) s(x)) q
 SELECT t.id, q.* FROM t, LATERAL (SELECT * FROM unnest(t.l) s(x) ORDER BY x) q
 SELECT t.id, q.* FROM t, LATERAL (SELECT * EXCLUDE (x), x + 1 AS y FROM unnest(t.l) s(x)) q
