@@ -49,10 +49,11 @@ class FromBinder(Items):
         """An item and what is joined to it."""
         left = self._item(item)
         for join in to_their_items([*(item.args.get("joins") or ()), *joins]):
-            left = self._join(left, join)
+            left = self.join(left, join)
         return left
 
-    def _join(self, left: From, join: exp.Join) -> From:
+    def join(self, left: From, join: exp.Join) -> From:
+        """Items with what a join adds."""
         if any(join.args.get(k) for k in ("global_", "match_condition", "pivots", "expressions")):
             raise NotTaken("an unusual join")
         waiting, around = len(self.conditions), self.around

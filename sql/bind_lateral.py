@@ -28,6 +28,7 @@ from .bind_names import conjuncts
 from .bind_own_rows import OwnRows, reads_values_alone
 from .bind_query import BoundQuery, split_conditions, with_aggregates
 from .bind_scope import NotTaken, Relation, Scope, Visible, deduplicated
+from .bind_values import VALUES, values_apart
 
 _MORE = (
     "group", "having", "distinct", "limit", "offset", "order", "qualify", "windows", "with_",
@@ -50,6 +51,8 @@ class Lateral:
         kind = join_kind_of(*((join.args.get(k) or "").upper() for k in ("side", "kind")))
         if kind not in ("inner", "cross", "left"):
             return None
+        if (apart := values_apart(join.this)) is not None:
+            return self._over_values(left, join, *apart)
         if (series := self._series(left, join, join.this, kind, join.args.get("on"))) is not None:
             return series
         item = join.this.this if isinstance(join.this, exp.Lateral) else join.this
@@ -66,6 +69,16 @@ class Lateral:
         if not isinstance(query, exp.Query | exp.Values) or item.args.get("with_"):
             return None
         return self._query(left, join, query, kind)
+
+    def _over_values(
+        self, left: From, join: exp.Join, values: exp.Subquery, call: exp.Expr
+    ) -> From:
+        """``FROM t, range(t.a, (SELECT max(b) FROM u))``: the subqueries' values join t first."""
+        beside = self._from.join(left, exp.Join(this=values))
+        after = join.copy()
+        after.set("this", call)
+        node, relations = self._from.join(beside, after)
+        return node, [r for r in relations if r.path != (VALUES,)]
 
     def _of_own_rows(self, left: From, join: exp.Join, kind: JoinKind) -> From:
         """An item that reads no table but values of those before it."""

@@ -52,21 +52,31 @@ def beside_its_values(item: exp.Expr, name: str) -> exp.Subquery | None:
 
     None for what has none. `name`: what its rows are called.
     """
-    call = item.copy()
-    call.set("joins", None)
-    alias = call.args.get("alias")
-    found = [s for s in call.find_all(exp.Subquery) if s.find_ancestor(exp.Subquery) is None]
-    if not found or not name:
+    if not name or (apart := values_apart(item)) is None:
         return None
+    values, call = apart
+    alias = call.args.get("alias")
     if alias is None or alias.this is None:
         columns = alias.args.get("columns") if alias is not None else None
         call.set("alias", exp.TableAlias(this=exp.to_identifier(name), columns=columns))
+    rows = exp.select(exp.Column(this=exp.Star(), table=call.args["alias"].this.copy()))
+    return rows.from_(values).join(call).subquery(name)
+
+
+def values_apart(item: exp.Expr) -> tuple[exp.Subquery, exp.Expr] | None:
+    """One row of the values of a table function's subqueries, called VALUES, and it over these."""
+    if not isinstance(item, exp.Unnest) and not isinstance(item.this, exp.Func):
+        return None
+    call = item.copy()
+    call.set("joins", None)
+    found = [s for s in call.find_all(exp.Subquery) if s.find_ancestor(exp.Subquery) is None]
+    if not found:
+        return None
     values = exp.Select()
     for i, subquery in enumerate(found):
-        values.append("expressions", alias_of(subquery.copy(), f"{_VALUES}_{i}"))
-        subquery.replace(exp.column(f"{_VALUES}_{i}", table=_VALUES))
-    rows = exp.select(exp.Column(this=exp.Star(), table=call.args["alias"].this.copy()))
-    return rows.from_(values.subquery(_VALUES)).join(call).subquery(name)
+        values.append("expressions", alias_of(subquery.copy(), f"{VALUES}_{i}"))
+        subquery.replace(exp.column(f"{VALUES}_{i}", table=VALUES))
+    return values.subquery(VALUES), call
 
 
-_VALUES = "__tw_values"
+VALUES = "__tw_values"

@@ -28,6 +28,16 @@ QUERIES = {
     "AS s FROM l",
     "of the row": "SELECT a, (SELECT sum(i) FROM range((SELECT max(d) FROM r WHERE c = a)) t(i)) "
     "AS s FROM l",
+    "from a column": "SELECT * FROM l, range(b, (SELECT max(c) FROM r)) AS t(i)",
+    "up to its own": "SELECT a, i FROM l, range((SELECT count(*) FROM r WHERE c = a)) AS t(i)",
+    "from a column, outer": "SELECT * FROM l "
+    "LEFT JOIN range(a, (SELECT max(d) FROM r WHERE c >= b)) AS t(i) ON true",
+    "two": "SELECT * FROM l, range(a, (SELECT max(d) FROM r)) AS t(i), "
+    "LATERAL range(i, (SELECT count(*) FROM r WHERE c = i)) AS s(j)",
+    "days of each": "SELECT a, day, count(c) FROM l, generate_series(DATE '2024-01-01' + a, "
+    "(SELECT DATE '2024-01-01' + max(d) FROM r), INTERVAL 1 DAY) AS t(day) "
+    "LEFT JOIN r ON DATE '2024-01-01' + c = day GROUP BY a, day",
+    "a list of both": "SELECT a, x FROM l, unnest([a, (SELECT max(d) FROM r WHERE c = a)]) AS t(x)",
     "a list": "SELECT x, count(*) AS n FROM unnest((SELECT list(d ORDER BY d) FROM r)) AS t(x) "
     "GROUP BY x",
     "a list with places": "FROM unnest((SELECT list(d ORDER BY d) FROM r)) WITH ORDINALITY "
