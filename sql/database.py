@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 import re
 import threading
+from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Final
 from weakref import WeakSet, WeakValueDictionary
 
 from tidewheel.planner.maintain import Maintainer
@@ -128,6 +130,10 @@ class Epoch:
     bytes: int
 
 
+_OBJECTS: Final = 2048
+"""Bytes of the objects that a delta of a few rows is, and its place in an epoch (measured)."""
+
+
 class History:
     """The last epochs' deltas, bounded; subscribers read it at their own pace.
 
@@ -154,7 +160,7 @@ class History:
 
     def append(self, number: int, deltas: Mapping[str, Found]) -> None:
         """Publish an epoch; the oldest ones go when the bounds are passed."""
-        size = sum(d.nbytes for d in deltas.values())
+        size = sum([d.nbytes + _OBJECTS for d in deltas.values()])
         with self.changed:
             self._epochs.append(Epoch(number, deltas, size))
             self._bytes += size
@@ -181,15 +187,10 @@ class History:
             with suppress(RuntimeError):  # its event loop has been closed
                 call()
 
-    def after(self, number: int) -> list[Epoch]:
-        """The kept epochs behind `number`, oldest first. Call with `changed` held."""
-        found: list[Epoch] = []
-        for epoch in reversed(self._epochs):
-            if epoch.number <= number:
-                break
-            found.append(epoch)
-        found.reverse()
-        return found
+    def next(self, number: int) -> Epoch | None:
+        """The first kept epoch behind `number`. Call with `changed` held."""
+        at = bisect_right(self._epochs, number, key=attrgetter("number"))
+        return self._epochs[at] if at < len(self._epochs) else None
 
 
 def spelled_out(name: str) -> str:

@@ -105,16 +105,16 @@ class Subscription(Iterator[Update], AsyncIterator[Update]):
                     return None
                 self._check_open()
                 self._check()
-                epochs = self._database.history.after(self._position)
-                if epochs:
+                epoch = self._database.history.next(self._position)
+                if epoch is not None:
                     break
                 wait = _POLL if until is None else min(_POLL, until - monotonic())
                 if wait <= 0:
                     return None
                 changed.wait(wait)
         # one at a time: what is not asked for yet stays in the shared history
-        self._position = epochs[0].number
-        return self._update(epochs[0])
+        self._position = epoch.number
+        return self._update(epoch)
 
     def _update(self, epoch: Epoch) -> Update:
         delta = epoch.deltas.get(self._key)

@@ -7,6 +7,7 @@ most changes of views are read by nobody.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from weakref import ReferenceType, ref
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +15,7 @@ import pyarrow as pa
 from tidewheel.engine.arrow import array_of
 from tidewheel.engine.state.columns import Col, from_arrow
 from tidewheel.engine.state.delta import WEIGHT, Delta, Int64s, Schema, concat, consolidate
+from tidewheel.engine.state.rowwise import RowColumns
 
 
 class Taken:
@@ -50,12 +52,13 @@ class Taken:
 class Change:
     """Rows with weights, columns by name. `len()` counts rows."""
 
-    __slots__ = ("_cols", "_delta", "_table", "names", "weights")
+    __slots__ = ("_cols", "_delta", "_lent", "_table", "names", "weights")
 
     def __init__(self, table: pa.Table) -> None:
         """The last column of `table`, an int64, is the weight, whatever its name."""
         self._table: pa.Table | None = table
         self._delta: Delta | None = None
+        self._lent: ReferenceType[pa.Table] | None = None
         self.names: Sequence[str] = table.column_names[:-1]
         self._cols: dict[str, tuple[pa.DataType, Col]] = {}
         self.weights: Int64s = np.asarray(from_arrow(table.columns[-1]))
@@ -65,7 +68,7 @@ class Change:
         """The change that `delta` is, its columns under `names`."""
         change = cls.__new__(cls)
         change._table, change._delta, change.names = None, delta, names
-        change._cols, change.weights = {}, delta.weights
+        change._cols, change._lent, change.weights = {}, None, delta.weights
         return change
 
     def __len__(self) -> int:
@@ -110,11 +113,25 @@ class Change:
         return known[1]
 
     def table(self) -> pa.Table:
-        """As an Arrow table whose last column is the weight."""
-        if self._table is None:
-            assert self._delta is not None
-            self._table = self._delta.to_arrow(WEIGHT).rename_columns([*self.names, WEIGHT])
-        return self._table
+        """As an Arrow table whose last column is the weight.
+
+        That of a few rows takes five times as much as the rows: it is not kept for longer than
+        somebody has it, for the history of what subscribers are told holds thousands of changes.
+        """
+        found = self._table if self._lent is None else self._lent()
+        if found is not None:
+            return found
+        delta = self._delta
+        assert delta is not None
+        rows = delta.rows
+        if isinstance(delta.cols, RowColumns):  # what is made of them now would stay with it
+            delta = Delta(delta.schema, delta.cols.apart(), delta.weights)
+        found = delta.to_arrow(WEIGHT).rename_columns([*self.names, WEIGHT])
+        if rows is None:
+            self._table = found
+        else:
+            self._lent = ref(found)
+        return found
 
     @property
     def nbytes(self) -> int:

@@ -24,7 +24,6 @@ from tidewheel.engine.state.table_columns import TableColumns, nbytes
 
 WEIGHT: Final = "weight"
 _WEIGHTS: Final = column_type(pa.int64())  # (pa.array imports pandas)
-_WORD: Final = 48  # bytes of a small Python object
 
 
 class Schema:
@@ -257,8 +256,6 @@ class Delta:
     @property
     def nbytes(self) -> int:
         """Bytes held, more or less."""
-        if self.rows is not None:
-            return len(self.rows) * len(self.schema) * 2 * _WORD
         return nbytes(self.cols) + int(self.weights.nbytes)
 
 

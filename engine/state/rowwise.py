@@ -6,7 +6,8 @@ the unscaled integer for a DECIMAL, and None for NULL. A column is made when som
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from sys import getsizeof
 from typing import Any, Final
 
 import numpy as np
@@ -45,9 +46,32 @@ class RowColumns(MadeColumns):
         """Is there a NULL in a column?"""
         return None in [row[index] for row in self.rows]
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes held: the values, and the columns that were made of them."""
+        return held(self.rows) + sum([int(col.nbytes) for col in list(self._made.values())])
+
+    def apart(self) -> RowColumns:
+        """The same rows: columns that are made of these from now on are not kept here."""
+        found = RowColumns(self.kinds, self.rows)
+        found._made = dict(self._made)
+        return found
+
     def select(self, indices: Sequence[int], kinds: Sequence[ColumnType]) -> RowColumns:
         """Some of the columns, by position, whose types are `kinds`."""
         return RowColumns(kinds, [tuple([row[i] for i in indices]) for row in self.rows])
+
+
+def held(values: Iterable[Any]) -> int:
+    """Bytes of Python's values, what lists, tuples and dictionaries hold included."""
+    size = 0
+    for value in values:
+        size += getsizeof(value)
+        if isinstance(value, (list, tuple)):
+            size += held(value)
+        elif isinstance(value, dict):
+            size += held(value.keys()) + held(value.values())
+    return size
 
 
 def rows_of(cols: Sequence[Col]) -> Sequence[Row] | None:

@@ -15,6 +15,7 @@ from tidewheel.engine.arrow import array_of
 from tidewheel.engine.arrow import taken as values_at
 from tidewheel.engine.state import columns as columns_
 from tidewheel.engine.state.columns import Col, Index, MadeColumns, from_arrow
+from tidewheel.engine.state.rowwise import RowColumns
 
 _SMALL: Final = 2048  # rows of a chunk on average; if they are fewer, chunks are joined
 _PART: Final = 8  # of so many rows one is not worth what it takes to make a column
@@ -164,7 +165,7 @@ def sliced(cols: Sequence[Col], begin: int, end: int) -> Sequence[Col]:
 
 def nbytes(cols: Sequence[Col]) -> int:
     """Bytes that columns hold."""
-    if isinstance(cols, TableColumns | OrderedColumns):
+    if isinstance(cols, TableColumns | OrderedColumns | RowColumns):
         return cols.nbytes
     return sum(map(columns_.nbytes, cols))
 

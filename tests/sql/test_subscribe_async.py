@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import tidewheel
+from tidewheel.sql.database import History
 
 
 @pytest.fixture
@@ -197,6 +198,26 @@ def test_what_nobody_follows_is_kept_for_a_short_while(connection: tidewheel.Con
     resumed.close()
     insert(connection, 2)
     assert history._bytes <= history.unread_bytes
+
+
+def test_the_history_counts_the_texts_of_single_rows(connection: tidewheel.Connection) -> None:
+    connection.execute("create table doc (id integer primary key, text varchar)")
+    connection.execute("insert into doc values (1, '')")
+    connection.execute("create materialized view docs as from doc")
+    history = connection._session.database.history
+    history.unread_bytes = 1 << 20
+    for at in range(30):
+        connection.execute("update doc set text = ? where id = 1", [str(at % 10) * 100_000])
+    assert 1 <= len(history._epochs) < 10  # of two texts each
+
+
+def test_the_next_epoch_behind_a_number() -> None:
+    history = History(max_epochs=3)
+    assert history.next(0) is None
+    for number in (2, 3, 5, 6):
+        history.append(number, {})
+    found = [history.next(number) for number in range(7)]
+    assert [epoch and epoch.number for epoch in found] == [3, 3, 3, 5, 5, 6, None]
 
 
 def test_an_interrupt_is_for_statements(connection: tidewheel.Connection) -> None:
