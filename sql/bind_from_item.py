@@ -28,7 +28,7 @@ from .bind_items import (
 from .bind_own_rows import OwnRows
 from .bind_pivot import pivoted
 from .bind_query import BoundQuery
-from .bind_scope import NotTaken, Relation, deduplicated
+from .bind_scope import NotTaken, Relation, Told, deduplicated
 from .bind_settled import outer_columns, outer_names, settled
 from .bind_types import function_name
 from .bind_unpivot import as_item, unpivoted
@@ -158,7 +158,7 @@ class Items:
         table, full, found = self.binder.table(item)
         described = self.binder.oracle.columns(found, table)
         fresh = tuple(self.binder.names.fresh(label, t) for label, t in described)
-        labels = [label for label, _ in described]
+        labels = [Told(label) for label, _ in described]
         scan: Node = Scan(table, fresh, tuple(labels))
         collated = () if found is None else self.binder.oracle.names.collations(found)
         if collated:

@@ -30,6 +30,13 @@ _FIELD = re.compile(r"(?!(?:true|false)\Z)[a-z_]\w*")
 _AGAIN = re.compile(r"_\d+\Z")
 
 
+class Told(str):
+    """The name of a table's column, as DuckDB has it. What it calls an expression may be another
+    name than that of the expression as sqlglot writes it: ``CAST(x AS VARCHAR)``, ``list(x)``."""
+
+    __slots__ = ()
+
+
 @dataclass(slots=True)
 class Visible:
     """A column as FROM shows it. `merged` is what it is to those who do not qualify it: itself, a
@@ -157,10 +164,12 @@ class Scope:
         None, too, where DuckDB may call a field something else: ``(id + 1)``, the second ``id``.
         """
         found = [r for r in self.relations if r.answers_to(parts)] if len(parts) == 1 else []
-        labels = {v.label.lower() for r in found for v in r.columns}
+        labels = {v.label.lower(): v.label for r in found for v in r.columns}
         if len(found) != 1 or len(labels) < len(found[0].columns):
             return None
-        if not all(_FIELD.fullmatch(n) and _AGAIN.sub("", n) not in labels - {n} for n in labels):
+        if not all(isinstance(of, Told) or _FIELD.fullmatch(n) for n, of in labels.items()):
+            return None
+        if any(_AGAIN.sub("", n) in labels.keys() - {n} for n in labels):
             return None
         fields = (
             exp.PropertyEQ(this=identifier(v.label), expression=column(v.column.name))

@@ -19,7 +19,13 @@ NULLS_AND_SEVERAL = (
 """Tables with NULLs, and several rows of a value."""
 
 
-def follow(query: str, setup: Sequence[str], rng: random.Random, incremental: bool = True) -> None:
+def follow(
+    query: str,
+    setup: Sequence[str],
+    rng: random.Random,
+    incremental: bool = True,
+    keys: Sequence[tuple[str, str]] = (("l", "a"), ("r", "c")),
+) -> None:
     """Random changes of both tables, keys that become NULL among them, and both answers."""
     duck = duckdb.connect()
     with tidewheel.connect(threads=1) as con, tidewheel.connect(threads=1, fusion="off") as plain:
@@ -31,7 +37,7 @@ def follow(query: str, setup: Sequence[str], rng: random.Random, incremental: bo
             found = con.execute("SELECT maintenance, reason FROM tidewheel_views()").fetchall()
             assert found == [("incremental", None)]
         for _ in range(12):
-            table, key = rng.choice((("l", "a"), ("r", "c")))
+            table, key = rng.choice(keys)
             k, x = rng.randrange(1, 7), rng.randrange(1, 5)
             change = rng.choice(
                 (
