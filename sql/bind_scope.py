@@ -28,13 +28,21 @@ class NotTaken(Exception):
 
 _FIELD = re.compile(r"(?!(?:true|false)\Z)[a-z_]\w*")
 _AGAIN = re.compile(r"_\d+\Z")
+_CALL = re.compile(r"(?:count_star|count|max|min|sum)\(\w*\)")  # no other call is written so
 
 
 class Told(str):
-    """The name of a table's column, as DuckDB has it. What it calls an expression may be another
-    name than that of the expression as sqlglot writes it: ``CAST(x AS VARCHAR)``, ``list(x)``."""
+    """A name that a table's column has, or that a query gives. What DuckDB calls an expression may
+    be another name than that of the expression as sqlglot writes it: ``CAST(x AS VARCHAR)``."""
 
     __slots__ = ()
+
+
+def told(label: str) -> bool:
+    """Is it certainly what DuckDB calls the column, to the letter?"""
+    if isinstance(label, Told) or _CALL.fullmatch(label):
+        return True
+    return _FIELD.fullmatch(label.lower()) is not None
 
 
 @dataclass(slots=True)
@@ -164,12 +172,12 @@ class Scope:
         None, too, where DuckDB may call a field something else: ``(id + 1)``, the second ``id``.
         """
         found = [r for r in self.relations if r.answers_to(parts)] if len(parts) == 1 else []
-        labels = {v.label.lower(): v.label for r in found for v in r.columns}
+        labels = {v.label.lower() for r in found for v in r.columns}
         if len(found) != 1 or len(labels) < len(found[0].columns):
             return None
-        if not all(isinstance(of, Told) or _FIELD.fullmatch(n) for n, of in labels.items()):
+        if not all(told(v.label) for v in found[0].columns):
             return None
-        if any(_AGAIN.sub("", n) in labels.keys() - {n} for n in labels):
+        if any(_AGAIN.sub("", n) in labels - {n} for n in labels):
             return None
         fields = (
             exp.PropertyEQ(this=identifier(v.label), expression=column(v.column.name))

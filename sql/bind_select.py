@@ -31,7 +31,7 @@ from .bind_order import Ordering
 from .bind_prefix import Prefix, runs
 from .bind_query import BoundQuery
 from .bind_result import Result
-from .bind_scope import FURTHER_OUT, NotTaken, Scope, parts_of
+from .bind_scope import FURTHER_OUT, NotTaken, Scope, Told, parts_of
 from .bind_star import by_columns, by_number, each_of_columns, expanded
 from .bind_subquery import Subqueries
 from .bind_subquery_forms import SubqueryForms
@@ -315,10 +315,12 @@ class SelectBinder:
             bare = expression.this if aliased else expression
             while isinstance(bare, exp.Paren):
                 bare = bare.this
-            if aliased:
+            label: str
+            if aliased:  # (what a macro stands for is called as its call is written)
                 label = expression.alias
+                label = label if "(" in label else Told(label)
             elif isinstance(bare, exp.Column):
-                label = self.scope.label(parts_of(bare))
+                label = Told(self.scope.label(parts_of(bare)))
             else:
                 label = to_sql(bare)
             item = Item(label, self.clause(bare), aliased)

@@ -16,7 +16,7 @@ from tidewheel.planner.logical import Filter, Named, Node, Unnest
 from tidewheel.planner.text import column, identifier
 
 from .bind_items import relation
-from .bind_scope import NotTaken, Scope
+from .bind_scope import NotTaken, Scope, told
 from .bind_star import each_of_columns
 
 if TYPE_CHECKING:
@@ -83,6 +83,8 @@ def unpivoted(binder: Items, item: exp.Expr, pivot: exp.Pivot, statement: bool =
             read = [_one_column(part) for part in parts]
             if not columns.keys() >= {*read} or len(parts) != len(given):
                 raise NotTaken("UNPIVOT of what is no column")
+            if name is None and not all(told(columns[key][0]) for key in read):
+                raise NotTaken("UNPIVOT of columns whose names are expressions")
             text = "_".join(columns[key][0] for key in read) if name is None else name
             texts.append(exp.Literal.string(text))
             for of, part, key in zip(values, parts, read, strict=True):

@@ -40,7 +40,7 @@ from .bind_names import Aggregates
 from .bind_one_group import OneGroup, from_one_group
 from .bind_parameters import by_name, marked, unmarked
 from .bind_query import BoundQuery
-from .bind_scope import FURTHER_OUT, Cte, Names, NotTaken, Scope, deduplicated
+from .bind_scope import FURTHER_OUT, Cte, Names, NotTaken, Scope, Told, deduplicated
 from .bind_select import SelectBinder
 from .bind_set import SetOperations
 from .bind_star import PLAIN
@@ -283,7 +283,11 @@ class Binder:
             return columns
         with suppress(NotTaken, duckdb.Error):
             known = self.block(tree.copy(), "its names").columns
-            return _relabelled(columns, [c.label for c in known])
+            labels = [
+                c.label if isinstance(c.label, Told) else k.label
+                for c, k in zip(columns, known, strict=True)
+            ]
+            return _relabelled(columns, labels)
         return columns
 
     def correlated_cte(self, cte: Cte) -> BoundQuery:
