@@ -32,6 +32,7 @@ from tidewheel.planner.constants import number_of
 from tidewheel.planner.moments import compile_part
 from tidewheel.planner.number import (
     DECIMAL,
+    HUGEINT,
     INTEGER_BITS,
     WIDE,
     NeedsKernel,
@@ -41,6 +42,7 @@ from tidewheel.planner.number import (
     either,
     held_row,
     hold,
+    integer_limit,
     largest,
 )
 from tidewheel.planner.text import own_call
@@ -122,6 +124,9 @@ def _column(expression: exp.Column, schema: Schema) -> Number | None:
         return Number(lambda cols, n: _filled(*kind.split(cols[at])), arrow.scale, row=value)
     if pa.types.is_decimal128(arrow):
         return Number(lambda cols, n: _narrow(cols[at]), arrow.scale, wide=True, row=value)
+    if kind.wide:
+        held = held_row(value, integer_limit(HUGEINT))
+        return Number(lambda cols, n: _narrow(cols[at].storage), 0, HUGEINT, True, row=held)
     if not pa.types.is_signed_integer(arrow):
         return None
 
@@ -140,7 +145,7 @@ def _filled(values: Array, nulls: Mask | None) -> tuple[Array, Mask | None]:
 
 
 def _narrow(col: Col) -> tuple[Int64s, Mask | None]:
-    """Decimals of more than 18 digits, where 64 bits are enough for them."""
+    """Decimals of more than 18 digits and HUGEINTs, where 64 bits are enough for them."""
     pairs = words(col, 16).view(np.int64)
     nulls = is_null(col)
     values, high = pairs[:, 0], pairs[:, 1]
@@ -188,12 +193,12 @@ def _cast(number: Number, to: exp.DataType) -> Number | None:
     kind = to.this
     if kind is exp.DataType.Type.DOUBLE:
         return as_double(number)
-    bits = INTEGER_BITS.get(kind)
+    bits = HUGEINT if kind is exp.DataType.Type.INT128 else INTEGER_BITS.get(kind)
     if bits is None or not number.integer:
         return None
     if number.bits is not None and number.bits <= bits:
         return replace(number, bits=bits)
-    limit = (1 << (bits - 1)) - 1
+    limit = integer_limit(bits)
 
     def compute(cols: Sequence[Col], n: int) -> tuple[Array, Mask | None]:
         values, nulls = number.run(cols, n)
@@ -224,7 +229,8 @@ def _binary(kind: type[exp.Expr], left: Number, right: Number) -> Number | None:
         left, right, scale = aligned(left, right)
     bits = max(left.bits or 0, right.bits or 0) or None
     wide = left.wide or right.wide
-    limit = (1 << ((bits or 32) - 1)) - 1 if integer else WIDE if wide else DECIMAL
+    most = integer_limit(bits or 32) if integer else WIDE if wide else DECIMAL
+    limit = min(most, WIDE)
     operation = _UFUNCS[kind]
 
     def compute(cols: Sequence[Col], n: int) -> tuple[Array, Mask | None]:
@@ -235,7 +241,7 @@ def _binary(kind: type[exp.Expr], left: Number, right: Number) -> Number | None:
             raise NeedsKernel
         return hold(operation(a, b), limit), either(a_nulls, b_nulls)
 
-    return Number(compute, scale, bits, integer, wide, _by_row(kind, left, right, limit))
+    return Number(compute, scale, bits, integer, wide, _by_row(kind, left, right, most))
 
 
 def _by_row(kind: type[exp.Expr], left: Number, right: Number, limit: float) -> ByRow | None:

@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from tidewheel.engine.state.columns import Array, Col, Mask
 from tidewheel.planner.constants import natural
-from tidewheel.planner.number import DECIMAL, Number, held_row, hold, unless_null
+from tidewheel.planner.number import DECIMAL, Number, held_row, hold, integer_limit, unless_null
 
 _PLACES = 15  # of a double; powers of ten up to here are exact
 
@@ -57,7 +57,7 @@ def _absolute(number: Number) -> Number:
     if number.scale is None:
         return _mapped(number, np.abs, abs)
     # what a type of integers has but with a minus is DuckDB's to refuse
-    limit = (1 << (number.bits - 1)) - 1 if number.bits else DECIMAL
+    limit = integer_limit(number.bits) if number.bits else DECIMAL
     found = _mapped(number, lambda values: np.abs(hold(values, limit)), abs)
     return replace(found, row=held_row(found.row, limit))
 

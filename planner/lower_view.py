@@ -37,7 +37,7 @@ from tidewheel.planner.rewrites.merge_projects import fewer_steps
 from tidewheel.planner.structural import Constant, compile_predicate, compile_value
 from tidewheel.planner.structural_rows import predicate_by_row
 from tidewheel.planner.text import to_sql, unchanged, written
-from tidewheel.planner.texts import Text, Truth, left_to_duckdb
+from tidewheel.planner.texts import Text, Truth
 from tidewheel.planner.unions import looked_into
 from tidewheel.planner.view_filling import Filling
 from tidewheel.planner.view_kernels import (
@@ -230,10 +230,7 @@ class ViewLowering:
                 return None
             query = f"SELECT * FROM {INPUT} WHERE {to_sql(step.predicate)}"
             by_row = predicate_by_row(step.predicate, schema)
-            texts = predicate is left_to_duckdb
-            if by_row is None and texts:
-                return None
-            return self._guarded(filtering(predicate, by_row, texts), query, schema), schema
+            return self._guarded(filtering(predicate, by_row), query, schema), schema
         if isinstance(step, L.Project):
             values = [compile_value(e.expr, schema) for e in step.exprs]
             if any(v is None for v in values):
@@ -271,9 +268,7 @@ class ViewLowering:
             by_row.append(value.of_row if fixed else finished_row(value, kind))
         known = [f for f in by_row if f is not None]
         rows = known if len(known) == len(parts) else None
-        texts = left_to_duckdb in parts
-        if rows is None and texts:
-            return None
+        texts = any(isinstance(value, Text | Truth) for value in values)
         return self._guarded(computing(parts, out, rows, texts), query, schema), out
 
     def _guarded(self, rewrite: Rewrite, query: str, source: Schema) -> Rewrite:

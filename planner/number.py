@@ -57,6 +57,13 @@ INTEGER_BITS = {
     exp.DataType.Type.BIGINT: 64,
 }
 """The signed integers that are held in 64 bits."""
+HUGEINT = 128
+"""Its bits. Columns of it are computed while 64 are enough, rows up to what a DECIMAL holds."""
+
+
+def integer_limit(bits: int) -> int:
+    """What integers of a type are held to."""
+    return (1 << (bits - 1)) - 1 if bits < HUGEINT else 10**38 - 1
 
 
 def finished(number: Number, kind: pa.DataType) -> Compute | None:
@@ -72,7 +79,7 @@ def finished(number: Number, kind: pa.DataType) -> Compute | None:
     elif pa.types.is_decimal128(kind):
         if number.integer or kind.scale != number.scale:
             return None
-    elif not (number.integer and pa.types.is_signed_integer(kind)):
+    elif not (number.integer and (pa.types.is_signed_integer(kind) or found.wide)):
         return None
 
     def compute(cols: Sequence[Col], n: int) -> Col:
@@ -80,6 +87,8 @@ def finished(number: Number, kind: pa.DataType) -> Compute | None:
         if pa.types.is_signed_integer(kind):
             hold(values, (1 << (kind.bit_width - 1)) - 1)
         values = np.broadcast_to(values, n)
+        if found.wide:
+            return found.of_int64s(values, None if nulls is None else np.broadcast_to(nulls, n))
         if found.dtype is not None and nulls is None:
             return np.ascontiguousarray(values, found.dtype)
         if isinstance(found, FixedType) and not pa.types.is_decimal128(kind):
@@ -152,6 +161,8 @@ def as_double(number: Number) -> Number:
 
     def compute(cols: Sequence[Col], n: int) -> tuple[Array, Mask | None]:
         values, nulls = number.run(cols, n)
+        if number.bits == HUGEINT:
+            hold(values, _EXACT)  # beyond, DuckDB rounds its two halves
         if not number.scale or largest(values) <= _EXACT:
             return values.astype(np.float64) / power, nulls
         if power > DECIMAL:
@@ -169,7 +180,7 @@ def as_double(number: Number) -> Number:
         value = exact(row)
         if value is None:
             return None
-        if number.scale and abs(value) > _EXACT:
+        if (number.scale or number.bits == HUGEINT) and abs(value) > _EXACT:
             raise NeedsKernel
         return float(value) / float(power)
 

@@ -28,15 +28,17 @@ from tidewheel.engine.state.columns import (
     take,
 )
 from tidewheel.engine.state.delta import Schema
-from tidewheel.engine.state.rowwise import Row
+from tidewheel.engine.state.rowwise import ByRow, Row
 from tidewheel.planner.arithmetic import compile_number
+from tidewheel.planner.by_rows import ByRows, mask_of
 from tidewheel.planner.conditions import opposite, simpler, swapped
 from tidewheel.planner.constants import constant
 from tidewheel.planner.enum_values import compile_place
 from tidewheel.planner.moments import compile_moment, compile_moments
 from tidewheel.planner.number import NeedsKernel, Number, aligned, as_double, either
 from tidewheel.planner.text import own_call
-from tidewheel.planner.texts import Text, Texts, Truth, is_bool, left_to_duckdb
+from tidewheel.planner.text_columns import TextColumns
+from tidewheel.planner.texts import Text, Texts, Truth, is_bool
 
 _COMPARE: dict[type[exp.Expr], tuple[str, Any]] = {
     exp.EQ: ("equal", np.equal),
@@ -89,8 +91,10 @@ def compile_value(
     number = compile_place(expression, schema) if number is None else number
     if number is not None:
         return number
-    text = texts_of(schema).text(expression)
-    return truth_of(expression, schema) if text is None else Text(text)
+    text, run = texts_of(schema).text(expression), columns_of(schema).column(expression)
+    if text is None or run is None:
+        return truth_of(expression, schema)
+    return Text(run, text)
 
 
 def truth_of(expression: exp.Expr, schema: Schema) -> Truth | None:
@@ -99,7 +103,9 @@ def truth_of(expression: exp.Expr, schema: Schema) -> Truth | None:
 
     true = predicate_by_row(expression, schema)
     false = None if true is None else predicate_by_row(exp.Not(this=expression.copy()), schema)
-    return None if true is None or false is None else Truth(true, false)
+    if true is None or false is None:
+        return None
+    return Truth(true, false, partial(ByRows, expression=expression, schema=schema))
 
 
 def _operand(schema: Schema) -> Callable[[exp.Expr], Number | None]:
@@ -109,8 +115,8 @@ def _operand(schema: Schema) -> Callable[[exp.Expr], Number | None]:
 
     def operand(part: exp.Expr) -> Number | None:
         if isinstance(part, exp.Length):
-            row = texts_of(schema).length(part)
-            return None if row is None else Number(left_to_duckdb, 0, 64, True, row=row)
+            row, run = texts_of(schema).length(part), columns_of(schema).length(part)
+            return None if run is None else Number(run, 0, 64, True, row=row)
         tests = partial(compile_predicate, schema=schema), partial(predicate_by_row, schema=schema)
         return compile_number(part, schema, *tests)
 
@@ -122,6 +128,11 @@ def texts_of(schema: Schema) -> Texts:
     from tidewheel.planner.structural_rows import predicate_by_row
 
     return Texts(schema, _operand(schema), partial(predicate_by_row, schema=schema))
+
+
+def columns_of(schema: Schema) -> TextColumns:
+    """What compiles texts of many rows."""
+    return TextColumns(schema, texts_of(schema), _operand(schema))
 
 
 def compile_predicate(expression: exp.Expr, schema: Schema) -> Predicate | None:
@@ -157,9 +168,12 @@ def compile_predicate(expression: exp.Expr, schema: Schema) -> Predicate | None:
         found = _comparison(expression, schema)
     elif isinstance(expression, exp.In):
         found = _member(expression, schema, True)
-    if found is None and texts_of(schema).test(expression) is not None:
-        return left_to_duckdb
-    return found
+    return found or _by_rows(texts_of(schema).test(expression), expression, schema)
+
+
+def _by_rows(test: ByRow | None, expression: exp.Expr, schema: Schema) -> Predicate | None:
+    """A test of one row, of columns."""
+    return None if test is None else mask_of(ByRows(test, expression, schema))
 
 
 def _not(inner: exp.Expr, schema: Schema) -> Predicate | None:
@@ -180,7 +194,7 @@ def _not(inner: exp.Expr, schema: Schema) -> Predicate | None:
         found = _member(inner, schema, False) if isinstance(inner, exp.In) else None
         if found is not None:
             return found
-        return None if texts_of(schema).test(inner, False) is None else left_to_duckdb
+        return _by_rows(texts_of(schema).test(inner, False), inner, schema)
     return compile_predicate(turned, schema)
 
 
@@ -349,7 +363,7 @@ def _like(expression: exp.Like, schema: Schema) -> Predicate | None:
     at = position(expression.this, schema)
     pattern = expression.expression
     if at is None:
-        return None if texts_of(schema).like(expression) is None else left_to_duckdb
+        return _by_rows(texts_of(schema).like(expression), expression, schema)
     if not pa.types.is_string(schema.types[at]):
         return None
     if not (isinstance(pattern, exp.Literal) and pattern.is_string) or "\\" in pattern.this:

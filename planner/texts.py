@@ -1,8 +1,8 @@
 """Texts of one row, without a statement: CASE, COALESCE, concatenation and the common functions.
 
 Only what surely means the same as in DuckDB is taken; None: needs a kernel. What depends on letters
-is computed of ASCII alone, and `NeedsKernel` leaves other texts to DuckDB. So it does for changes
-of more rows than are kept as rows, of which a statement is as quick.
+is computed of ASCII alone, and `NeedsKernel` leaves other texts to DuckDB. Of many rows
+`text_columns` computes what Arrow has a function for.
 """
 
 from __future__ import annotations
@@ -19,34 +19,36 @@ import pyarrow as pa
 from sqlglot import exp
 
 from tidewheel.engine.operators.linear import Compute
-from tidewheel.engine.state.columns import Col
 from tidewheel.engine.state.delta import Schema
 from tidewheel.engine.state.rowwise import ByRow, Row
+from tidewheel.planner.by_rows import Values, column_of
 from tidewheel.planner.constants import natural
 from tidewheel.planner.number import NeedsKernel, Number, unless_null
 
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """An expression that is a text."""
+    """An expression that is a text: of columns, and of one row."""
 
+    run: Compute
     of_row: ByRow
 
     def column(self, kind: pa.DataType) -> Compute | None:
-        """A column of it, which is DuckDB's to compute; None where it has another type there."""
-        return left_to_duckdb if pa.types.is_string(kind) else None
+        """A column of it; None where it has another type in DuckDB."""
+        return self.run if pa.types.is_string(kind) else None
 
 
 @dataclass(frozen=True, slots=True)
 class Truth:
-    """A condition as a value."""
+    """A condition as a value, for which `rows` gives columns those of each row."""
 
     true: ByRow
     false: ByRow
+    rows: Callable[[ByRow], Values]
 
     def column(self, kind: pa.DataType) -> Compute | None:
         """As that of a text."""
-        return left_to_duckdb if is_bool(kind) else None
+        return column_of(self.rows(self.of_row), kind) if is_bool(kind) else None
 
     def of_row(self, row: Row) -> bool | None:
         """NULL where it is neither TRUE nor FALSE."""
@@ -56,11 +58,6 @@ class Truth:
 def is_bool(kind: pa.DataType) -> bool:
     """Are these truth values?"""
     return isinstance(kind, pa.Bool8Type) or bool(pa.types.is_boolean(kind))
-
-
-def left_to_duckdb(cols: Sequence[Col], n: int) -> Any:
-    """What is not computed here of many rows."""
-    raise NeedsKernel
 
 
 def case_pairs(expression: exp.Case | exp.If) -> list[tuple[exp.Expr | None, exp.Expr]]:

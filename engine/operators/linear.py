@@ -123,11 +123,11 @@ def computing(
     return rewrite
 
 
-def filtering(predicate: Predicate, by_row: ByRow | None = None, texts: bool = False) -> Rewrite:
-    """The rows for which a predicate is TRUE; `by_row` and `texts` as in `computing`."""
+def filtering(predicate: Predicate, by_row: ByRow | None = None) -> Rewrite:
+    """The rows for which a predicate is TRUE; `by_row` as in `computing`."""
 
     def rewrite(delta: Delta) -> Delta:
-        rows = _rows(delta, texts) if by_row is not None else None
+        rows = _rows(delta) if by_row is not None else None
         if rows is not None and by_row is not None:
             kept = [i for i, row in enumerate(rows) if by_row(row)]
             if len(kept) == len(rows):
@@ -138,7 +138,7 @@ def filtering(predicate: Predicate, by_row: ByRow | None = None, texts: bool = F
     return rewrite
 
 
-def _rows(delta: Delta, texts: bool) -> Sequence[Row] | None:
+def _rows(delta: Delta, texts: bool = False) -> Sequence[Row] | None:
     """The rows, if they are few; None where columns are quicker to handle."""
     n = len(delta)
     if n > 1 and delta.rows is None and not texts:

@@ -7,13 +7,15 @@ from decimal import Decimal
 from typing import Any
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlglot import parse_one
 
+from tidewheel.engine.state.columns import from_arrow
 from tidewheel.engine.state.delta import Delta, Schema
-from tidewheel.planner.number import NeedsKernel, finished, finished_row
+from tidewheel.planner.number import NeedsKernel, Number, finished, finished_row
 from tidewheel.planner.structural import compile_predicate, compile_value
 from tidewheel.planner.structural_rows import predicate_by_row
 
@@ -41,7 +43,18 @@ def number(width: int) -> st.SearchStrategy[int | None]:
 
 ROWS = st.lists(st.tuples(number(8), number(32), number(64)), min_size=1, max_size=4)
 CON = duckdb.connect()
+CON.execute("SET arrow_lossless_conversion = true")  # a HUGEINT stays one
 CON.execute("PRAGMA disable_optimizer")  # it turns 100 * (a * 2) into 200 * a, which no TINYINT is
+
+
+def delta_of(schema: Schema, rows: list[tuple[object, ...]]) -> Delta:
+    """The rows as a delta."""
+    columns = zip(*rows, strict=True)
+    cols = [
+        kind.of([*values]) if kind.wide else from_arrow(pa.array([*values], kind.arrow))
+        for kind, values in zip(schema.kinds, columns, strict=True)
+    ]
+    return Delta(schema, cols, np.ones(len(rows), np.int64))
 
 
 def check(text: str, schema: Schema, rows: list[tuple[object, ...]]) -> None:
@@ -50,7 +63,7 @@ def check(text: str, schema: Schema, rows: list[tuple[object, ...]]) -> None:
     assert value is not None
     if isinstance(value, int):
         return
-    delta = Delta.from_pylist(schema, [(*r, 1) for r in rows])
+    delta = delta_of(schema, rows)
     CON.register("__rows", delta.to_arrow(None))
     kind = CON.sql(f"SELECT {text} AS v FROM __rows WHERE false").to_arrow_table().column("v").type
     try:
@@ -58,7 +71,7 @@ def check(text: str, schema: Schema, rows: list[tuple[object, ...]]) -> None:
     except duckdb.Error:
         found = None
     compute = finished(value, kind)
-    if compute is None:  # HUGEINT
+    if compute is None:  # of another type
         return
     try:
         ours = compute(delta.cols, len(delta))
@@ -93,6 +106,54 @@ def test_arithmetic_equals_duckdb(
     text: str, rows: list[tuple[int | None, int | None, int | None]]
 ) -> None:
     check(text, SCHEMA, [*rows])
+
+
+HUGE = Schema(
+    "abh", [pa.int8(), pa.int64(), CON.sql("SELECT 1::HUGEINT h").to_arrow_table().schema[0].type]
+)
+HUGE_LEAVES = st.sampled_from([*["a", "b", "h", "h", "2", "7"], *["b::HUGEINT", "3::HUGEINT"]])
+HUGE_EXPRESSIONS = st.recursive(
+    HUGE_LEAVES,
+    lambda inner: st.one_of(
+        st.tuples(inner, st.sampled_from("+-*"), inner).map(lambda t: f"({t[0]} {t[1]} {t[2]})"),
+        st.tuples(inner, st.sampled_from(["% 7", "// 3"])).map(lambda t: f"({t[0]} {t[1]})"),
+        st.tuples(CHOICE, inner, inner).map(lambda t: f"{t[0]}({t[1]}, {t[2]})"),
+        st.tuples(inner, inner).map(lambda t: f"CASE WHEN {t[0]} > 1.5 THEN {t[1]} END"),
+        inner.map(lambda t: f"abs({t})"),
+        inner.map(lambda t: f"(-{t})"),
+        inner.map(lambda t: f"({t})::BIGINT"),
+        inner.map(lambda t: f"({t} * 1.5)"),
+        inner.map(lambda t: f"({t} / 3)"),
+        inner.map(lambda t: f"({t} * 1.5e0)"),
+    ),
+    max_leaves=4,
+)
+
+
+@settings(max_examples=600, deadline=None)
+@given(
+    text=HUGE_EXPRESSIONS,
+    rows=st.lists(
+        st.tuples(number(8), number(64), st.one_of(number(64), number(80), number(128))),
+        min_size=1,
+        max_size=4,
+    ),
+)
+def test_hugeints_equal_duckdb(text: str, rows: list[tuple[object, ...]]) -> None:
+    if compile_value(parse_one(text, dialect="duckdb"), HUGE) is not None:
+        check(text, HUGE, rows)
+
+
+def test_hugeints_need_no_kernel() -> None:
+    value = compile_value(parse_one("h * b + 1"), HUGE)
+    assert isinstance(value, Number)
+    compute = finished(value, HUGE.types[2])
+    assert compute is not None
+    delta = delta_of(HUGE, [(1, 3, 1 << 40), (1, None, 5)])
+    kind = HUGE.kinds[2]
+    assert kind.values(compute(delta.cols, 2)) == [3 * (1 << 40) + 1, None]
+    assert value.row is not None
+    assert value.row((1, 3, 1 << 100)) == 3 * (1 << 100) + 1
 
 
 NUMERIC = Schema(
