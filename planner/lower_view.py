@@ -30,6 +30,7 @@ from tidewheel.engine.state.change import Taken
 from tidewheel.engine.state.delta import Delta, Schema
 from tidewheel.engine.state.rowwise import ByRow
 from tidewheel.planner import logical as L
+from tidewheel.planner.list_columns import Lists
 from tidewheel.planner.number import NeedsKernel, finished, finished_row
 from tidewheel.planner.plans import Run
 from tidewheel.planner.rewrites.children import every
@@ -260,7 +261,7 @@ class ViewLowering:
                 parts.append(value)
                 by_row.append(itemgetter(value))
                 continue
-            fixed = isinstance(value, Constant | Text | Truth)
+            fixed = isinstance(value, Constant | Text | Truth | Lists)
             part = value.column(kind) if fixed else finished(value, kind)
             if part is None:
                 return None

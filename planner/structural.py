@@ -34,8 +34,9 @@ from tidewheel.planner.by_rows import ByRows, mask_of
 from tidewheel.planner.conditions import opposite, simpler, swapped
 from tidewheel.planner.constants import constant
 from tidewheel.planner.enum_values import compile_place
+from tidewheel.planner.list_columns import Lists, contains, is_list, lengths_of
 from tidewheel.planner.moments import compile_moment, compile_moments
-from tidewheel.planner.number import NeedsKernel, Number, aligned, as_double, either
+from tidewheel.planner.number import NeedsKernel, Number, aligned, as_double, either, finished
 from tidewheel.planner.text import own_call
 from tidewheel.planner.text_columns import TextColumns
 from tidewheel.planner.texts import Text, Texts, Truth, is_bool
@@ -74,7 +75,7 @@ class Constant:
 
 def compile_value(
     expression: exp.Expr, schema: Schema
-) -> int | Number | Constant | Text | Truth | None:
+) -> int | Number | Constant | Text | Truth | Lists | None:
     """A column's position, or what is computed of columns; None: needs a kernel."""
     at = position(expression, schema)
     if at is not None:
@@ -92,9 +93,22 @@ def compile_value(
     if number is not None:
         return number
     text, run = texts_of(schema).text(expression), columns_of(schema).column(expression)
-    if text is None or run is None:
-        return truth_of(expression, schema)
-    return Text(run, text)
+    if text is not None and run is not None:
+        return Text(run, text)
+    if is_list(expression):
+        return Lists(expression, schema, partial(_of_type, schema))
+    return truth_of(expression, schema)
+
+
+def _of_type(schema: Schema, expression: exp.Expr, kind: pa.DataType) -> Compute | None:
+    """A column of a type, for an expression that has it in DuckDB, or is an integer or NULL."""
+    value = compile_value(expression, schema)
+    if isinstance(value, int):
+        at = value
+        return (lambda cols, n: cols[at]) if schema.types[at] == kind else None
+    if isinstance(value, Number):
+        return finished(value, kind)
+    return None if value is None else value.column(kind)
 
 
 def truth_of(expression: exp.Expr, schema: Schema) -> Truth | None:
@@ -114,6 +128,10 @@ def _operand(schema: Schema) -> Callable[[exp.Expr], Number | None]:
     from tidewheel.planner.structural_rows import predicate_by_row
 
     def operand(part: exp.Expr) -> Number | None:
+        if isinstance(part, exp.Length | exp.ArraySize):
+            lengths = lengths_of(part.this, schema)
+            if lengths is not None:
+                return Number(lengths, 0, 64, True)
         if isinstance(part, exp.Length):
             row, run = texts_of(schema).length(part), columns_of(schema).length(part)
             return None if run is None else Number(run, 0, 64, True, row=row)
@@ -168,6 +186,8 @@ def compile_predicate(expression: exp.Expr, schema: Schema) -> Predicate | None:
         found = _comparison(expression, schema)
     elif isinstance(expression, exp.In):
         found = _member(expression, schema, True)
+    elif isinstance(expression, exp.ArrayContains):
+        found = contains(expression, schema, partial(_of_type, schema))
     return found or _by_rows(texts_of(schema).test(expression), expression, schema)
 
 
@@ -189,6 +209,8 @@ def _not(inner: exp.Expr, schema: Schema) -> Predicate | None:
         negated = inner.copy()
         negated.set("negate", not inner.args.get("negate"))
         return _like(negated, schema)
+    if isinstance(inner, exp.ArrayContains):
+        return contains(inner, schema, partial(_of_type, schema), False)
     turned = opposite(inner)
     if turned is None:
         found = _member(inner, schema, False) if isinstance(inner, exp.In) else None
