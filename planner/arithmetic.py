@@ -26,7 +26,7 @@ from tidewheel.engine.state.columns import (
 )
 from tidewheel.engine.state.delta import Int64s, Schema
 from tidewheel.engine.state.rowwise import ByRow, Row
-from tidewheel.planner.arithmetic_calls import function_of
+from tidewheel.planner.arithmetic_calls import as_decimal, function_of
 from tidewheel.planner.arithmetic_choice import case_of, extreme, first_known
 from tidewheel.planner.constants import number_of
 from tidewheel.planner.moments import compile_part
@@ -189,10 +189,12 @@ def _special(cast: exp.Cast) -> Number | None:
 
 
 def _cast(number: Number, to: exp.DataType) -> Number | None:
-    """An integer as one of another type, or any number as a DOUBLE."""
+    """An integer as one of another type, an exact number as a DECIMAL, or any as a DOUBLE."""
     kind = to.this
     if kind is exp.DataType.Type.DOUBLE:
         return as_double(number)
+    if kind is exp.DataType.Type.DECIMAL:
+        return as_decimal(number, to)
     bits = HUGEINT if kind is exp.DataType.Type.INT128 else INTEGER_BITS.get(kind)
     if bits is None or not number.integer:
         return None

@@ -11,7 +11,15 @@ from sqlglot import exp
 
 from tidewheel.engine.state.columns import Array, Col, Mask
 from tidewheel.planner.constants import natural
-from tidewheel.planner.number import DECIMAL, Number, held_row, hold, integer_limit, unless_null
+from tidewheel.planner.number import (
+    DECIMAL,
+    Number,
+    held_row,
+    hold,
+    integer_limit,
+    scaled,
+    unless_null,
+)
 
 _PLACES = 15  # of a double; powers of ten up to here are exact
 
@@ -102,6 +110,27 @@ def _rounded(number: Number, places: int) -> Number | None:
         return (value + half) // unit if value >= 0 else -((-value + half) // unit)
 
     return replace(_mapped(number, of_all, of_one), scale=places)
+
+
+def as_decimal(number: Number, to: exp.DataType) -> Number | None:
+    """An exact number as a DECIMAL: half of its last digit goes away from 0."""
+    sizes = [natural(e.this) for e in to.expressions]
+    if number.scale is None or number.moment is not None or number.texts is not None:
+        return None
+    if len(sizes) != 2 or sizes[0] is None or sizes[1] is None:
+        return None
+    digits, places = sizes[0], sizes[1]
+    shorter = number.scale > places
+    found = _rounded(number, places) if shorter else scaled(number, places)
+    if found is None:
+        return None
+    run, limit = found.run, min(10**digits - 1, DECIMAL)
+
+    def compute(cols: Sequence[Col], n: int) -> tuple[Array, Mask | None]:
+        values, nulls = run(cols, n)
+        return hold(values, limit), nulls
+
+    return Number(compute, places, wide=digits > 18, row=held_row(found.row, limit))
 
 
 def _round(values: Array, places: int) -> Array:

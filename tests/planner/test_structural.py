@@ -226,6 +226,39 @@ def test_decimals_and_doubles_equal_duckdb(text: str, rows: list[tuple[object, .
     check(text, NUMERIC, rows)
 
 
+DECIMALS = st.recursive(
+    st.sampled_from(["i", "j", "m", "n", "w", "7", "0.005", "-2.5"]),
+    lambda inner: st.one_of(
+        st.tuples(inner, st.sampled_from("+-*"), inner).map(lambda t: f"({t[0]} {t[1]} {t[2]})"),
+        st.tuples(
+            inner, st.sampled_from(["(18, 2)", "(9, 1)", "(18, 0)", "(4, 3)", "(38, 5)"])
+        ).map(lambda t: f"CAST({t[0]} AS DECIMAL{t[1]})"),
+        inner.map(lambda t: f"CASE WHEN CAST({t} AS DECIMAL(18, 1)) > 0.5 THEN {t} END"),
+    ),
+    max_leaves=4,
+)
+
+
+@settings(max_examples=400, deadline=None)
+@given(text=DECIMALS, rows=NUMERIC_ROWS)
+def test_casts_to_decimals_equal_duckdb(text: str, rows: list[tuple[object, ...]]) -> None:
+    if compile_value(parse_one(text, dialect="duckdb"), NUMERIC) is not None:
+        test_decimals_and_doubles_equal_duckdb.hypothesis.inner_test(text, rows)  # type: ignore[attr-defined]
+
+
+def test_prices_that_are_cast_need_no_kernel() -> None:
+    value = compile_value(parse_one("CAST(n * m AS DECIMAL(18, 2))", dialect="duckdb"), NUMERIC)
+    assert isinstance(value, Number)
+    assert value.row is not None
+    assert value.row((None, None, 150, 1_0005, None, None, None)) == 150
+    assert value.row((None, None, -500, 3001, None, None, None)) == -150
+    assert value.row((None, None, -500, 3010, None, None, None)) == -151
+    compute = finished(value, pa.decimal128(18, 2))
+    assert compute is not None
+    rows = [(1, 1, Decimal("-5.00"), Decimal("0.3010"), None, None, None)]
+    assert compute(delta_of(NUMERIC, [*rows]).cols, 1).tolist() == [-151]
+
+
 def test_prices_need_no_kernel() -> None:
     value = compile_value(parse_one("m * (1 - n) / 2.0"), NUMERIC)
     assert value is not None
