@@ -5,9 +5,8 @@ from __future__ import annotations
 import functools
 import re
 
-import duckdb
-
 from tidewheel.engine.arrow import is_tuple, pa
+from tidewheel.engine.keywords import KEYWORDS
 from tidewheel.engine.quoting import quoted
 
 
@@ -100,7 +99,7 @@ def sql_name(t: pa.DataType) -> str:
 @functools.lru_cache(maxsize=4096)
 def _quoted(name: str) -> str:
     """A field's name as DuckDB shows it: in quotes if it is a word of the grammar."""
-    plain = _PLAIN.fullmatch(name) and duckdb.tokenize(name)[0][1] == duckdb.token_type.identifier
+    plain = _PLAIN.fullmatch(name) and name.lower() not in KEYWORDS
     return name if plain or not name else quoted(name)
 
 

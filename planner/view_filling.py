@@ -326,7 +326,7 @@ class Filling(Contents):
         collect, find = partial(self.collect, source), partial(self.find, source, key)
         rows = Later(registry, self, collect, find, self._many(source), looks=bool(key))
         if isinstance(op, Ordered):
-            op.begin(rows, output, wake)
+            op.begin(rows, output, wake, self._many(source))
         else:
             op.begin(rows, output)
         if isinstance(op, Regroup):

@@ -19,6 +19,7 @@ from typing import Any, Final
 import duckdb
 import pyarrow as pa
 
+from tidewheel.engine import inherited
 from tidewheel.engine.arrow import Exchanged, empty
 from tidewheel.engine.interruption import interruptible
 from tidewheel.engine.kernels.duckdb import input_name, readable, schema_of, table_of
@@ -76,7 +77,7 @@ class Statements:
             if self._confined:
                 con.execute(_NO_FILES).fetchall()
             # DuckDB holds what is registered; left so, Python complains of leaks at its end.
-            atexit.register(con.close)
+            atexit.register(inherited.close, con)
         return con
 
     def run(self, sql: str, table: pa.Table) -> pa.Table:

@@ -4,7 +4,8 @@ A file is the database that was opened, or one that was attached to it.
 
 Neither would know of what the other one wrote, and either might write over it. So such connections
 are of no use in the child, and are never ended there (DuckDB writes to the file at the end of the
-last one). A database in memory is the child's own from then on, and what is only read harms nobody.
+last one; and see `engine/inherited.py`). A database in memory is the child's own from then on, and
+what is only read harms nobody.
 """
 
 from __future__ import annotations
@@ -47,14 +48,11 @@ def error() -> errors.Error:
 
 
 def _in_child() -> None:
-    import ctypes
-
     for session in list(sessions):
         if not session.closed and (session.writes or session.database.attached):
             session.forked = True
             session.lock = threading.RLock()  # a thread of the parent may have held it
             _taken.update({session.file, *session.database.attached} - {""})
-            ctypes.pythonapi.Py_IncRef(ctypes.py_object(session))  # it is never freed
 
 
 if hasattr(os, "register_at_fork"):

@@ -90,7 +90,13 @@ COLUMNS = {
 TABLES = {
     "dual": "leave FROM dual out: a SELECT needs no table",
     **dict.fromkeys(
-        ("pg_matviews", "mz_materialized_views", "rw_materialized_views"),
+        (
+            "pg_matviews",
+            "mz_materialized_views",
+            "rw_materialized_views",
+            "materialized_views",
+            "maintained_views",
+        ),
         "FROM tidewheel_views() lists the maintained views",
     ),
 }

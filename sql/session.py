@@ -13,6 +13,7 @@ import duckdb
 
 from tidewheel.engine.arrow import pa
 
+from ..engine import inherited
 from ..engine.interruption import STOP, Stop
 from ..engine.kernels.connection import Access
 from ..engine.kernels.duckdb import Bound, rows_of, table_of
@@ -447,7 +448,7 @@ class Session:
                     self.views.close()
                 finally:
                     self._bound.clear()
-                    self._duckdb.close()
+                    inherited.close(self._duckdb)
                     sigint.release()
 
     def scan(self, script: str) -> None:

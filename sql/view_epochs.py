@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import duckdb
 
+from tidewheel.engine import inherited
 from tidewheel.engine.arrow import pa
 from tidewheel.engine.interruption import unbroken
 from tidewheel.engine.operators.shared import KEYS
@@ -353,7 +354,7 @@ class Epochs(Rollback):
         self._own_rows.clear()
         self._registered.clear()
         if self._scratch_connection is not None:
-            self._scratch_connection.close()
+            inherited.close(self._scratch_connection)
             self._scratch_connection = None  # plans that others step may want a new one
         self.database.leave(self)
 

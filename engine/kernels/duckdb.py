@@ -180,7 +180,8 @@ def arrow_types(connection: duckdb.DuckDBPyConnection, types: Sequence[str]) -> 
     """The Arrow types of columns of these types in results of `connection`. Hold the lock."""
     names = [f"c{i}" for i in range(len(types))]
     if _arrow_schema is not None:  # a tenth of what a statement takes
-        schema = _arrow_schema(names, list(types), connection=connection)
+        # (of texts it makes types by a connection of the module's own, which it then opens)
+        schema = _arrow_schema(names, list(map(connection.type, types)), connection=connection)
     else:
         nulls = (f"CAST(NULL AS {t}) AS {n}" for n, t in zip(names, types, strict=True))
         schema = relation(connection, f"SELECT {', '.join(nulls)} LIMIT 0").to_arrow_table().schema

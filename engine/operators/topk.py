@@ -39,6 +39,7 @@ _FIRST: Final = np.zeros(1, np.int64)
 _CROWD: Final = 1024
 _PER_ROW: Final = 16
 _KNOWN: Final = 4096  # groups whose last row wanted is remembered when many are read at once
+_SOUGHT: Final = 1 << 14  # rows of groups that are sooner found than the heads of all
 
 
 class Ordered(Keyed):
@@ -80,6 +81,7 @@ class Ordered(Keyed):
         self._plain = plain
         self._plain_key = all(kind.plain for kind in self.input.key.kinds)
         self._wake: Wake | None = None
+        self._group_rows = 0.0
         self._crowd = max(_CROWD, _PER_ROW * count)
         """So many rows of one place ask for finer ones, once in a step."""
         self._tried = False
@@ -96,10 +98,13 @@ class Ordered(Keyed):
         """
         self._heads, self._beheaded = (heads, rest), groups
 
-    def begin(self, rows: Waiting, output: Delta, wake: Wake | None = None) -> None:
-        """Take over the output for all `rows` that there are; `wake` reads their heads."""
+    def begin(
+        self, rows: Waiting, output: Delta, wake: Wake | None = None, many: float = 0
+    ) -> None:
+        """Take over the output for all `rows`, about so `many`; `wake` reads their heads."""
         super().begin(rows, output)
         self._wake = wake
+        self._group_rows = many * self.count / max(1, len(output))
 
     @property
     def whole(self) -> bool:
@@ -221,6 +226,10 @@ class Ordered(Keyed):
                     same = Delta(self.input.schema, known.cols, known.weights)
                     spine.insert(self.input.layout.rows(same))
                 return spine
+        if self._wake is not None and len(delta) * self._group_rows <= _SOUGHT:
+            found = super()._ask(delta)
+            if found is not None:
+                return found
         # (what tables have refused is not in them, nor in what is read of them)
         refused, heads = self.input.refused, None if self._wake is None else self._wake()
         self._wake = None

@@ -32,7 +32,10 @@ SIZES: Final[dict[str, dict[str, list[Any]]]] = {
     "engine.operators.sink": {"LEAF": [2, 8], "PARTS": [2, 8], "_WORTH": [1, 50]},
     "engine.operators.slots": {"_RATIO": [1, 8]},
     "engine.operators.members": {"_RATIO": [1, 8]},
-    "engine.operators.topk": {"_WORTH": [0, 8], "_FEW": [0, 4], "_CROWD": [2, 50], "_KNOWN": [1]},
+    "engine.operators.topk": {
+        "_WORTH": [0, 8], "_FEW": [0, 4], "_CROWD": [2, 50], "_KNOWN": [1],
+        "_SOUGHT": [-1, 1 << 60],
+    },
     "engine.operators.first_rows": {"MOST": [2, 10], "_SPARE": [1, 2], "_LEAST": [1, 4]},
     "engine.operators.accumulate_rows": {"WAITING": [1, 20], "KNOWN": [1, 20]},
     "engine.operators.collate": {"_KNOWN": [1, 30]},

@@ -78,7 +78,7 @@ if os.fork() == 0:
         con.close()
     finally:
         sys.exit()  # all objects of the parent are freed
-os.wait()
+assert os.waitstatus_to_exitcode(os.wait()[1]) == 0
 con.execute("insert into t select range from range(100000)")
 os._exit(0)  # without an end
 """
@@ -91,6 +91,31 @@ def test_a_child_that_ends_leaves_the_file_alone(tmp_path: Path) -> None:
         assert con.execute("select count(*) from t").fetchall() == [(100_100,)]
         assert con.execute("from v").fetchall() == [(100_100,)]
         assert con.execute("verify view v").fetchall() == []
+
+
+@pytest.mark.parametrize("closes", [True, False])
+@pytest.mark.parametrize("name", [":memory:", ":memory:shared"])
+def test_a_child_ends_as_any_program_does(name: str, closes: bool) -> None:
+    """DuckDB's threads are not there: who ends its databases waits for them, or crashes."""
+    program = f"""
+import os, sys, tidewheel
+con = tidewheel.connect({name!r})
+con.execute("create table t(a text)")
+con.execute("create materialized view v as select upper(a) b, count(*) n from t group by b")
+con.execute("insert into t values ('a'), ('b')")
+con.execute("insert into t select 'x' || range from range(100)")
+loop = "with recursive r(a) as (select 1 union all select a + 1 from r where a < 5) from r"
+con.execute(loop).fetchall()
+if os.fork() == 0:
+    con.execute("insert into t values ('c')")
+    assert con.execute("select count(*) from v").fetchall() == [(103,)]
+    if {closes}:
+        con.close()
+    sys.exit(7)
+assert os.waitstatus_to_exitcode(os.wait()[1]) == 7
+con.close()
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
 
 
 def test_a_database_in_memory_is_the_childs_own() -> None:
