@@ -338,17 +338,21 @@ class Contents(TableReads):
         return join not in self._gives or _narrow(join) or self._by_row(join)
 
     def apart(self, join: Node) -> bool:
-        """Does hardly a change concern both sides of a join, which DuckDB can join at first?
+        """May both sides of a join wait, which DuckDB can join at first?
 
-        Then one side may never be asked for what it has, or both may not. What both sides come of
-        are small tables at most, which seldom change.
+        If hardly a change concerns both, one may never be asked for what it has, or both may not:
+        what both sides come of are small tables at most, which seldom change. And what each has of
+        one table is soon found there, though each change of a table that is joined with itself asks
+        both.
         """
         sides = [arranged.node for arranged in join.inputs]
         left, right = map(self.tables, sides)
         if join not in self._gives or _narrow(join) or left is None or right is None:
             return False
         shared = [s for s in sources(*sides) if self._tables[s] in left & right]
-        return all(self.rows.get(s, 0) <= _SMALL for s in shared) and self._large(join)
+        plain = all(not self.origin(side.inputs[0].node).inputs for side in sides)
+        seldom = all(self.rows.get(s, 0) <= _SMALL for s in shared)
+        return (plain or seldom) and self._large(join)
 
     def _large(self, join: Node) -> bool:
         """Has a join a side that it takes long to put in order?"""
