@@ -146,6 +146,12 @@ def generate(
     if folder.complete(scale, epochs):
         report(f"data of scale factor {scale:g} are in {folder.path}")
         return False
+    found = folder.manifest()
+    if found is not None and found["scale"] != scale:
+        raise GenerateError(
+            f"{folder.path} has the data of scale factor {found['scale']:g}, not {scale:g}: "
+            "name another folder, or remove this one"
+        )
     _claim(folder.path)
     raw, tables, refresh = (folder.path / part for part in ("raw", "tables", "refresh"))
     report(f"generating raw data of scale factor {scale:g}")

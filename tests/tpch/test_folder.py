@@ -23,6 +23,14 @@ def test_a_foreign_folder_is_left_alone(tmp_path: Path) -> None:
     assert keep.read_text() == "mine"
 
 
+def test_data_of_another_scale_are_kept(tmp_path: Path) -> None:
+    folder = DataFolder(tmp_path)
+    (tmp_path / "manifest.json").write_text('{"format": 2, "scale": 1.0, "epochs": 3}')
+    with pytest.raises(GenerateError, match=r"scale factor 1, not 0\.01: name another folder"):
+        generate(folder, 0.01, 1, print)
+    assert folder.complete(1.0, 3)
+
+
 def test_a_folder_under_a_file(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(GenerateError, match="cannot write"):
