@@ -34,10 +34,13 @@ WAITING = {
     "exists",
     "none",
     "both",
+    "pairs",
+    "before",
+    "between",
     "mean",
     "above",
 }
-COUNTED = {"exists", "none", "both"}
+COUNTED = {"exists", "none", "both", "before"}
 """What is asked of many rows is whether some are there."""
 
 
