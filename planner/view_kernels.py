@@ -70,7 +70,8 @@ class Statements:
     def _opened(self) -> duckdb.DuckDBPyConnection:
         con = self._connection
         if con is None:
-            con = self._connection = duckdb.connect(config={"threads": 1})
+            con = duckdb.connect(config={"threads": 1})
+            self._connection = inherited.kept_in_child(con)
             self.opened += 1
             con.execute("SET arrow_lossless_conversion = true")
             con.execute(meaning.statement(meaning.DEFAULTS | dict(self._settings))).fetchall()

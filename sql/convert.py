@@ -14,6 +14,7 @@ from typing import Any
 import duckdb
 
 from tidewheel.engine.arrow import computed, hugeints, is_tuple, numbers, pa
+from tidewheel.engine.inherited import kept_in_child
 from tidewheel.engine.kernels.duckdb import readable
 from tidewheel.engine.type_names import is_variant, sql_name_of
 
@@ -26,7 +27,7 @@ def _connection() -> duckdb.DuckDBPyConnection:
     """This thread's connection to a database of its own, used for nothing but conversions."""
     found: duckdb.DuckDBPyConnection | None = getattr(_local, "connection", None)
     if found is None:
-        found = _local.connection = duckdb.connect(config={"threads": 1})
+        found = _local.connection = kept_in_child(duckdb.connect(config={"threads": 1}))
         _local.zone = None
     return found
 

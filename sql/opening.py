@@ -10,6 +10,7 @@ from typing import Any
 
 import duckdb
 
+from ..engine.inherited import kept_in_child
 from ..planner import meaning
 from ..planner.context import Settings
 from . import errors, safe_mode, settings
@@ -52,7 +53,7 @@ def connect(
             hint='connections to ":memory:default" share a database',
         )
     try:
-        connection = _opened(database, read_only, theirs)
+        connection = kept_in_child(_opened(database, read_only, theirs))
     except duckdb.ConnectionException as error:
         if "different configuration" not in str(error):
             raise

@@ -14,6 +14,8 @@ from typing import Any
 
 import duckdb
 
+from tidewheel.engine.inherited import kept_in_child
+
 from .statements import tokens
 
 Tree = Any
@@ -48,7 +50,7 @@ _SAME_FUNCTION = {
 
 @cache
 def _connection() -> duckdb.DuckDBPyConnection:
-    return duckdb.connect(config={"threads": 1})
+    return kept_in_child(duckdb.connect(config={"threads": 1}))
 
 
 @cache

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import duckdb
 
 from tidewheel.engine.arrow import Exchanged, decoded, legible, pa
+from tidewheel.engine.inherited import kept_in_child
 from tidewheel.engine.kernels.duckdb import table_of
 from tidewheel.engine.operators.unsound import Unsound
 from tidewheel.engine.quoting import parts_of_key
@@ -318,7 +319,8 @@ class Reading(Naming):
         con = self._scratch_connection
         if con is None:
             access = {"enable_external_access": not self.host.safe_mode}
-            con = self._scratch_connection = duckdb.connect(config={"threads": 1, **access})
+            con = kept_in_child(duckdb.connect(config={"threads": 1, **access}))
+            self._scratch_connection = con
             con.execute("SET arrow_lossless_conversion = true")
         for name, table in tables.items():
             con.register(name, table)

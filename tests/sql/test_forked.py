@@ -93,12 +93,13 @@ def test_a_child_that_ends_leaves_the_file_alone(tmp_path: Path) -> None:
         assert con.execute("verify view v").fetchall() == []
 
 
+@pytest.mark.parametrize("frozen", [True, False])
 @pytest.mark.parametrize("closes", [True, False])
 @pytest.mark.parametrize("name", [":memory:", ":memory:shared"])
-def test_a_child_ends_as_any_program_does(name: str, closes: bool) -> None:
+def test_a_child_ends_as_any_program_does(name: str, closes: bool, frozen: bool) -> None:
     """DuckDB's threads are not there: who ends its databases waits for them, or crashes."""
     program = f"""
-import os, sys, tidewheel
+import gc, os, sys, tidewheel
 con = tidewheel.connect({name!r})
 con.execute("create table t(a text)")
 con.execute("create materialized view v as select upper(a) b, count(*) n from t group by b")
@@ -106,6 +107,11 @@ con.execute("insert into t values ('a'), ('b')")
 con.execute("insert into t select 'x' || range from range(100)")
 loop = "with recursive r(a) as (select 1 union all select a + 1 from r where a < 5) from r"
 con.execute(loop).fetchall()
+assert con.execute("select interval 1 month").fetchall()  # by a database that converts it
+con.execute("set fusion = 'off'")
+con.execute("select count(*) from t").fetchall()  # by one that has parse trees
+if {frozen}:
+    gc.freeze()
 if os.fork() == 0:
     con.execute("insert into t values ('c')")
     assert con.execute("select count(*) from v").fetchall() == [(103,)]
