@@ -129,6 +129,8 @@ def _operand(schema: Schema) -> Callable[[exp.Expr], Number | None]:
 
     def operand(part: exp.Expr) -> Number | None:
         if isinstance(part, exp.Length | exp.ArraySize):
+            if part.args.get("expression") not in (None, exp.Literal.number(1)):
+                return None  # the length of another dimension
             lengths = lengths_of(part.this, schema)
             if lengths is not None:
                 return Number(lengths, 0, 64, True)

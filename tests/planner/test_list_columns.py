@@ -32,7 +32,7 @@ VALUES = {
 EXPRESSIONS = [
     *["list_append(l, x)", "array_push_back(l, x)", "list_prepend(x, l)", "array_push_front(l, x)"],
     *["l || m", "l || [x]", "[x] || (l || m)", "[x, y, x]", "list_concat(l, m)", "list_cat(l, m)"],
-    *["list_append(list_append(l, x), y)", "len(l)", "array_length(m)", "[NULL, x]"],
+    *["list_append(list_append(l, x), y)", "len(l)", "array_length(m, 1)", "[NULL, x]"],
     *["list_contains(l, x)", "NOT list_contains(l, y)", "NOT array_has(m, x)"],
 ]
 NAMES = ["l", "m", "x", "y"]
@@ -96,3 +96,10 @@ def test_what_duckdb_casts_is_left_to_it() -> None:
     assert value.column(pa.list_(pa.int64())) is None
     predicate = parse_one("list_contains(l, x)", dialect="duckdb")
     assert compile_predicate(predicate, schema) is None
+
+
+def test_the_length_of_a_dimension_is_left_to_duckdb() -> None:
+    """It is NULL where the dimension is."""
+    schema = Schema(["l", "x"], [pa.list_(pa.int32()), pa.int64()])
+    for text in ("array_length(l, NULL)", "array_length(l, x)"):
+        assert compile_value(parse_one(text, dialect="duckdb"), schema) is None
