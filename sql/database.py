@@ -306,8 +306,8 @@ class Database:
                 self.loaded = False
 
     @contextmanager
-    def writing(self, owner: object) -> Iterator[None]:
-        """Hold the write lock for a block, unless `owner` has it already."""
+    def writing(self, owner: object, keeps: Callable[[], bool] = lambda: False) -> Iterator[None]:
+        """Hold the write lock for a block, unless `owner` has it already, or `keeps` it."""
         if self.writer.held_by(owner):
             yield
             return
@@ -315,7 +315,8 @@ class Database:
         try:
             yield
         finally:
-            self.writer.release(owner)
+            if not keeps():
+                self.writer.release(owner)
 
     def publish(self, deltas: Mapping[str, Found]) -> None:
         """Count an epoch and show it to subscribers. Call with `reading` held, after the commit."""

@@ -447,6 +447,9 @@ class Registry:
             position=position,
         )
 
-    def writing(self) -> Any:
-        """Hold the write lock for a block."""
-        return self.database.writing(self)
+    def writing(self) -> AbstractContextManager[None]:
+        """Hold the write lock for a block; a transaction that changes the registry keeps it.
+
+        What others did to the registry meanwhile would be lost with its commit.
+        """
+        return self.database.writing(self, lambda: self._overlay is not None)

@@ -93,6 +93,34 @@ def test_nobody_else_sees_a_view_before_the_commit() -> None:
     b.close()
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        "CREATE MATERIALIZED VIEW x AS SELECT max(a) AS m FROM t",
+        "CREATE OR REPLACE MATERIALIZED VIEW v AS SELECT max(a) AS m FROM t",
+        "DROP MATERIALIZED VIEW v",
+        "ALTER VIEW v RENAME TO x",
+    ],
+)
+def test_views_that_others_make_wait_for_a_transaction_that_changes_views(change: str) -> None:
+    """Else its commit left the registry as it had begun with it, without theirs."""
+    a, b = tidewheel.connect(":memory:two"), tidewheel.connect(":memory:two")
+    a.execute("CREATE TABLE t (a INTEGER)")
+    a.execute("CREATE MATERIALIZED VIEW v AS SELECT count(*) AS n FROM t")
+    a.execute(f"BEGIN; {change}")
+    make = "CREATE MATERIALIZED VIEW w AS SELECT sum(a) AS s FROM t"
+    with pytest.raises(tidewheel.OperationalError, match="open transaction that writes"):
+        b.execute(make)
+    thread = threading.Thread(target=b.execute, args=(make,))
+    thread.start()
+    a.execute("COMMIT")
+    thread.join()
+    a.execute("INSERT INTO t VALUES (3), (4)")
+    assert b.execute("FROM w").fetchall() == [(7,)]
+    a.close()
+    b.close()
+
+
 def test_drop_cascade_is_all_or_nothing(con: tidewheel.Connection) -> None:
     con.execute("CREATE TABLE child (a INTEGER REFERENCES t (a))")
     with pytest.raises(tidewheel.Error):
