@@ -294,6 +294,32 @@ def test_sides_with_a_small_table_in_common_wait(
             assert bag(con, "FROM v") == bag(con, query), change
 
 
+@pytest.mark.parametrize("join", ["JOIN", "LEFT JOIN", "FULL JOIN"])
+def test_both_sides_of_one_table_wait(monkeypatch: pytest.MonkeyPatch, join: str) -> None:
+    """Each change of it asks both: rows that meet themselves, that meet rows of the same change."""
+    monkeypatch.setattr(view_fill, "MANY", 100)
+    monkeypatch.setattr(shared, "ROW", 1)
+    query = f"SELECT a.id, b.id AS other, a.x, b.x AS y, b.p FROM item a {join} item b ON a.o = b.p"
+    with tidewheel.connect() as con:
+        con.execute(
+            "CREATE TABLE item AS SELECT i AS id, i % 700 AS o, nullif(i % 601, 7) AS p, "
+            "i % 11 AS x FROM range(3000) t(i)"
+        )
+        con.execute(f"CREATE MATERIALIZED VIEW v AS {query}")
+        assert (kept(con) < 100) == (join == "JOIN")
+        for change in (
+            "UPDATE item SET x = x + 1 WHERE id % 500 = 3",
+            "INSERT INTO item VALUES (9000, 800, 800, 5), (9001, NULL, 800, 5), (9002, 7, NULL, 1)",
+            "BEGIN; UPDATE item SET p = o WHERE id < 20; UPDATE item SET o = 5 WHERE id < 9;"
+            "DELETE FROM item WHERE id = 5; INSERT INTO item VALUES (9003, 5, 5, 1); COMMIT",
+            "BEGIN; DELETE FROM item WHERE o = 5; ROLLBACK",
+            "UPDATE item SET o = NULL, p = 3 WHERE id % 100 = 1",
+        ):
+            con.execute(change)
+            same = con.execute(f"FROM ({query}) ORDER BY ALL").fetchall()
+            assert con.execute("FROM v ORDER BY ALL").fetchall() == same, change
+
+
 def test_what_exists_is_not_counted_until_it_changes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(view_fill, "MANY", 10)
     monkeypatch.setattr(shared, "ROW", 1)
