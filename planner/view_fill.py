@@ -347,7 +347,7 @@ class Contents(TableReads):
         """
         sides = [arranged.node for arranged in join.inputs]
         left, right = map(self.tables, sides)
-        if join not in self._gives or _narrow(join) or left is None or right is None:
+        if join not in self._gives or left is None or right is None:
             return False
         shared = [s for s in sources(*sides) if self._tables[s] in left & right]
         plain = all(not self.origin(side.inputs[0].node).inputs for side in sides)
