@@ -92,9 +92,9 @@ def compile_value(
     number = compile_place(expression, schema) if number is None else number
     if number is not None:
         return number
-    text, run = texts_of(schema).text(expression), columns_of(schema).column(expression)
-    if text is not None and run is not None:
-        return Text(run, text)
+    text = columns_of(schema).compiled(expression)
+    if text is not None:
+        return text
     if is_list(expression):
         return Lists(expression, schema, partial(_of_type, schema))
     return truth_of(expression, schema)

@@ -15,9 +15,10 @@ from sqlglot import exp
 from tidewheel.engine.arrow import array_from, array_of, computed, numbers, text_value
 from tidewheel.engine.state.columns import Col, is_null, take
 from tidewheel.engine.state.delta import Int64s, Schema
+from tidewheel.engine.state.rowwise import ByRow
 from tidewheel.planner.by_rows import ByRows
 from tidewheel.planner.number import NeedsKernel, Number
-from tidewheel.planner.texts import Texts
+from tidewheel.planner.texts import Text, Texts
 
 Run = Callable[[Sequence[Col], int], Any]
 """Columns and number of rows → an array of texts, or one text for all."""
@@ -33,11 +34,12 @@ class TextColumns:
         self._texts = texts
         self._number = number
 
-    def column(self, expression: exp.Expr) -> Run | None:
-        """A column of texts; None where it is none, or needs a kernel."""
-        run = self.text(expression)
-        if run is None:
+    def compiled(self, expression: exp.Expr) -> Text | None:
+        """A text of columns, and of one row; None where it is none, or needs a kernel."""
+        row = self._texts.text(expression)
+        if row is None:
             return None
+        run = self._run(expression, row)
 
         def compute(cols: Sequence[Col], n: int) -> Any:
             found = run(cols, n)
@@ -46,15 +48,16 @@ class TextColumns:
                 return take(once, np.zeros(n, np.int64))
             return found
 
-        return compute
+        return Text(compute, row)
 
     def text(self, expression: exp.Expr) -> Run | None:
-        """A text; None where it is none, or needs a kernel."""
+        """A text, maybe one for all rows, as a part of others; None as in `compiled`."""
+        row = self._texts.text(expression)
+        return None if row is None else self._run(expression, row)
+
+    def _run(self, expression: exp.Expr, row: ByRow) -> Run:
         while isinstance(expression, exp.Paren):
             expression = expression.this
-        row = self._texts.text(expression)
-        if row is None:
-            return None
         if isinstance(expression, exp.Column):
             at = self._schema.index(expression.name)
             return lambda cols, n: cols[at]
@@ -70,8 +73,8 @@ class TextColumns:
 
     def length(self, expression: exp.Length) -> Callable[[Sequence[Col], int], Any] | None:
         """How many characters a text has, and where it is NULL."""
-        run = self.column(expression.this)
-        return None if run is None else lambda cols, n: _lengths(run(cols, n))
+        text = self.compiled(expression.this)
+        return None if text is None else lambda cols, n: _lengths(text.run(cols, n))
 
     def _written(self, expression: exp.Expr) -> Run | None:
         """A text, or an integer as one."""
@@ -137,8 +140,10 @@ class TextColumns:
         return self._of_ascii(expression.this, "ascii_upper")
 
     def _of_ascii(self, expression: exp.Expr, name: str) -> Run | None:
-        run = self.column(expression)
-        return None if run is None else lambda cols, n: computed(name).call([_ascii(run(cols, n))])
+        text = self.compiled(expression)
+        if text is None:
+            return None
+        return lambda cols, n: computed(name).call([_ascii(text.run(cols, n))])
 
 
 _MAKE: dict[type[exp.Expr], Callable[[TextColumns, Any], Run | None]] = {

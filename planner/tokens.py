@@ -71,6 +71,8 @@ _GO_ON = {
     *(TokenType.ALIAS, TokenType.COMMA, TokenType.DOT, TokenType.FROM),
     *(TokenType.JOIN, TokenType.ON, TokenType.R_PAREN, TokenType.WHERE),
 }
+_OPENING = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE}
+_CLOSING = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE}
 _QUERY = {TokenType.SELECT, TokenType.WITH, TokenType.FROM, TokenType.VALUES, TokenType.L_PAREN}
 
 # What may follow a value and changes its meaning: a cast, a subscript, a field or method.
@@ -236,8 +238,7 @@ def _closing(tokens: list[Token], start: int) -> int | None:
     depth = 0
     for at in range(start, len(tokens)):
         kind = tokens[at].token_type
-        depth += kind in (TokenType.L_BRACKET, TokenType.L_PAREN, TokenType.L_BRACE)
-        depth -= kind in (TokenType.R_BRACKET, TokenType.R_PAREN, TokenType.R_BRACE)
+        depth += (kind in _OPENING) - (kind in _CLOSING)
         if depth == 0:
             return at
     return None
@@ -296,10 +297,6 @@ def _are_several(tokens: list[Token], at: int) -> bool:
         if depth < 0:
             break
     return False
-
-
-_OPENING = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE}
-_CLOSING = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE}
 
 
 def _null_orders(tokens: list[Token]) -> list[Token]:

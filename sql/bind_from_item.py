@@ -95,11 +95,11 @@ class Items:
             k for k in ("pivots", "sample", "version", "when", "ordinality") if item.args.get(k)
         ]
         if isinstance(item, exp.Table):
-            if not special and not isinstance(item.this, exp.Identifier):
-                return self._function(item, "a table function")
             if special:
-                return self._opaque(item, ", ".join(special).upper() or "a table function")
-            return self._table(item)
+                return self._opaque(item, ", ".join(special).upper())
+            if isinstance(item.this, exp.Identifier):
+                return self._table(item)
+            return self._function(item, "a table function")
         if isinstance(item, exp.Subquery):
             if special or item.args.get("with_"):
                 return self._opaque(item, ", ".join(special).upper() or "WITH around a FROM item")

@@ -6,14 +6,8 @@ import random
 
 import pytest
 
-from two_tables import follow, same_columns
+from two_tables import NULLS_AND_SEVERAL, follow, same_columns
 
-SETUP = (
-    "CREATE TABLE l (a INTEGER, b INTEGER)",
-    "INSERT INTO l VALUES (1, 2), (2, 1), (3, 3), (NULL, NULL), (6, NULL)",
-    "CREATE TABLE r (c INTEGER, d INTEGER)",
-    "INSERT INTO r VALUES (2, 1), (2, 4), (2, 3), (3, 2), (4, 1), (NULL, 5), (6, NULL)",
-)
 QUERIES = {
     "the last row": "SELECT unnest(arg_max(r, d)) FROM r GROUP BY c",
     "beside a key": "SELECT c, unnest(max({'d': d, 'a': a})), count(*) AS n "
@@ -30,9 +24,9 @@ QUERIES = {
 
 @pytest.mark.parametrize("name", QUERIES)
 def test_fields(name: str) -> None:
-    follow(QUERIES[name], SETUP, random.Random(name))
+    follow(QUERIES[name], NULLS_AND_SEVERAL, random.Random(name))
 
 
 @pytest.mark.parametrize("name", QUERIES)
 def test_columns(name: str) -> None:
-    same_columns(QUERIES[name], SETUP)
+    same_columns(QUERIES[name], NULLS_AND_SEVERAL)

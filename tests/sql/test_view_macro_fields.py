@@ -6,13 +6,10 @@ import random
 
 import pytest
 
-from two_tables import follow, same_columns
+from two_tables import NULLS_AND_SEVERAL, follow, same_columns
 
 SETUP = (
-    "CREATE TABLE l (a INTEGER, b INTEGER)",
-    "INSERT INTO l VALUES (1, 2), (2, 1), (3, 3), (NULL, NULL), (6, NULL)",
-    "CREATE TABLE r (c INTEGER, d INTEGER)",
-    "INSERT INTO r VALUES (2, 1), (2, 4), (2, 3), (3, 2), (4, 1), (NULL, 5), (6, NULL)",
+    *NULLS_AND_SEVERAL,
     "CREATE MACRO x_of(s) AS s.x",
     "CREATE MACRO deep(s) AS s.x.y + s.l[1]",
     "CREATE MACRO total(s) AS sum(s.x) - min(s.y)",
